@@ -96,7 +96,7 @@ async def test_what_is_not_there_or_switched_off_says_so(tmp_path: Path):
     options = {"config": BY_SEARCH, "approver": Yes()}
     async with agent_with(tmp_path, provider, {"odd": OURS}, **options) as agent:
         (server,) = agent.servers
-        await server.settled()
+        await server.connection.settled()
         agent.switch_tool(server, "echo", on=False)
         await turn(agent, "go")
         texts = [

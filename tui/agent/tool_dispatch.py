@@ -548,11 +548,13 @@ class ToolDispatcher:
         it may do that, and run it again."""
         call, confinement, workspace = checked.call, self.ctx.confinement, self.ctx.workspace
         confined = level not in {Level.READ_ONLY, Level.OUTSIDE} and not call.background
-        if confinement is None or call.command is None or not (confined and output.is_error):
+        if confinement is None or call.command is None or not confined:
             return output
         cwd = workspace.resolve(call.paths[0]) if call.paths else workspace.root
         said = text_of(output.content)
-        stopped = await asyncio.to_thread(confinement.stopped_clones, call.command, cwd, said)
+        stopped = await asyncio.to_thread(
+            confinement.stopped_clones, call.command, cwd, said, failed=output.is_error
+        )
         if stopped is None:
             return output
         what = stopped.words(workspace.root)

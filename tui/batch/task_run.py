@@ -252,7 +252,7 @@ class TaskRun:
         message = prompts.commit_message(self.task.task)
         try:
             change = await asyncio.to_thread(self._isolation.keep, message)
-        except IsolationError as error:
+        except HoldfastError as error:
             self._run.fatal = str(error)
             self._say(f"  {error}")
             await self._rest(str(error), status="failed", error_class="unknown")
@@ -319,7 +319,7 @@ class TaskRun:
         label = self._book.label(self.task)
         try:
             return await asyncio.to_thread(self._isolation.undo, label) or None
-        except IsolationError as error:
+        except HoldfastError as error:
             self._run.fatal = str(error)
             self._say(f"  {error}")
             return None

@@ -80,14 +80,14 @@ class _Answer:
 
 def replay(options: Options) -> int:
     """Send a request again, once that was agreed to. Exit 1 where it was not."""
-    if options.request is None:
+    if options.sessions.request is None:
         raise UsageError("Which request?", hint="Name it with --at N, as `sessions view` does.")
     loaded = load(path_of(options))
-    made = request_commands.rebuilt(loaded, options.request)
+    made = request_commands.rebuilt(loaded, options.sessions.request)
     if made.request is None or made.problem:
         raise HoldfastError(f"Request {made.number} can't be rebuilt: {made.problem}.")
-    model = options.model or made.request.model
-    launch = launch_config.with_key(launch_config.prepare(replace(options, model=model)))
+    model = options.models.model or made.request.model
+    launch = launch_config.with_key(launch_config.prepare(options.having(model=model)))
     info = listed_model(launch, launch.model)
     records = _records(loaded, made, info, launch, options)
     request = RequestReplay(records).at(made.number).request
@@ -95,8 +95,8 @@ def replay(options: Options) -> int:
     kept_out = [string_of(tool.get("name")) for tool in request.tools if is_server_tool(tool)]
     tools = [tool for tool in request.tools if not is_server_tool(tool)]
     request = replace(request, tools=tools, diagnostics=None)
-    if options.unmask is not None and request.messages == made.request.messages:
-        raise UsageError(f"Message {options.unmask} was sent whole, or is summarized.")
+    if options.sessions.unmask is not None and request.messages == made.request.messages:
+        raise UsageError(f"Message {options.sessions.unmask} was sent whole, or is summarized.")
     for text in _about(made, request, kept_out, launch):
         note(text)
     if not options.yes and not _agrees():
@@ -126,15 +126,15 @@ def _records(
     before = request_commands.before(loaded, made.number)
     data = dict(made.record.data) | {"server": server_name(launch)}
     others: list[tuple[str, dict[str, Any]]] = []
-    if options.unmask is not None:
-        target = _message(before, options.unmask)
+    if options.sessions.unmask is not None:
+        target = _message(before, options.sessions.unmask)
         others.append(("overlay", Overlay(target.id, "full", reason="replay").to_json()))
         others.append((BREAK, {"reason": "replay", "by": "person", "from": target.id}))
     if info.id != data.get("model"):
         data |= _for_model(data, info, first_party=is_first_party(launch))
-    if options.effort:
-        data["effort"] = field_of(info, options.effort)
-    if info.id != made.record.data.get("model") or options.effort:
+    if options.models.effort:
+        data["effort"] = field_of(info, options.models.effort)
+    if info.id != made.record.data.get("model") or options.models.effort:
         others.append((BREAK, {"reason": "replay", "by": "person"}))
     records = [*before]
     for type_, fields in others:

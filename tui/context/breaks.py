@@ -1,11 +1,11 @@
 """Breaks: deliberate changes of what was already sent, and the thinking that they cost. Pure.
 
 A `break` record says why, by whom, and from where on: answers between the record `from` and the
-break are sent without their thinking, for good. Without `from` that is every answer above. A
-break with a `cause` (the id of a compaction) is void once that compaction is undone.
+break are sent without their thinking, for good. Without `from`, that applies to every answer before
+the break. A break with a `cause` (the id of a compaction) is void once that compaction is undone.
 
-Undoing a compaction is no break. What was thought before it comes back with what it was made
-after; what was thought after the summary goes, since that is what it was made after.
+Undoing a compaction is no break. Thinking from before the compaction returns together with the
+messages it was based on; thinking from after it is dropped, since it was based on the summary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tui.core.messages import Block, tool_calls
 from tui.session.records import Record
 
 BREAK: Final = "break"
-"""The type of the record."""
+"""The record's type."""
 
 
 def thoughtless(records: Sequence[Record]) -> frozenset[str]:
@@ -30,6 +30,7 @@ def thoughtless(records: Sequence[Record]) -> frozenset[str]:
     compacted: int | None = None
     for place, record in enumerate(records):
         if record.type == "compaction":
+            # Only the first of several compactions counts: undoing goes back to before all of them.
             compacted = place if compacted is None else compacted
         elif record.type == "uncompaction":
             if compacted is not None:
@@ -43,13 +44,13 @@ def thoughtless(records: Sequence[Record]) -> frozenset[str]:
 
 
 def renews(record: Record) -> bool:
-    """Whether a break begins at the first message, so that the cache restarts with it."""
+    """True if a break starts at the first message, so that the cache restarts with it."""
     place = record.data.get("message")
     return record.type == BREAK and (not isinstance(place, int) or place <= 0)
 
 
 def turn_start(records: Sequence[Record], place: int) -> int:
-    """Where the turn begins that a record belongs to: its first prompt."""
+    """Return the index of the first prompt of the turn that a record belongs to."""
     start = place
     for number in range(place, -1, -1):
         record = records[number]
@@ -61,7 +62,7 @@ def turn_start(records: Sequence[Record], place: int) -> int:
 
 
 def in_turn(records: Sequence[Record]) -> bool:
-    """Whether the turn that is to be asked for has an answer already."""
+    """True if the turn that is about to be requested already has an answer."""
     for record in reversed(records):
         if record.type == "user":
             return False
@@ -73,7 +74,7 @@ def in_turn(records: Sequence[Record]) -> bool:
 
 
 def ends_turn(record: Record) -> bool:
-    """Whether a turn is over with this record."""
+    """True if a turn ends with this record."""
     return record.type == "interrupt" or (record.type == "assistant" and not _calls(record))
 
 

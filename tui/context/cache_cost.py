@@ -1,10 +1,10 @@
-"""Whether it pays to prune a cached conversation. Pure.
+"""The decision whether pruning a cached conversation pays off. Pure.
 
-A pruned result is missing from every later request, where it would have been read from the
-cache; in return everything after it is written to the cache once more. If the cache has expired,
-that is written anyway, and pruning is free. How many requests will follow is not known. So
-pruning waits until reading the old results has cost PATIENCE times as much as writing the rest
-again would, and is not done if a compaction is about to remove them anyway.
+A pruned result is missing from every later request, where it would have been read from the cache;
+in return, everything after it is written to the cache once more. If the cache has expired, that
+happens anyway and pruning is free. How many requests will follow is not known. So pruning waits
+until reading the old results has cost PATIENCE times as much as rewriting the rest would, and is
+skipped if a compaction is about to remove them anyway.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from typing import Final
 
 WRITE: Final = 1.25
 READ: Final = 0.1
-"""The price of a token written to the cache, or read from it; a token that is just sent is 1. It
-is assumed where no price is known."""
+"""Prices of a token written to and read from the cache, where a token that is simply sent costs 1.
+Assumed where no price is known."""
 LIFE_S: Final = 300.0
 LONG_LIFE_S: Final = 3600.0
-"""Seconds that the cache holds what nobody reads, by the life that was asked for."""
+"""Seconds that the cache keeps unread content, by the life that was asked for."""
 PATIENCE: Final = 2.0
-"""Found on one scripted session, which it makes cheaper than no pruning; on two others it is about
+"""Chosen on one scripted session, where it is cheaper than no pruning; on two others it is about
 even: see the context benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class PruneFigures:
-    """In tokens: `saved` by each request, `rewritten` once, because it comes after what goes.
+    """The figures that decide about pruning, in tokens.
 
-    `requests` is how many are expected; `idle_s` how long ago the last was, None for never;
-    `paid` what it has cost so far, at the price of plain input, to read again what is due. `write`
-    and `read` are prices against plain input, `life_s` is how long the cache holds.
+    `saved` is saved by each request; `rewritten` is written once more because it comes after what
+    is pruned. `requests` is the expected number of requests. `idle_s` is the time since the last
+    one, None if there was none. `paid` is the cost so far, at the price of plain input, of
+    rereading what is due. `write` and `read` are prices relative to plain input; `life_s` is how
+    long the cache lives.
     """
 
     saved: int
@@ -44,24 +46,25 @@ class PruneFigures:
 
     @property
     def cold(self) -> bool:
-        """Whether the cache has expired: all is written again anyway."""
+        """True if the cache has expired, so that everything is written again anyway."""
         return self.idle_s is None or self.idle_s >= self.life_s
 
     @property
     def price(self) -> float:
-        """What pruning now costs, in tokens at the price of plain input."""
+        """The cost of pruning now, in tokens at the price of plain input."""
         return self.rewritten * (self.write - self.read)
 
     @property
     def gain(self) -> float:
-        """What pruning now is worth, in tokens at the price of plain input."""
+        """The net gain of pruning now, in tokens at the price of plain input."""
         return self.saved * self.read * self.requests - self.price
 
 
 def expected(answers: int, tokens: int, room: float) -> int:
-    """How many requests are to be expected, after this many answers that brought that many tokens.
+    """Estimate how many requests are still to come, given the answers so far and their tokens.
 
-    As many again, but no more than fill `room`, the tokens up to a compaction.
+    The estimate is as many again, but no more than fit into `room`, the tokens left before a
+    compaction.
     """
     if not answers or tokens <= 0:
         return 0
@@ -75,7 +78,7 @@ class Verdict:
 
 
 def verdict(figures: PruneFigures) -> Verdict:
-    """Whether to prune now, with the figures in words."""
+    """Decide whether to prune now, and put the figures into words."""
     if not figures.saved:
         return Verdict(False, "this saves nothing")
     sums = (

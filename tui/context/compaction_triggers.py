@@ -1,9 +1,9 @@
-"""When to compact, and when another compaction would be useless. Pure.
+"""The decisions when to compact, and when another compaction would be useless. Pure.
 
 A context is compacted above a share of the window. If there was no progress between two
-compactions, the work is a loop and is stopped. Progress is something new: a prompt of the person,
-a file or folder looked at for the first time, or a call that did not fail, does more than look, and
-was not made with these arguments before. Doing again what was forgotten is no progress.
+compactions, the work is a loop and is stopped. Progress is something new: a prompt of the person, a
+file or folder read for the first time, or a call that did not fail, does more than read, and was
+not made with these arguments before. Repeating forgotten work is no progress.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tui.session.records import Record, is_prompt
 from tui.tools.patch_format import named_paths
 
 TRIES: Final = 2
-"""How many compactions in a row without progress stop the work."""
+"""Number of compactions in a row without progress that stop the work."""
 
 _CHANGING: Final = frozenset({"write_file", "edit_file", "apply_patch", "run_command"})
 _LISTED: Final = 12
@@ -28,7 +28,8 @@ _LINE: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """The hand-over of work that turns in circles: what was asked, done, and is left."""
+    """The hand-over of work that goes in circles: what was asked, what was done, and what is
+    left."""
 
     asked: str
     done: tuple[str, ...]
@@ -43,19 +44,20 @@ class _Seen:
 
 
 def progress(records: Iterable[Record]) -> list[bool]:
-    """Whether there was progress before the first compaction, between the others, and after the
-    last."""
-    seen, found = _Seen(), [False]
+    """Return for each stretch between compactions whether it made progress: before the first one,
+    between them, and after the last."""
+    seen, progressed = _Seen(), [False]
     for record in records:
         if record.type == "compaction":
-            found.append(False)
+            progressed.append(False)
         elif _is_new(record, seen):
-            found[-1] = True
-    return found
+            progressed[-1] = True
+    return progressed
 
 
 def stuck(records: Sequence[Record]) -> Stuck | None:
-    """The hand-over where the next compaction would be in vain; None while the work continues."""
+    """Return the hand-over if the next compaction would be in vain; None while the work
+    advances."""
     if sum(record.type == "compaction" for record in records) < TRIES:
         return None
     if any(progress(records)[-TRIES:]):
@@ -64,7 +66,7 @@ def stuck(records: Sequence[Record]) -> Stuck | None:
 
 
 def hand_over(records: Sequence[Record]) -> Stuck:
-    """What was asked last, what was done since, and the open points of the task list."""
+    """Summarize what was asked last, what was done since, and the open points of the task list."""
     asked, done, todos = "", dict[str, None](), list[dict[str, Any]]()
     calls: dict[str, Block] = {}
     for record in records:
@@ -75,6 +77,7 @@ def hand_over(records: Sequence[Record]) -> Stuck:
         elif record.type == "tool_result" and record.data.get("is_error") is not True:
             call = calls.get(str(record.data.get("call_id")), {})
             given = object_of(call.get("input"))
+            # Only the newest task list counts; each change counts once.
             if record.data.get("name") == "todo_write":
                 todos = list(map(object_of, list_of(given.get("todos"))))
             elif record.data.get("name") in _CHANGING:
@@ -87,7 +90,7 @@ def hand_over(records: Sequence[Record]) -> Stuck:
 
 
 def _is_new(record: Record, seen: _Seen) -> bool:
-    """Whether a record is progress; what it says is in `seen` then."""
+    """True if a record is progress. Notes in `seen` what the record shows."""
     data = record.data
     if record.type == "intent":
         seen.intents[str(data.get("call_id"))] = record
@@ -99,6 +102,7 @@ def _is_new(record: Record, seen: _Seen) -> bool:
     tool, effect, arguments = (
         str(intent.data.get(key)) for key in ("tool", "effect", "args_sha256")
     )
+    # A file or folder counts the first time that any call names it.
     details = object_of(data.get("details")) if effect in {"read", "write"} else {}
     named = (details, *map(object_of, list_of(details.get("files"))))
     paths = {string_of(one.get("path")) for one in named} - {""}
@@ -117,19 +121,19 @@ def _line(text: str) -> str:
 
 
 SOON: Final = 3
-"""How many turns before a compaction the person is warned."""
+"""Number of turns before a compaction at which the person is warned."""
 
 
 def over(tokens: int, window: int, threshold: float) -> bool:
-    """Whether a context is strictly over the threshold: 80.0 % of it is not over 80 %."""
+    """True if a context is strictly over the threshold: 80.0 % is not over 80 %."""
     return tokens > Fraction(str(threshold)) * window
 
 
 def percent(tokens: int, window: int) -> str:
-    """How full, with one digit: `80.1`."""
+    """The fill level as a percentage with one decimal: `80.1`."""
     return f"{100 * tokens / max(1, window):.1f}"
 
 
 def soon(forecast: int | None) -> bool:
-    """Whether a compaction is near, by the forecast of the ledger in turns."""
+    """True if a compaction is near, by the ledger's forecast in turns."""
     return forecast is not None and 0 < forecast <= SOON

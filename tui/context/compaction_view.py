@@ -1,11 +1,11 @@
-"""What a compaction covers, and what the view makes of it. Pure.
+"""The records that a compaction covers, and how it changes the view. Pure.
 
-A compaction never changes the history: it is one more record. Only the view puts its summary in
-the place of the records that it covers, and only if the hash of those records is the one in the
-compaction. Two kinds of covered records are still sent verbatim, after the summary: those that
-the person pinned, and the prompts of the turn that was running. Where what is kept follows a
-server's own block (`tui.context.compaction_block`) nothing comes between them. An `uncompaction`
-makes every compaction before it void.
+A compaction never changes the history: it is one more record. Only the view replaces the records
+that it covers by its summary, and only if their hash is the one in the compaction. Two kinds of
+covered records are still sent verbatim, after the summary: those that the person pinned, and the
+prompts of the turn that was running. Where the kept messages follow a server's own block
+(`tui.context.compaction_block`), nothing comes between them. An `uncompaction` voids every
+compaction before it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from tui.session.records import Record, encode
 from tui.tokens import estimate
 
 KEEP_MESSAGES: Final = 6
-"""How many messages at the end stay where they are not too large."""
+"""Number of messages at the end that are kept, unless they are too large."""
 PROMPT_CHARS: Final = 8000
-"""Characters of a prompt of the running turn that stay verbatim; all of it can be recalled."""
+"""Characters of a prompt of the running turn that stay verbatim; the whole prompt can be
+recalled."""
 PROMPTS: Final = 8
-"""Of the running turn, this many prompts stay: the first, and the last."""
+"""Number of the running turn's prompts that are kept: the first ones, and the last."""
 GONE: Final = Stand("summarised", [])
 """The stand-in of a covered record: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A compaction in force. `end` is how many records of the branch it covers."""
+    """A compaction in force. `end` is the number of records of the branch that it covers."""
 
     record: Record
     end: int
@@ -45,10 +46,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What a compaction would do. `covers` is the last record that goes into the summary.
+    """The outcome that a compaction would have. `covers` is the last record in the summary.
 
     `summarised`, `kept` and `pinned` are ids of records in order; pinned ones stay although they
-    are covered. `messages` is how many messages of the view are covered.
+    are covered. `messages` is the number of covered messages of the view.
     """
 
     covers: str
@@ -60,7 +61,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ViewStart:
-    """What a view begins with: the history up to record `end`, and the stand-ins of covered
+    """The beginning of a view: the history up to record `end`, and the stand-ins of covered
     records. `held` are the covered records that are still sent."""
 
     history: History
@@ -71,7 +72,7 @@ class ViewStart:
 
 
 def prefix_sha256(records: Iterable[Record]) -> str:
-    """The hash of what records say, in order: type, id and data of those that speak."""
+    """The hash of what records say, in order: type, id and data of those that are sent."""
     digest = sha256()
     for record in records:
         if record.type in SPEAKING:
@@ -80,7 +81,7 @@ def prefix_sha256(records: Iterable[Record]) -> str:
 
 
 def in_force(records: Sequence[Record]) -> Summary | None:
-    """The newest compaction of a branch, unless it was undone or does not fit what it covers."""
+    """The newest compaction of a branch, unless it was undone or does not match what it covers."""
     for place in range(len(records) - 1, -1, -1):
         record = records[place]
         if record.type == "uncompaction":
@@ -88,8 +89,8 @@ def in_force(records: Sequence[Record]) -> Summary | None:
         if record.type != "compaction":
             continue
         covers = record.data.get("covers")
-        found = (n for n in range(place - 1, -1, -1) if records[n].id == covers)
-        last = next(found, None)
+        places = (n for n in range(place - 1, -1, -1) if records[n].id == covers)
+        last = next(places, None)
         if last is None or not isinstance(record.data.get("summary"), str):
             return None
         covered = records[: last + 1]
@@ -107,39 +108,40 @@ def begin(
     stands: Mapping[str, Stand] | None = None,
     rendering: Rendering | None = None,
 ) -> ViewStart:
-    """The history that a view of a branch begins with: empty, or a summary and what is held.
+    """Return the history that a view of a branch begins with: empty, or a summary and the held
+    records.
 
-    `stands` are the stand-ins of records that are not said as recorded.
+    `stands` are the stand-ins of records that are not sent as recorded.
     """
     summary = in_force(records)
-    told = History(model, thoughtless(records), rendering or Rendering())
+    history = History(model, thoughtless(records), rendering or Rendering())
     if summary is None:
-        return ViewStart(told)
+        return ViewStart(history)
     covered = [record for record in records[: summary.end] if record.type in SPEAKING]
-    told.open(
-        summary.record.id, opening(summary.record, told.rendering.server, told.rendering.form)
+    history.open(
+        summary.record.id, opening(summary.record, history.rendering.server, history.rendering.form)
     )
     standing = dict.fromkeys((record.id for record in covered), GONE)
     held: list[str] = []
-    if follows(summary.record):  # what is pinned is said again in a notice
-        return ViewStart(told, summary.end, summary, standing)
+    if follows(summary.record):  # pinned records are repeated in a notice
+        return ViewStart(history, summary.end, summary, standing)
     for record, own in _held(covered, pinned, stands or {}):
-        told.add(record, own)
-        if record.type != "assistant" or record.id in pinned:  # else only for its calls' sake
+        history.add(record, own)
+        if record.type != "assistant" or record.id in pinned:  # else only for its calls
             held.append(record.id)
             del standing[record.id]
             if own is not None and (own.state != "full" or record.type == "user"):
                 standing[record.id] = own
         elif own is not None:
             standing[record.id] = Stand("summarised", own.blocks)
-    return ViewStart(told, summary.end, summary, standing, tuple(held))
+    return ViewStart(history, summary.end, summary, standing, tuple(held))
 
 
 def cut_at(messages: Sequence[Message], keep: int = KEEP_MESSAGES) -> int:
-    """Where a compaction may cut: the messages from here on are kept; 0 if there is nothing to cut.
+    """Return the index of the first message that a compaction keeps; 0 if there is nothing to cut.
 
-    At least the last `keep` stay. A cut never parts a call from its result: it moves back to
-    the start of the turn, or, where that began more than `keep` messages before, to the call.
+    At least the last `keep` stay. A cut never separates a call from its result: it moves back to
+    the start of the turn, or, where that is more than `keep` messages earlier, to the call.
     """
     cut = len(messages) - keep
     if cut <= 0:
@@ -160,25 +162,27 @@ def plan(
     pinned: Collection[str] = (),
     least: int = 0,
 ) -> CompactionPlan | None:
-    """What a compaction would cover now; None where there is nothing to cover.
+    """Plan a compaction of the records so far; None if there is nothing to cover.
 
-    The last `keep` messages stay, as far as they weigh no more than twice `room`; with `fill` as
-    many more as `room` holds. No call is parted from its result. The first
-    `least` records are covered in any case: those that are not sent as recorded any more.
+    The last `keep` messages stay, as long as they weigh no more than twice `room`; with `fill`, as
+    many more as fit in `room`. No call is separated from its result. The first `least` records are
+    covered in any case: those that are no longer sent as recorded.
     """
     opened = begin(records, model, pinned=pinned)
-    told = opened.history
+    history = opened.history
     for record in records[opened.end :]:
-        told.add(record)
+        history.add(record)
     due = {record.id for record in records[opened.end : least] if record.type in SPEAKING}
-    due_to = max((n for n, ids in enumerate(told.sources, 1) if not due.isdisjoint(ids)), default=0)
-    staying = keep if room is None else _staying(told.messages, keep, room, fill=fill)
-    cut = cut_at(told.messages, staying) if staying else len(told.messages)
+    due_to = max(
+        (n for n, ids in enumerate(history.sources, 1) if not due.isdisjoint(ids)), default=0
+    )
+    staying = keep if room is None else _staying(history.messages, keep, room, fill=fill)
+    cut = cut_at(history.messages, staying) if staying else len(history.messages)
     if cut < due_to:
-        # With the whole of their turn: of one that was not over its prompt is said verbatim.
-        ends = range(due_to, len(told.messages))
-        cut = next((n for n in ends if starts_turn(told.messages[n])), len(told.messages))
-    before = {id_ for sources in told.sources[:cut] for id_ in sources}
+        # Include the whole turn; if it was not over, its prompt is repeated verbatim.
+        ends = range(due_to, len(history.messages))
+        cut = next((n for n in ends if starts_turn(history.messages[n])), len(history.messages))
+    before = {id_ for sources in history.sources[:cut] for id_ in sources}
     fresh = [r for r in records[opened.end :] if r.type in SPEAKING]
     covered = [record for record in fresh if record.id in before]
     if not covered:
@@ -187,7 +191,7 @@ def plan(
 
 
 def _staying(messages: Sequence[Message], keep: int, room: float, *, fill: bool) -> int:
-    """How many messages at the end stay."""
+    """Count the messages at the end that stay."""
     total, count = 0.0, 0
     for message in reversed(messages):
         total += estimate.content_weight(message["content"]) + estimate.MESSAGE_TOKENS
@@ -206,9 +210,10 @@ def plan_until(
     pinned: Collection[str] = (),
     follows: bool = True,
 ) -> CompactionPlan:
-    """A plan that covers everything up to a record, which is that many messages.
+    """Plan a compaction that covers everything up to a record; that is `messages` messages.
 
-    Where what is kept `follows` directly, prompts of a turn that is under way there go, too.
+    If the kept messages follow directly (`follows`), prompts of a turn that is still running there
+    are covered, too.
     """
     planned = _planned(records, covers, messages, begin(records, model, pinned=pinned), pinned)
     if not follows:
@@ -227,7 +232,7 @@ def _less(ids: Iterable[str], gone: Collection[str]) -> tuple[str, ...]:
 def plan_all(
     records: Sequence[Record], model: str, *, pinned: Collection[str] = ()
 ) -> CompactionPlan | None:
-    """A plan that covers everything but the prompts of the running turn."""
+    """Plan a compaction that covers everything but the prompts of the running turn."""
     opened = begin(records, model, pinned=pinned)
     fresh = [record for record in records[opened.end :] if record.type in SPEAKING]
     if not fresh:
@@ -245,9 +250,9 @@ def covered_messages(
     pinned: Collection[str] = (),
     stands: Mapping[str, Stand] | None = None,
 ) -> list[Message]:
-    """What a compaction covers, as messages: the summary before it, and what came since.
+    """Return the messages that a compaction covers: the summary before it, and all since.
 
-    `stands` are the stand-ins of records that are not said as recorded.
+    `stands` are the stand-ins of records that are not sent as recorded.
     """
     given = stands or {}
     opened = begin(records, model, pinned=pinned, stands=given)
@@ -288,10 +293,10 @@ def _planned(
 def _held(
     covered: Sequence[Record], pinned: Collection[str], stands: Mapping[str, Stand]
 ) -> Iterator[tuple[Record, Stand | None]]:
-    """The covered records that are still sent, with their stand-ins.
+    """Yield the covered records that are still sent, with their stand-ins.
 
-    A pinned result brings its call. Of a pinned answer, calls without a pinned result are left
-    out, and thinking, which is of no use without them.
+    A pinned result brings its call along. Of a pinned answer, calls without a pinned result are
+    left out, and so is its thinking, which is useless without them.
     """
     running = _running_turn(covered)
     wanted = {
@@ -303,10 +308,11 @@ def _held(
     for record in covered:
         given = stands.get(record.id)
         if record.type == "assistant":
-            said = given.blocks if given else content_of(record)
-            calls = [c for c in tool_calls(said) if str(c.get("id")) in wanted - called]
+            blocks_said = given.blocks if given else content_of(record)
+            # A call is sent only for the sake of a pinned result, and once.
+            calls = [c for c in tool_calls(blocks_said) if str(c.get("id")) in wanted - called]
             called |= {str(call.get("id")) for call in calls}
-            blocks = _words(said) if record.id in pinned else []
+            blocks = _words(blocks_said) if record.id in pinned else []
             if blocks or calls:
                 yield record, Stand("full", [*blocks, *calls])
         elif record.id in pinned:
@@ -318,15 +324,15 @@ def _held(
 
 def _running_turn(covered: Sequence[Record]) -> Collection[str]:
     """The prompts of the turn that was not over where the covered records end."""
-    found: list[str] = []
+    prompts: list[str] = []
     for record in reversed(covered):
         if record.type == "interrupt":
             break
         if record.type == "assistant" and not tool_calls(content_of(record)):
             break
         if record.type == "user":
-            found.append(record.id)
-    return {*found[: PROMPTS - 1], *found[-1:]}
+            prompts.append(record.id)
+    return {*prompts[: PROMPTS - 1], *prompts[-1:]}
 
 
 def _clipped(record: Record) -> Stand | None:
@@ -334,9 +340,9 @@ def _clipped(record: Record) -> Stand | None:
     text = text_of(blocks)
     if len(text) <= PROMPT_CHARS:
         return None
-    said = f"{text[:PROMPT_CHARS]}\n[… the rest of this prompt is in the summary]"
+    clipped = f"{text[:PROMPT_CHARS]}\n[… the rest of this prompt is in the summary]"
     others = [block for block in blocks if block.get("type") != "text"]
-    return Stand("cut", [text_block(said), *others])
+    return Stand("cut", [text_block(clipped), *others])
 
 
 def _words(blocks: Iterable[Block]) -> list[Block]:

@@ -1,7 +1,7 @@
-"""A summary made without a model: what was asked, files touched, commands run, the last answers.
+"""A summary made without a model: requests, files touched, commands run, the last answers.
 
-The same messages always give the same text, of at most the given number of tokens. It is sent
-when the server accepts nothing else.
+The same messages always give the same text, of at most the given number of tokens. It is sent when
+the server accepts nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMMANDS = ("command", "cmd", "script")
 
 @dataclass(slots=True)
 class _Section:
-    """A heading and its items, the oldest first. `first`: the oldest is worth keeping too."""
+    """A heading and its items, the oldest first. With `first`, the oldest one is kept too."""
 
     title: str
     share: float
@@ -38,26 +38,27 @@ class _Section:
     items: list[str] = field(default_factory=list[str])
 
     def within(self, chars: int) -> list[str]:
-        """The newest items that fit, under the heading that says how many there were."""
-        kept: list[str] = []
+        """Return the heading and the newest items that fit, with the number of those left out."""
+        fitting: list[str] = []
         head = self.items[:1] if self.first else []
         room = chars - sum(map(len, head))
         for item in reversed(self.items[len(head) :]):
-            if len(item) >= room and (kept or head):
+            if len(item) >= room and (fitting or head):
                 break
-            kept.append(_clip(item, max(room, _LEAST_CHARS)))
+            fitting.append(_clip(item, max(room, _LEAST_CHARS)))
             room -= len(item) + 1
-        gone = len(self.items) - len(kept) - len(head)
+        gone = len(self.items) - len(fitting) - len(head)
         between = [f"- … {gone:,} more"] if gone else []
-        return [self.title, *head, *between, *reversed(kept)]
+        return [self.title, *head, *between, *reversed(fitting)]
 
 
 def digest(messages: Sequence[Message], budget_tokens: int) -> str:
-    """What happened, in at most `budget_tokens` (no less than MIN_TOKENS)."""
+    """Summarize the conversation in at most `budget_tokens` (no less than MIN_TOKENS)."""
     budget = max(budget_tokens, MIN_TOKENS)
     sections = [section for section in _sections(messages) if section.items]
     whole = sum(section.share for section in sections) or 1.0
     chars = budget * 4
+    # The items are cut by characters, but the budget is in tokens: shrink until it fits.
     while chars > MIN_TOKENS:
         parts = [section.within(int(chars * section.share / whole)) for section in sections]
         text = "\n\n".join([HEADING, *("\n".join(part) for part in parts)])
@@ -92,19 +93,19 @@ def _sections(messages: Sequence[Message]) -> list[_Section]:
 
 
 def _outcomes(messages: Iterable[Message]) -> dict[str, str]:
-    """How calls ended, by id, where that was not well."""
-    found: dict[str, str] = {}
+    """The outcomes of calls that did not go well, by call id."""
+    outcomes: dict[str, str] = {}
     for message in messages:
         for block in blocks_of(message["content"]):
             if block.get("type") == "tool_result" and block.get("is_error") is True:
-                said = text_of(blocks_of(block.get("content")))
-                end = "interrupted" if said == INTERRUPTED else "failed"
-                found[str(block.get("tool_use_id"))] = f" — {end}"
-    return found
+                text = text_of(blocks_of(block.get("content")))
+                end = "interrupted" if text == INTERRUPTED else "failed"
+                outcomes[str(block.get("tool_use_id"))] = f" — {end}"
+    return outcomes
 
 
 def _words(content: Iterable[Block]) -> list[str]:
-    """What was said, less what is only there to keep the order."""
+    """The texts of a message, without those that only keep the roles in order."""
     texts = (str(b.get("text")).strip() for b in content if b.get("type") == "text")
     return [text for text in texts if text and text not in (CONTINUE, HEADING)]
 
@@ -118,7 +119,7 @@ def _note_call(
     path = next((path for path in named if path.strip()), "")
     paths = (path,) if path else named_paths(string_of(arguments.get("patch")))
     for each in paths:
-        tools = touched.pop(_clip(each, _LINE_CHARS), {})  # the one touched last stands last
+        tools = touched.pop(_clip(each, _LINE_CHARS), {})  # the last one touched comes last
         tools[name] = tools.get(name, 0) + 1
         touched[_clip(each, _LINE_CHARS)] = tools
     if paths:
@@ -139,7 +140,7 @@ def _tools(counts: dict[str, int]) -> str:
 
 
 def _clip(text: str, limit: int) -> str:
-    """On one line, its middle left out where it is too long."""
+    """Put a text on one line, and leave out its middle where it is too long."""
     line = " ".join(text.split())
     if len(line) <= limit:
         return line

@@ -1,7 +1,8 @@
-"""How hard a model thinks: the wanted level, and how a request says it. Pure.
+"""The thinking effort of a model: the wanted level, and how a request states it. Pure.
 
-A level that changes within a conversation is said at its end where the model has that, and the
-request still only grows. Else it stands in the request itself, and the cache restarts.
+If a level changes within a conversation, it is stated at the end where the model supports that, so
+that the request still only grows. Otherwise it is a field of the request itself, and the cache
+restarts.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from tui.session.records import Record
 
 
 def level(model: ModelInfo, chosen: str, *, think: bool) -> str:
-    """The level that holds for a model: the one that was `chosen` where the model offers it, else
-    its own; with `think` the next above, where the model has levels. "" where it has none."""
+    """Return the level in force: `chosen` where the model offers it, otherwise the model's own.
+
+    With `think` it is the next level up, where the model has levels. "" where it has none.
+    """
     base = chosen if chosen in model.efforts else model.effort
     if not think or not model.adaptive_thinking or not model.efforts:
         return base
@@ -28,13 +31,15 @@ def level(model: ModelInfo, chosen: str, *, think: bool) -> str:
 
 
 def field_of(model: ModelInfo, wanted: str) -> str | None:
-    """What a request says of a level; None for the model's own, which need not be named."""
+    """The level as a request states it; None for the model's own, which need not be named."""
     return None if wanted in {"", model.effort} else wanted
 
 
 def waits(marks: Sequence[Record]) -> bool:
-    """Whether what was chosen last counts from the next break on, of a branch's directives and
-    breaks."""
+    """True if the level chosen last takes effect at the next break only.
+
+    `marks` are the directives and breaks of a branch.
+    """
     for record in reversed(marks):
         if record.type == "directive":
             return record.data.get("wait") is True
@@ -44,7 +49,7 @@ def waits(marks: Sequence[Record]) -> bool:
 
 
 def last_level(records: Sequence[Record], left_out: Collection[str]) -> str:
-    """The level that was said last in a conversation; "" where none was."""
+    """The level stated last in a conversation; "" where there was none."""
     seen = (r for r in reversed(records) if r.type == NOTICE and r.id not in left_out)
     levels = (string_of(record.data.get("effort")) for record in seen)
     return next(filter(None, levels), "")

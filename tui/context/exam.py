@@ -1,8 +1,9 @@
 """The exam of a summary: questions on what it replaces, and how their answers are marked. Pure.
 
-A model writes questions about the conversation that goes, each with its answer and the line that
-holds it. Another request answers them from the summary alone. What comes out wrong is sent with the
-summary, word for word. The form is lines, not JSON: quotes of code need no escapes.
+A model writes questions about the part of the conversation that is replaced, each with its answer
+and the line that holds it. Another request answers them from the summary alone. Whatever is
+answered wrong is sent with the summary, word for word. The format is lines, not JSON: quoted code
+needs no escapes.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from tui.core.text_cleaning import one_line
 from tui.tokens import tokenizer
 
 QUESTIONS: Final = 12
-"""Of one part of the conversation."""
+"""The most questions on one part of the conversation."""
 PART_TOKENS: Final = 24_000
-"""Of the conversation in one request: all that a small exam is about."""
+"""The most of the conversation in one request: a small exam covers no more than that."""
 QUOTE_CHARS: Final = 400
 VERBATIM_TOKENS: Final = 6000
-"""The most that is sent word for word beside a summary."""
+"""The most that is sent word for word along with a summary."""
 AT_ONCE: Final = 36
-"""Questions that are answered in one request."""
+"""The number of questions that are answered in one request."""
 
 _SHORT_CHARS: Final = 1200
-"""Of one piece of a small exam."""
+"""The most that a small exam has of one piece."""
 _FACT = re.compile(
     r"^[-* \t]*Q(?:\d+)?[:.]\s*(?P<question>.+)\n\s*A(?:\d+)?[:.]\s*(?P<answer>.+)\n"
     r"\s*QUOTE[:.]\s*(?P<quote>.+)$",
@@ -40,7 +41,8 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class ExamFact:
-    """A question on what goes, its answer, and the words in the conversation that hold it."""
+    """A question on what is replaced, its answer, and the words in the conversation that hold
+    it."""
 
     question: str
     answer: str
@@ -49,14 +51,14 @@ class ExamFact:
 
 @dataclass(frozen=True, slots=True)
 class MarkedFact:
-    """A fact, what was answered from the summary alone, and whether that is right."""
+    """A fact, the answer given from the summary alone, and whether that is right."""
 
     fact: ExamFact
     given: str
     held: bool
 
     def to_json(self) -> dict[str, Any]:
-        """As records and events have it."""
+        """Return it as in records and events."""
         return {
             "question": self.fact.question,
             "answer": self.fact.answer,
@@ -67,9 +69,9 @@ class MarkedFact:
 
 
 def material(pieces: Sequence[str], mode: ExamMode) -> list[str]:
-    """The parts of a conversation that questions are asked about, a request for each.
+    """Select the parts of a conversation to ask questions about, one request for each.
 
-    A small exam has one: what the person said, and as much of the newest as fits with it.
+    A small exam has one part: what the person said, and as much of the newest rest as fits.
     """
     if mode == "full":
         return summary_prompts.parts(pieces, PART_TOKENS)
@@ -89,30 +91,31 @@ def _short(piece: str) -> str:
 
 
 def question_prompt(part: str) -> str:
-    """Asks for questions on a part of the conversation."""
+    """Build the prompt that asks for questions on a part of the conversation."""
     prose = summary_prompts.prose("exam_questions").replace("{most}", str(QUESTIONS))
     return f"{prose}\n\n{untrusted.wrap(part, 'conversation')}"
 
 
 def facts_in(answer: str, part: str, stays: str = "") -> list[ExamFact]:
-    """The facts in the answer to `question_prompt`, at most QUESTIONS.
+    """Parse the facts in the answer to `question_prompt`, at most QUESTIONS.
 
-    A quote that isn't in the part to the letter (but for white space) is no fact; one that is in
+    A quote that isn't in the part verbatim (but for white space) is no fact; one that is also in
     what `stays` in the conversation can't be lost.
     """
-    source, rest = _spaced(part), _spaced(stays)
+    source, staying = _spaced(part), _spaced(stays)
     facts: dict[str, ExamFact] = {}
     for match in _FACT.finditer(answer):
         quote = _unquoted(match["quote"])[:QUOTE_CHARS]
         known = _spaced(quote)
-        if known and known in source and known not in rest:
+        if known and known in source and known not in staying:
             fact = ExamFact(one_line(match["question"]), one_line(match["answer"]), quote)
             facts.setdefault(known, fact)
     return list(facts.values())[:QUESTIONS]
 
 
 def answer_prompt(summary: str, facts: Sequence[ExamFact]) -> str:
-    """Asks for the answers to the questions of facts, from the summary alone."""
+    """Build the prompt that asks for the answers to the facts' questions, from the summary
+    alone."""
     asked = _numbered(fact.question for fact in facts)
     return (
         f"{summary_prompts.prose('exam_answers')}\n\n{untrusted.wrap(summary, 'summary')}\n\n"
@@ -121,13 +124,13 @@ def answer_prompt(summary: str, facts: Sequence[ExamFact]) -> str:
 
 
 def numbered_in(answer: str, count: int) -> list[str]:
-    """What an answer of numbered lines says to each of `count`; "" where it says nothing."""
-    found = {int(match[1]): one_line(match[2]) for match in _NUMBERED.finditer(answer)}
-    return [found.get(number, "") for number in range(1, count + 1)]
+    """Parse an answer of numbered lines into `count` answers; "" for each that is missing."""
+    answers = {int(match[1]): one_line(match[2]) for match in _NUMBERED.finditer(answer)}
+    return [answers.get(number, "") for number in range(1, count + 1)]
 
 
 def verdict_prompt(pairs: Sequence[tuple[ExamFact, str]]) -> str:
-    """Asks whether given answers say the same as the right ones."""
+    """Build the prompt that asks whether the given answers say the same as the right ones."""
     lines = _numbered(
         f"question: {fact.question} | right: {fact.answer} | given: {given}"
         for fact, given in pairs
@@ -136,7 +139,8 @@ def verdict_prompt(pairs: Sequence[tuple[ExamFact, str]]) -> str:
 
 
 def is_same(right: str, given: str) -> bool:
-    """Whether an answer has every word of the right one, in its order, beyond doubt."""
+    """True if an answer has every word of the right one in its order, so that it is surely
+    right."""
     wanted = _WORD.findall(right.casefold())
     return (
         bool(wanted) and f" {' '.join(wanted)} " in f" {' '.join(_WORD.findall(given.casefold()))} "
@@ -144,26 +148,26 @@ def is_same(right: str, given: str) -> bool:
 
 
 def is_given(given: str) -> bool:
-    """Whether something was answered at all."""
+    """True if anything was answered at all."""
     return bool(given) and "not in the summary" not in given.casefold()
 
 
 def is_yes(verdict: str) -> bool:
-    """Whether a verdict says that an answer is right."""
+    """True if a verdict says that an answer is right."""
     return verdict.casefold().strip("*_\"' ").startswith("yes")
 
 
 def verbatim(marked: Iterable[MarkedFact], most: int) -> list[str]:
     """The quotes of what the summary lacks, as many as fit in `most` tokens."""
-    found: list[str] = []
+    quotes: list[str] = []
     for one in marked:
         if one.held:
             continue
         most -= tokenizer.count(one.fact.quote) + 2
         if most < 0:
             break
-        found.append(one.fact.quote)
-    return found
+        quotes.append(one.fact.quote)
+    return quotes
 
 
 def _numbered(lines: Iterable[str]) -> str:

@@ -1,9 +1,9 @@
-"""Files that a session and its sub-agents changed, restoring them, and whether a read is outdated.
+"""Files that a session and its sub-agents changed, their restoration, and outdated reads.
 
-Only the file tools are known: what a command did to a file is not in the record. The details of a
-result say it: `path`, `before` (the path of a copy, null for no file), `before_sha256` and
+Only the file tools are covered: what a command did to a file is not in the record. The details of a
+result have `path`, `before` (the path of a copy, null for no file), `before_sha256` and
 `after_sha256` (null where the file was deleted, with its `mode`); or `files`, a list of these.
-Whatever touches files blocks: call it in a thread.
+Everything that touches files blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ READ_MAX = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What a run of records did to one file.
+    """The change that a run of records made to one file.
 
     `before` holds the bytes from before the first write, None where there was no file then;
-    `before_sha256` and `after_sha256` are of the first and the last state, None for no file.
-    `mode` is that of a file that was deleted.
+    `before_sha256` and `after_sha256` are the hashes of the first and the last state, None for no
+    file. `mode` is that of a deleted file.
     """
 
     path: Path
@@ -49,19 +49,19 @@ class FileChange:
 
     @property
     def created(self) -> bool:
-        """Whether the file was not there before."""
+        """True if the file did not exist before."""
         return self.before_sha256 is None
 
 
 def changes(records: Iterable[Record]) -> list[FileChange]:
     """The files that records changed, in the order of their first change."""
-    found: dict[Path, FileChange] = {}
+    merged: dict[Path, FileChange] = {}
     for change in (change for record in records for change in _changes_of(record)):
-        first = found.get(change.path)
+        first = merged.get(change.path)
         if first is None:
-            found[change.path] = change
+            merged[change.path] = change
             continue
-        found[change.path] = FileChange(
+        merged[change.path] = FileChange(
             change.path,
             first.before,
             first.before_sha256,
@@ -69,14 +69,15 @@ def changes(records: Iterable[Record]) -> list[FileChange]:
             first.writes + 1,
             change.mode if first.mode is None else first.mode,
         )
-    return [change for change in found.values() if change.before_sha256 != change.after_sha256]
+    return [change for change in merged.values() if change.before_sha256 != change.after_sha256]
 
 
 def objection(change: FileChange, root: Path, copies: Path | None = None) -> str:
-    """Why what a record says of a file is not believed; "" if it may be. Blocks.
+    """Explain why a recorded change is not trusted; "" if it may be. Blocks.
 
-    A session may have been written by somebody else: it names only files that the file tools could
-    have written below `root`, and what they held only by a copy of ours, which lie in `copies`.
+    A session may have been written by somebody else. It is trusted only with files that the file
+    tools could have written below `root`, and with former contents only as copies of ours, which
+    are in `copies`.
     """
     path, place = change.path, Path(os.path.realpath(change.path.parent))
     if root != place and root not in place.parents:
@@ -93,19 +94,20 @@ def objection(change: FileChange, root: Path, copies: Path | None = None) -> str
 
 
 def restore(change: FileChange, keep: Path) -> RestoredFile:
-    """Put a file back as it was before the change. Blocks; never raises for the disk.
+    """Restore a file to its state before the change. Blocks; never raises for the disk.
 
-    A file that was changed since by somebody else is not touched. What is replaced or deleted is
-    first copied to the folder `keep`.
+    A file that somebody else has changed since is not touched. Content that is replaced or deleted
+    is first copied to the folder `keep`.
     """
     try:
         now = _now(change.path)
     except OSError as error:
         return RestoredFile(change.path, "failed", detail=error.strerror or str(error))
-    stands = None if now is None else _sha256(now)
-    if stands == change.before_sha256:
+    # Act only if the file is still as the change left it.
+    current = None if now is None else _sha256(now)
+    if current == change.before_sha256:
         return RestoredFile(change.path, "unchanged")
-    if stands != change.after_sha256:
+    if current != change.after_sha256:
         return RestoredFile(change.path, "changed since")
     try:
         old = _copy(change)
@@ -113,21 +115,22 @@ def restore(change: FileChange, keep: Path) -> RestoredFile:
         return RestoredFile(change.path, "lost", detail=error.strerror or str(error))
     if (None if old is None else _sha256(old)) != change.before_sha256:
         return RestoredFile(change.path, "lost", detail="the kept copy is not what it was")
+    # The current content is saved before it is replaced.
     try:
-        kept = None if now is None else _keep(change.path, now, keep)
+        copy = None if now is None else _keep(change.path, now, keep)
         if old is None:
             remove_real(change.path)
-            return RestoredFile(change.path, "deleted", kept)
+            return RestoredFile(change.path, "deleted", copy)
         replace_file(change.path, old, real=True)
         if now is None and change.mode is not None:
             set_real_mode(change.path, change.mode & 0o777)
     except (OSError, StorageError) as error:
         return RestoredFile(change.path, "failed", detail=str(error))
-    return RestoredFile(change.path, "restored", kept)
+    return RestoredFile(change.path, "restored", copy)
 
 
 def texts(change: FileChange) -> tuple[str | None, str | None]:
-    """A file before the change and now, as text; None where there is no file. Blocks.
+    """Return a file before the change and now, as text; None where there is no file. Blocks.
 
     Raises OSError where one of them cannot be read.
     """
@@ -137,7 +140,7 @@ def texts(change: FileChange) -> tuple[str | None, str | None]:
 
 
 def _copy(change: FileChange) -> bytes | None:
-    """What a file held before, by its copy."""
+    """Read the former content of a file from its copy."""
     if change.before is None:
         return None
     return read_small(change.before, limit=READ_MAX, follow=False)[0]
@@ -161,30 +164,30 @@ def _keep(path: Path, data: bytes, folder: Path) -> Path:
 
 
 def _changes_of(record: Record) -> list[FileChange]:
-    """What one record did to files."""
-    return [change for said in details_of(record) if (change := _change(said)) is not None]
+    """The changes that one record made to files."""
+    return [change for details in details_of(record) if (change := _change(details)) is not None]
 
 
 def details_of(record: Record) -> Sequence[Mapping[str, Any]]:
-    """What a record says of files that were written, one by one."""
+    """The details of written files in a record, one by one."""
     if record.type == FILE_CHANGE:
         return [record.data]
     if record.type != "tool_result" or record.data.get("is_error"):
         return []
     details = object_of(record.data.get("details"))
-    several = list_of(details.get("files"))
-    return [object_of(said) for said in several] if several else [details]
+    files = list_of(details.get("files"))
+    return [object_of(each) for each in files] if files else [details]
 
 
-def _change(said: Mapping[str, Any]) -> FileChange | None:
-    path, after = said.get("path"), said.get("after_sha256")
-    before, sha256 = said.get("before"), said.get("before_sha256")
-    deleted = "after_sha256" in said and after is None and isinstance(sha256, str)
+def _change(fields: Mapping[str, Any]) -> FileChange | None:
+    path, after = fields.get("path"), fields.get("after_sha256")
+    before, sha256 = fields.get("before"), fields.get("before_sha256")
+    deleted = "after_sha256" in fields and after is None and isinstance(sha256, str)
     if not (isinstance(path, str) and path.startswith("/")):
         return None
     if not (deleted or isinstance(after, str)):
         return None
-    mode = said.get("mode")
+    mode = fields.get("mode")
     return FileChange(
         Path(path),
         Path(before) if isinstance(before, str) else None,
@@ -202,34 +205,35 @@ HASHED_BYTES = 20 * 1024 * 1024
 
 
 def change_checker(root: Path) -> Callable[[FileRead], bool]:
-    """A function that says whether a file has changed since a read, or is gone.
+    """Return a function that tells whether a file has changed since a read, or is gone.
 
-    `root` is for relative paths. If size and time are the same, the file is; else the hash
-    decides, if it is known. Without either, the time of the read is compared with that of the
-    file. Each file is examined once.
+    `root` is for relative paths. If size and time are the same, the file is unchanged; otherwise
+    the hash decides, if it is known. Without either, the time of the read is compared with that of
+    the file. Each file is examined once.
     """
     looks: dict[Path, os.stat_result | None] = {}
     hashes: dict[Path, str] = {}
 
     def file_state(path: Path) -> os.stat_result | None:
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return None
-        return found if stat.S_ISREG(found.st_mode) else None
+        return status if stat.S_ISREG(status.st_mode) else None
 
     def changed(read: FileRead) -> bool:
         path = root / read.path
         if path not in looks:
             looks[path] = file_state(path)
-        found = looks[path]
-        if found is None:
+        status = looks[path]
+        if status is None:
             return True
+        # Reads of other programs have no size and time.
         if read.mtime_ns is None or read.size is None:
-            return found.st_mtime > _seconds(read.time)
-        if (found.st_size, found.st_mtime_ns) == (read.size, read.mtime_ns):
+            return status.st_mtime > _seconds(read.time)
+        if (status.st_size, status.st_mtime_ns) == (read.size, read.mtime_ns):
             return False
-        if read.sha256 is None or found.st_size != read.size or found.st_size > HASHED_BYTES:
+        if read.sha256 is None or status.st_size != read.size or status.st_size > HASHED_BYTES:
             return True
         if path not in hashes:
             hashes[path] = _digest(path)

@@ -1,8 +1,8 @@
 """The frame: the part of every request that is built once and then sent unchanged. Pure.
 
 A server keys its cache by the system prompt and the tools, and signs thinking over them. So they
-are recorded with the first request of a session (a `frame` record) and replayed from there; what
-changes later is said at the end (see `tui.context.notices`). A new frame is a break.
+are recorded with the first request of a session (a `frame` record) and replayed from there; later
+changes are stated at the end (see `tui.context.notices`). A new frame is a break.
 
 A frame holds the operator's words. One that this installation did not make, as in a session file
 that was copied or edited, is not replayed: its seal is an HMAC with a key that only this
@@ -24,7 +24,7 @@ from tui.session.records import Record
 from tui.tools.limits.clamp import Room
 
 FRAME: Final = "frame"
-"""The type of the record."""
+"""The record's type."""
 SEAL: Final = "seal"
 """The field that holds the HMAC of a record's other fields."""
 
@@ -35,11 +35,11 @@ Tools: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What comes before the messages of every request.
+    """The content that precedes the messages of every request.
 
-    `layers` are the names and texts that the system prompt is joined of; `facts` what it says of
-    the workspace, by name; `files` the hashes of the files whose text is in it, by name; `room`
-    what a tool result may take; `life` how long the server keeps what is sent.
+    `layers` are the names and texts that make up the system prompt; `facts` the facts about the
+    workspace in it, by name; `files` the hashes of the files whose text is in it, by name; `room`
+    the size allowed for a tool result; `life` how long the server caches what is sent.
     """
 
     layers: tuple[tuple[str, str], ...]
@@ -51,12 +51,12 @@ class Frame:
 
     @property
     def system(self) -> list[Block]:
-        """The system prompt: one block, so that it is cached as one."""
+        """The system prompt, as one block so that it is cached as one."""
         text = _JOINT.join(text for _, text in self.layers)
         return [text_block(text)] if text else []
 
     def to_json(self) -> dict[str, Any]:
-        """The fields of its record, less the seal."""
+        """The fields of its record, without the seal."""
         shown = {"system": self.system, "tools": self.tools}
         return {
             **shown,
@@ -70,12 +70,13 @@ class Frame:
 
 
 def frame_in(record: Record) -> Frame | None:
-    """The frame that a record holds; None where it is damaged."""
+    """Decode the frame in a record; None where it is damaged."""
     data = record.data
     system, tools = list_of(data.get("system")), list_of(data.get("tools"))
     shown = {"system": data.get("system"), "tools": data.get("tools")}
     if sha256(canonical(shown)).hexdigest() != data.get("sha256"):
         return None
+    # The record has only names and lengths of the layers; their text is in the system prompt.
     text = str(object_of(system[0]).get("text", "")) if system else ""
     layers: list[tuple[str, str]] = []
     start = 0
@@ -87,7 +88,7 @@ def frame_in(record: Record) -> Frame | None:
         start += size + len(_JOINT)
     room = list_of(data.get("room"))
     sizes = [size for size in room if isinstance(size, int)]
-    found = Frame(
+    frame = Frame(
         tuple(layers),
         [object_of(tool) for tool in tools],
         _strings(data.get("facts")),
@@ -95,25 +96,25 @@ def frame_in(record: Record) -> Frame | None:
         Room(*sizes) if len(sizes) == 2 else Room(),
         "1h" if data.get("cache_life") == "1h" else "5m",
     )
-    return found if found.system == system else None
+    return frame if frame.system == system else None
 
 
 def last_frame(records: Sequence[Record], key: bytes) -> tuple[Record, Frame] | None:
-    """The frame in force on a branch; None where there is none that is to be trusted."""
+    """The frame in force on a branch; None where there is none that can be trusted."""
     record = next((one for one in reversed(records) if one.type == FRAME), None)
     if record is None or not is_sealed(record, key):
         return None
-    found = frame_in(record)
-    return (record, found) if found else None
+    frame = frame_in(record)
+    return (record, frame) if frame else None
 
 
 def sealed(data: dict[str, Any], key: bytes) -> dict[str, Any]:
-    """The fields of a record with their seal."""
+    """Return the fields of a record with their seal."""
     return data | {SEAL: hmac.new(key, canonical(data), sha256).hexdigest()}
 
 
 def is_sealed(record: Record, key: bytes) -> bool:
-    """Whether this installation made a record."""
+    """True if this installation made the record."""
     seal = record.data.get(SEAL)
     bare = {name: value for name, value in record.data.items() if name != SEAL}
     made = hmac.new(key, canonical(bare), sha256).hexdigest()
@@ -121,7 +122,7 @@ def is_sealed(record: Record, key: bytes) -> bool:
 
 
 def canonical(value: object) -> bytes:
-    """A JSON value as bytes that do not depend on the order of keys."""
+    """Encode a JSON value independently of the order of its keys."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
 
 

@@ -3,10 +3,10 @@
     user          a user message, or more of the one before it
     assistant     an assistant message
     tool_result   at the front of the user message after its call, in the order of the calls
-    interrupt     what the model had said by then, as an assistant message; nothing if that is none
-    notice        after all else in the user message that is not answered yet
+    interrupt     what the model had said by then, as an assistant message; omitted if nothing
+    notice        last in the user message that is not answered yet
 
-Records of other types are not sent. Damage stays as it is: that is for the repair. If a record is
+Records of other types are not sent. Damage stays as it is, for the repair to fix. If a record is
 not sent as recorded, its stand-in (`overrides.Stand`) is sent instead.
 """
 
@@ -30,9 +30,11 @@ _NOTHING_IF_NULL = ("citations", "cache_control", "toolset_name", "title", "cont
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """For whom messages are made, besides the model: the server, what it knows, and what of the
-    record is not to be trusted (ids of notices). `shared_thinking`: it takes thinking of its other
-    models, and drops what a model cannot read. `frame` is the id of the record of the frame.
+    """The receiver of messages, besides the model: the server and what it supports, and what in the
+    record is not to be trusted (ids of notices).
+
+    `shared_thinking`: the server accepts thinking of its other models, and drops what a model
+    cannot read. `frame` is the id of the frame's record.
     """
 
     server: str = ""
@@ -48,7 +50,7 @@ class History:
 
     `model` is the one that gets the request: thinking that it could not read, or that another
     server made, is left out. So is that of the answers in `thoughtless`, which are ids of records.
-    Blocks of unknown types go back as they came to the server that made them.
+    Blocks of unknown types are returned unchanged to the server that made them.
     """
 
     model: str = ""
@@ -60,19 +62,20 @@ class History:
     _front: list[int] = field(default_factory=list[int])
     _prompt: list[Block] | None = None
     _notices: int = 0
-    """How many blocks at the end of the last user message are notices."""
+    """Number of blocks at the end of the last user message that are notices."""
 
     def open(self, id_: str, block: Block) -> None:
-        """Begin with a block of the user's: what stands for all that was before."""
+        """Begin with a user's block that stands for everything before."""
         self._extend("user", id_, [block])
 
     def go_on_from(self, messages: Iterable[Message]) -> None:
-        """Begin with messages that no record says as they stand here."""
+        """Begin with messages that are not recorded in this form."""
         for message in messages:
             self._extend(message["role"], "", message["content"])
 
     def add(self, record: Record, stand: Stand | None = None) -> None:
-        """Add what a record says, or its stand-in. Records come in the order of their branch."""
+        """Add the content of a record, or its stand-in. Records come in the order of their
+        branch."""
         match record.type:
             case "user":
                 self._add_prompt(record, stand)
@@ -115,7 +118,7 @@ class History:
         return blocks
 
     def _foreign(self, record: Record) -> bool:
-        """Whether the thinking of an answer is nothing for the server that gets the request."""
+        """True if the receiving server cannot use the thinking of an answer."""
         by, server = record.data.get("model"), self.rendering.server
         if server and record.data.get("server") != server:
             return True
@@ -126,7 +129,7 @@ class History:
         if not blocks:
             return
         if self._calls and self._last_role() == "assistant":
-            self._begin("assistant")  # its calls are unanswered: not one message with what follows
+            self._begin("assistant")  # its calls are unanswered: start another message
         self._extend("assistant", id_, blocks)
         calls = tool_calls(blocks)
         self._calls = {str(call.get("id")): place for place, call in enumerate(calls)}
@@ -171,7 +174,7 @@ class History:
 
 
 def history(records: Iterable[Record], *, model: str = "") -> History:
-    """The messages of a branch."""
+    """Build the messages of a branch."""
     made = History(model)
     for record in records:
         made.add(record)
@@ -179,12 +182,13 @@ def history(records: Iterable[Record], *, model: str = "") -> History:
 
 
 def same_model(one: str, other: str) -> bool:
-    """Whether two names mean one model: a date or `latest` at the end makes no difference."""
+    """True if two names mean the same model: a date or `latest` at the end makes no difference."""
     return not one or not other or _VERSION.sub("", one) == _VERSION.sub("", other)
 
 
 def _as_sent(block: Block) -> Block:
-    """An answer's block as a request takes it: without what only answers have."""
+    """Return an answer's block as a request accepts it, without the fields that only answers
+    have."""
     if str(block.get("type")) in THINKING or not _has_extras(block):
         return block
     return {

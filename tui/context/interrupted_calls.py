@@ -1,36 +1,36 @@
-"""The state of calls without a result, and what becomes of each: one call has one owner.
+"""The state of calls without a result, and how each is recovered: one call has one owner.
 
     call of             between intent and result                      who recovers it
     anything            no intent                                      nobody: it never started
     a command           its folder was made, its state was not         nobody: it never started
-                        its keeper has it, runs or ended               the keeper's folder, by the
+                        its keeper has it, running or ended            the keeper's folder, by the
                                                                        call (`Tool.resume`)
                         its keeper is gone, or the folder is           nobody knows: unknown
     ... in background,  the same, with a job noted in the folder       the job, which the session
     or moved there                                                     takes over when it is opened;
-                                                                       unknown where that is lost
+                                                                       unknown if that is lost
                         its end is recorded (`job_ended`)              that record
-    task                its session, and the calls in it the same way  the call, made again: it goes
-                                                                       on in that session
+    task                its session, and the calls in it likewise      the call, made again: it
+                                                                       continues in that session
     a write             the intent has the hash of what was there      the file may show it
     MCP, web, others    the intent                                     nobody knows: unknown
 
-`Interrupted.recovery` is the one rule, the same for each front end: a call whose result comes or
-is kept gets it; one that never started may run; of any other it is said that it is not known, and
-only a person lets it run again. That nothing starts twice is not left to the rule: the state of a
+`Interrupted.recovery` is the one rule, the same for each front end: a call whose result is kept or
+still comes gets it; one that never started may run; any other is reported as unknown, and only a
+person lets it run again. That nothing starts twice does not depend on the rule: the state of a
 command is made by its keeper, or by whoever wants to start it again, and only once (`tui.keeper`).
 
-Outside of this: hooks, which are asked again about a call that runs or gets its result later; and
-the person's own commands, which end with the program unless they were moved to the background.
+Not covered: hooks, which are asked again about a call that runs or gets its result later; and the
+person's own commands, which end with the program unless they were moved to the background.
 
-An intent is on the disk before its tool runs, and calls that write or run do so alone and in
-order. So without an intent the call never started, and if something follows that can only come
-after it, it finished. Otherwise its state is unknown; for a write, the file itself may show it
+An intent is on the disk before its tool runs, and calls that write or run do so alone and in order.
+So a call without an intent never started, and one followed by something that can only come after it
+has finished. Otherwise its state is unknown; for a write, the file itself may show it
 (`with_file`). Pure. This is for the person: the model always gets the same text.
 
-Read from `intent` records: call_id, tool, effect, time, and if present `label` (the few words on
-the call's card), `path` (the real path of a write) and `before_sha256` (of the file's content
-before it; null for a new file), or `files`, a list of these two.
+The fields read from `intent` records: call_id, tool, effect, time, and if present `label` (the few
+words on the call's card), `path` (the real path of a write) and `before_sha256` (of the file's
+content before it; null for a new file), or `files`, a list of these two.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = Literal["never_started", "finished_result_lost", "unknown"]
 Recovery: TypeAlias = Literal["result", "start", "continue", "unknown"]
-"""What becomes of a call: it gets the result that is kept or comes, it may run, it goes on where it
-was when it runs again, or it is not known what it did."""
+"""The recovery of a call: it gets its result, which is kept or still comes; it may run; it
+continues where it was when it runs again; or its effect is not known."""
 FileState: TypeAlias = Literal["unchanged", "written", "changed", "unknown"]
-"""A file compared with its content before a write and with the content that was to be written; of
-several, whether any has changed."""
+"""A file compared with its content before a write and with the content to be written; of several
+files, whether any has changed."""
 
 _CONTINUES = "task"
-"""The tool whose calls go on where they were, in a session of their own."""
+"""The tool whose calls continue where they were, in a session of their own."""
 
 _ALONE = frozenset({"write", "run"})
 _SUBJECTS = ("command", "path", "file_path", "pattern", "url", "query")
@@ -77,10 +77,10 @@ class FileBefore:
 class Interrupted:
     """A call that has no result.
 
-    `record` is the id of the answer that made it; `started` the time of its intent, "" where
-    there is none; `effect` "" where it is not known. `path`, `before_sha256` and `after_sha256`
-    are of a write: "" where not known, and `new_file` where the record says that there was no file.
-    `settled`: the conversation went on since, so it needs no card.
+    `record` is the id of the answer that made it; `started` the time of its intent, "" if it has
+    none; `effect` is "" if not known. `path`, `before_sha256` and `after_sha256` belong to a write
+    and are "" if not known; `new_file` is set where the record says that there was no file.
+    `settled`: the conversation has continued since, so it needs no card.
     """
 
     call_id: str
@@ -97,13 +97,13 @@ class Interrupted:
     settled: bool = False
     file: FileState = "unknown"
     kept: Kept = ""
-    """How it stands with its command."""
+    """The state of its command."""
     files: tuple[FileBefore, ...] = ()
-    """Those of a call that writes several."""
+    """The files of a call that writes several."""
 
     @property
     def recovery(self) -> Recovery:
-        """What becomes of it."""
+        """The way it is recovered."""
         if self.kept in {"running", "finished"}:
             return "result"
         if self.outcome == "never_started":
@@ -112,30 +112,30 @@ class Interrupted:
 
 
 def interrupted_calls(records: Iterable[Record]) -> list[Interrupted]:
-    """The calls of a branch that have no result, in order."""
+    """Return the calls of a branch that have no result, in order."""
     branch = list(records)
     knows = _has_intents(branch)
-    found: list[Interrupted] = []
+    interrupted: list[Interrupted] = []
     waiting: list[_Call] = []
     for record in branch:
         match record.type:
             case "assistant":
-                found += _ended(waiting, knows=knows, settled=True, went_on=True)
+                interrupted += _ended(waiting, knows=knows, settled=True, went_on=True)
                 calls = tool_calls(blocks_of(record.data.get("content")))
                 waiting = [_Call(record.id, call) for call in calls]
             case "intent" | "tool_result":
                 _note(waiting, record)
-            case "user" if "text" in record.data:  # a prompt never lands before a result
-                found += _ended(waiting, knows=knows, settled=True, went_on=False)
+            case "user" if "text" in record.data:  # a prompt never comes before a result
+                interrupted += _ended(waiting, knows=knows, settled=True, went_on=False)
                 waiting = []
             case _:
                 pass
-    return found + _ended(waiting, knows=knows, settled=False, went_on=False)
+    return interrupted + _ended(waiting, knows=knows, settled=False, went_on=False)
 
 
 def unsettled_calls(records: Sequence[Record]) -> list[Interrupted]:
-    """Those of the calls without a result that are not settled. They are of the last answer, so of
-    a long session little is looked at where there are none."""
+    """Return the calls without a result that are not settled. They can only be of the last answer,
+    so in a long session with none of them little is read."""
     answers = (at for at in range(len(records) - 1, -1, -1) if records[at].type == "assistant")
     last = next(answers, len(records))
     if all(call.settled for call in interrupted_calls(records[last:])):
@@ -144,7 +144,7 @@ def unsettled_calls(records: Sequence[Record]) -> list[Interrupted]:
 
 
 def open_calls(records: Sequence[Record]) -> list[Block]:
-    """The calls of the last answer that have no result."""
+    """Return the calls of the last answer that have no result."""
     answered: set[str] = set()
     for record in reversed(records):
         if record.type == "tool_result":
@@ -156,18 +156,18 @@ def open_calls(records: Sequence[Record]) -> list[Block]:
 
 
 def printed_before(records: Sequence[Record]) -> str:
-    """What the calls that were interrupted since the last prompt had printed: its end, and where
-    all of it is. "" for nothing. The model gets it with the next prompt, for their results say
-    nothing of it."""
-    found: list[str] = []
+    """Return the end of the output of the calls interrupted since the last prompt, and where the
+    full output is; "" if there was none. The model gets it with the next prompt, since their
+    results do not contain it."""
+    outputs: list[str] = []
     for record in reversed(records):
         if record.type == "user" and "text" in record.data:
             break
         details = object_of(record.data.get("details"))
         partial = string_of(details.get("partial"))
         if record.type == "tool_result" and details.get("interrupted") and partial.strip():
-            found.append(_printed(record, partial))
-    return "\n\n".join(reversed(found))
+            outputs.append(_printed(record, partial))
+    return "\n\n".join(reversed(outputs))
 
 
 def _printed(record: Record, partial: str) -> str:
@@ -175,18 +175,18 @@ def _printed(record: Record, partial: str) -> str:
     path, total = string_of(receipt.get("path")), receipt.get("bytes_total")
     which = "all it printed"
     if isinstance(total, int) and total > len(partial.encode("utf-8", "surrogatepass")):
-        kept = (
+        copy = (
             f"full output saved to: {text_of_path(Path(path))}" if path else "the rest was not kept"
         )
-        which = f"the last {len(partial):,} characters it printed; {kept}"
+        which = f"the last {len(partial):,} characters it printed; {copy}"
     name = string_of(record.data.get("name")) or "tool"
-    heard = wrap(partial.rstrip(), f"{name}: interrupted")
-    return f"I interrupted `{name}`. Its output until then ({which}):\n{heard}"
+    output = wrap(partial.rstrip(), f"{name}: interrupted")
+    return f"I interrupted `{name}`. Its output until then ({which}):\n{output}"
 
 
 def with_command(call: Interrupted, kept: Kept) -> Interrupted:
-    """The call with what its keeper says of its command, who is nearer to it than the record: the
-    last lines may be lost, or a command may not have been started after its intent."""
+    """Return the call with its keeper's account of the command, which is more reliable than the
+    record: its last lines may be lost, or a command may not have started after its intent."""
     if kept == "unstarted":
         return replace(call, kept=kept, outcome="never_started")
     begun = kept and call.outcome == "never_started"
@@ -194,7 +194,7 @@ def with_command(call: Interrupted, kept: Kept) -> Interrupted:
 
 
 def with_file(call: Interrupted, current_sha256: str | None) -> Interrupted:
-    """The call with the state of its file now. `current_sha256` is None if there is no file.
+    """Return the call with the current state of its file; `current_sha256` is None for no file.
 
     If the file has the content that was to be written, the call finished.
     """
@@ -209,8 +209,8 @@ def with_file(call: Interrupted, current_sha256: str | None) -> Interrupted:
 
 
 def with_files(call: Interrupted, current: Mapping[str, str | None]) -> Interrupted:
-    """The same for a call that writes several files: `current` are the hashes of those that could
-    be read, by path."""
+    """Do the same for a call that writes several files: `current` are the hashes of those that
+    could be read, by path."""
     if call.outcome == "never_started" or not call.files:
         return call
     if any(file.before_sha256 == "" or file.path not in current for file in call.files):
@@ -221,7 +221,7 @@ def with_files(call: Interrupted, current: Mapping[str, str | None]) -> Interrup
 
 @dataclass(slots=True)
 class _Call:
-    """A call on the way to its result."""
+    """A call that may still get its result."""
 
     answer: str
     block: Block
@@ -234,7 +234,7 @@ class _Call:
 
 
 def _note(waiting: Sequence[_Call], record: Record) -> None:
-    """Give a call its intent or its result: the first of that id that has none."""
+    """Give an intent or a result to its call: the first with that id that lacks it."""
     id_ = record.data.get("call_id")
     for call in waiting:
         if call.id != id_ or call.answered:
@@ -250,11 +250,12 @@ def _note(waiting: Sequence[_Call], record: Record) -> None:
 def _ended(
     calls: Sequence[_Call], *, knows: bool, settled: bool, went_on: bool
 ) -> list[Interrupted]:
-    """The calls without a result. `went_on`: the model answered, so it must have had results."""
+    """Return the calls without a result. `went_on`: the model answered, so it must have had
+    results."""
     last_alone = max(
         (n for n, call in enumerate(calls) if _effect(call) in _ALONE and call.intent), default=-1
     )
-    found: list[Interrupted] = []
+    interrupted: list[Interrupted] = []
     for place, call in enumerate(calls):
         if call.answered:
             continue
@@ -263,12 +264,12 @@ def _ended(
             outcome = "never_started" if knows and not went_on else "unknown"
         elif went_on or place < last_alone:
             outcome = "finished_result_lost"
-        found.append(_described(call, outcome, settled=settled))
-    return found
+        interrupted.append(_described(call, outcome, settled=settled))
+    return interrupted
 
 
 def _has_intents(branch: Sequence[Record]) -> bool:
-    """Whether these records have intents at all: another agent's sessions have results only."""
+    """True if these records have intents at all: another agent's sessions have only results."""
     kinds = {record.type for record in branch}
     return "intent" in kinds or "tool_result" not in kinds
 
@@ -300,9 +301,9 @@ def _described(call: _Call, outcome: Outcome, *, settled: bool) -> Interrupted:
 
 
 def _file_before(value: object) -> FileBefore:
-    said = object_of(value)
-    absent = "before_sha256" in said and said["before_sha256"] is None
-    return FileBefore(_text(said, "path"), None if absent else _text(said, "before_sha256"))
+    fields = object_of(value)
+    absent = "before_sha256" in fields and fields["before_sha256"] is None
+    return FileBefore(_text(fields, "path"), None if absent else _text(fields, "before_sha256"))
 
 
 def _label(arguments: dict[str, Any]) -> str:
@@ -311,7 +312,7 @@ def _label(arguments: dict[str, Any]) -> str:
 
 
 def _after(arguments: dict[str, Any]) -> str:
-    """The hash of a file that is written as a whole, from the call itself."""
+    """The hash of a file that is written as a whole, taken from the call itself."""
     content = arguments.get("content")
     if not isinstance(content, str):
         return ""

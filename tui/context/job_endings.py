@@ -1,4 +1,4 @@
-"""Background commands that have ended, and which of them the model does not know yet. Pure.
+"""Background commands that have ended, and those the model has not heard of yet. Pure.
 
 A `job_ended` record is made when one ends. The model learns of it once, by a notice of the kind
 "job" at the end of the conversation, unless command_status has already returned its end.
@@ -17,7 +17,7 @@ from tui.session.records import Record
 
 TAIL_LINES: Final = 20
 TAIL_CHARS: Final = 2000
-"""How much of the end of its output is recorded, and goes into the notice."""
+"""The end of its output that is recorded and included in the notice."""
 
 _ID = re.compile(r"job-\d{1,9}")
 _STATE = re.compile(r"exit code \d{1,3}|killed by \w{1,20}")
@@ -29,28 +29,29 @@ _STOPPED: Final = {
 
 
 def unreported(records: Sequence[Record]) -> list[Record]:
-    """The `job_ended` records of a branch whose news the model has not got, in their order."""
-    found: dict[str, Record] = {}
+    """Return the `job_ended` records of a branch that the model has not seen yet, in order."""
+    waiting: dict[str, Record] = {}
     for record in records:
         data = record.data
         match record.type:
             case "job_ended" if not (data.get("hidden") or data.get("end_read")):
-                found[record.id] = record
-            case "tool_result" if found:
+                waiting[record.id] = record
+            case "tool_result" if waiting:
                 details = object_of(data.get("details"))
                 if details.get("running") is False:
                     ended = details.get("job")
-                    found = {i: r for i, r in found.items() if r.data.get("job") != ended}
-            case "notice" if found:
+                    waiting = {i: r for i, r in waiting.items() if r.data.get("job") != ended}
+            case "notice" if waiting:
                 for id_ in list_of(data.get("jobs")):
-                    found.pop(str(id_), None)
+                    waiting.pop(str(id_), None)
             case _:
                 pass
-    return list(found.values())
+    return list(waiting.values())
 
 
 def notice_of(ended: Iterable[Record]) -> dict[str, Any]:
-    """The fields of a notice about commands that have ended: what they printed is data."""
+    """Build the fields of a notice about commands that have ended; their output is marked as
+    data."""
     records = list(ended)
     text = "\n\n".join(_report_on(record.data) for record in records)
     return {"kind": "job", "text": text, "jobs": [record.id for record in records]}
@@ -63,9 +64,9 @@ def _report_on(data: dict[str, Any]) -> str:
     state = _STOPPED.get(string_of(data.get("stopped_by")), state)
     seconds = data.get("seconds")
     took = f" after {seconds:.1f} s" if isinstance(seconds, int | float) else ""
-    said = f"The background command {job} has ended{took}: {state}."
+    sentence = f"The background command {job} has ended{took}: {state}."
     if state == END_UNKNOWN:
-        said = (
+        sentence = (
             f"The process that watched the background command {job} was killed: nobody knows how "
             "it ended, or whether it did."
         )
@@ -75,4 +76,4 @@ def _report_on(data: dict[str, Any]) -> str:
     if tail := string_of(data.get("text")):
         lines += ["its last lines:", tail]
     wrapped = untrusted.wrap("\n".join(lines), f"background command {job}")
-    return f"{said}\n{wrapped}"
+    return f"{sentence}\n{wrapped}"

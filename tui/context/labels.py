@@ -1,4 +1,4 @@
-"""Labels of records and calls, on one line. Pure."""
+"""One-line labels of records and calls. Pure."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from tui.tools.patch_format import named_paths
 
 CHARS: Final = 80
 _SUBJECTS: Final = ("command", "path", "file_path", "pattern", "query", "url", "name")
-"""The arguments that best tell one call of a tool from another, the best first."""
+"""The arguments that best distinguish one call of a tool from another, the best first."""
 
 
 def label_of(record: Record, calls: Mapping[str, Block]) -> str:
-    """The label of a record that speaks. `calls` are the tool calls so far, by id."""
+    """Return the label of a sent record. `calls` are the tool calls so far, by id."""
     content = content_of(record)
     if record.type == "tool_result":
         call = calls.get(str(record.data.get("call_id")))
         return call_label(call) if call else str(record.data.get("name") or "result")
-    if said := one_line(text_of(content)):
-        return said
+    if text := one_line(text_of(content)):
+        return text
     made = [call_label(call) for call in tool_calls(content)]
     kinds = sorted({str(block.get("type")) for block in content})
     return one_line(", ".join(made or kinds)) or "(empty)"
 
 
 def call_label(call: Block) -> str:
-    """A tool call: its name, and the argument that tells most."""
+    """Label a tool call by its name and its most telling argument."""
     call = as_meant(call)
     arguments = object_of(call.get("input"))
     paths = ", ".join(named_paths(string_of(arguments.get("patch"))))
     named = (*(arguments.get(name) for name in _SUBJECTS), paths, *arguments.values())
-    told = next((value for value in named if isinstance(value, str) and value.strip()), "")
-    return one_line(f"{call.get('name')} {told}")
+    argument = next((value for value in named if isinstance(value, str) and value.strip()), "")
+    return one_line(f"{call.get('name')} {argument}")
 
 
 def one_line(text: str) -> str:
-    """The first words of a text, on one line of at most `CHARS` characters."""
+    """Return the first words of a text, on one line of at most `CHARS` characters."""
     line = " ".join(text[: CHARS * 8].split())
     return line if len(line) <= CHARS else line[: CHARS - 1].rstrip() + "…"

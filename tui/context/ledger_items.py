@@ -1,4 +1,4 @@
-"""The ledger's parts: the items shown, and what is kept of each for the arithmetic."""
+"""The parts of the ledger: the items shown, and the numbers behind each of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARTS: dict[Kind, Part] = {
 """The part of the meter's bar that each kind of item belongs to."""
 
 AT: Final = "#"
-"""Between a record's id and the place of an image in it."""
+"""The separator between a record's id and the index of an image in it."""
 
 _MEMORIES = frozenset({"memory", "recalled"})
 KINDS: dict[str, Kind] = {
@@ -46,10 +46,10 @@ KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of the next request. `tokens` is its share of the whole as it stands there.
+    """One item of the next request. `tokens` is its share of the whole in its current state.
 
-    `id` is that of its record; of fixed parts `system:<layer>` or `tool:<name>`; of an image that
-    a person attached `<record>#<place of its block>`.
+    `id` is the id of its record; for fixed parts `system:<layer>` or `tool:<name>`; for an image
+    that a person attached `<record>#<index of its block>`.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Item:
 
 
 class ItemSize(NamedTuple):
-    """The tokens of an item as it stands, and as it is recorded."""
+    """The tokens of an item in its current state, and as recorded."""
 
     id: str
     state: RecordState
@@ -71,13 +71,13 @@ class ItemSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Tokens of the next request, less the prompt.
+    """The tokens of the next request, without the prompt.
 
-    `tokens` is `measured`, what the context held after the last answer by the server's own count
-    (0 before there is one), and `estimated`, what changed since; less than 0 where items were
-    taken away. `parts` are the items by part, and sum up to `tokens`. `drift` is the share by
-    which the last request was estimated too large (or, below 0, too small), None before there was
-    an answer; `saved` the tokens that the guards kept out of the results in the context.
+    `tokens` is `measured`, the size of the context after the last answer by the server's own count
+    (0 before there is one), plus `estimated`, the change since; negative where items were removed.
+    `parts` are the items by part, and add up to `tokens`. `drift` is the share by which the last
+    request was estimated too large (or, below 0, too small), None before there was an answer;
+    `saved` the tokens that the guards kept out of the results in the context.
     """
 
     tokens: int
@@ -90,24 +90,24 @@ class Measure:
 
 @dataclass(slots=True)
 class Entry:
-    """An item as it is reckoned with. `record` is None for what every request carries."""
+    """An item with its weights. `record` is None for what every request has."""
 
     kind: Kind
     record: Record | None
     own: float
-    """What its content weighs."""
+    """The weight of its content as recorded."""
     weight: float
-    """What it weighs as it stands now."""
+    """Its weight in its current state."""
     stand: Stand | None = None
     state: RecordState = "full"
     number: int = 0
-    """Its place among the records."""
+    """Its index among the records."""
 
 
 @dataclass(slots=True)
 class RunningSums:
-    """The sums of a growing list of numbers up to any place. What is after a number that changed
-    is added up again when it is asked for."""
+    """Prefix sums of a growing list of numbers. After a change, the sums behind it are recomputed
+    when they are needed."""
 
     _numbers: list[float] = field(default_factory=list[float])
     _sums: list[float] = field(default_factory=lambda: [0.0])
@@ -116,7 +116,7 @@ class RunningSums:
         return len(self._numbers)
 
     def put(self, place: int, number: float) -> None:
-        """Set the number of a place, or of the one after the last."""
+        """Set the number at an index, or append it."""
         if place == len(self._numbers):
             self._numbers.append(number)
         elif number != self._numbers[place]:
@@ -124,7 +124,7 @@ class RunningSums:
             del self._sums[place + 1 :]
 
     def between(self, start: int, end: int) -> float:
-        """The sum from one place to before another."""
+        """Sum the numbers from index `start` up to, but not including, `end`."""
         for place in range(len(self._sums) - 1, max(start, end)):
             self._sums.append(self._sums[place] + self._numbers[place])
         return self._sums[end] - self._sums[start]
@@ -140,16 +140,16 @@ def entry_of(record: Record, content: list[Block]) -> Entry:
 def fixed_entries(
     layers: Iterable[tuple[str, str]], tools: Iterable[Mapping[str, Any]]
 ) -> dict[str, Entry]:
-    """The entries of what every request carries: system layers by name, and tool schemas."""
-    found: dict[str, Entry] = {}
+    """The entries of what every request has: system layers by name, and tool schemas."""
+    entries: dict[str, Entry] = {}
     for name, text in layers:
         kind: Kind = "memory" if name.split(" ")[0] in _MEMORIES else "system"
         weight = estimate.weight(text)
-        found[f"system:{name}"] = Entry(kind, None, weight, weight)
+        entries[f"system:{name}"] = Entry(kind, None, weight, weight)
     for tool in tools:
         weight = estimate.json_weight(tool)
-        found[f"tool:{tool.get('name')}"] = Entry("tools", None, weight, weight)
-    return found
+        entries[f"tool:{tool.get('name')}"] = Entry("tools", None, weight, weight)
+    return entries
 
 
 def listed(
@@ -160,28 +160,28 @@ def listed(
     pinned: Collection[str],
     ratio: float,
 ) -> list[Item]:
-    """Entries as items of `ratio` tokens for their weight, in the order of the request."""
-    found = [
+    """List entries as items, `ratio` tokens per unit of weight, in the order of the request."""
+    items = [
         Item(id_, entry.kind, id_.partition(":")[2], round(ratio * entry.weight), "full")
         for id_, entry in fixed.items()
     ]
     if summary is not None and summary.record is not None:
         count = summary.record.data.get("messages_removed")
         label, size = f"summary of {count} messages", round(ratio * summary.weight)
-        found.append(Item(summary.record.id, "summary", label, size, "full"))
+        items.append(Item(summary.record.id, "summary", label, size, "full"))
     calls: dict[str, Block] = {}
     for id_, entry in entries.items():
         record = cast("Record", entry.record)
         if entry.kind == "assistant":
             calls.update((str(call.get("id")), call) for call in tool_calls(content_of(record)))
         size, label = round(ratio * entry.weight), label_of(record, calls)
-        found.append(Item(id_, entry.kind, label, size, entry.state, id_ in pinned))
-    return found
+        items.append(Item(id_, entry.kind, label, size, entry.state, id_ in pinned))
+    return items
 
 
 def with_images(items: Iterable[Item], entries: Mapping[str, Entry], ratio: float) -> list[Item]:
-    """The same items with the images of each prompt as items of their own, after the prompt's."""
-    found: list[Item] = []
+    """Return the items with each prompt's images as items of their own, after the prompt's."""
+    listed_items: list[Item] = []
     for item in items:
         entry = entries.get(item.id)
         record = entry.record if entry and entry.kind == "user" else None
@@ -190,8 +190,8 @@ def with_images(items: Iterable[Item], entries: Mapping[str, Entry], ratio: floa
             whole = item.state in {"masked", "summarised"}
             rest = max(0, item.tokens - sum(image.tokens for image in own))
             item = replace(item, tokens=rest, state=item.state if whole else "full")  # noqa: PLW2901
-        found += [item, *own]
-    return found
+        listed_items += [item, *own]
+    return listed_items
 
 
 def _images_of(item: Item, entry: Entry, record: Record, ratio: float) -> Iterator[Item]:
@@ -212,35 +212,35 @@ def _images_of(item: Item, entry: Entry, record: Record, ratio: float) -> Iterat
 
 
 def _described(block: Block) -> str:
-    """An image without a word, as other programs record them."""
+    """Describe an image without a name, as other programs record them."""
     image = of_block(block, "")
     return f"{image.info.media_type} {facts(image)}" if image else "image"
 
 
 def usage_by(record: Record, model: str) -> Usage | None:
-    """What a model reported with an answer of its own; None for everything else."""
+    """The usage that a model reported with an answer of its own; None for everything else."""
     if record.type != "assistant":
         return None
-    said, usage = record.data.get("model"), Usage.from_json(record.data.get("usage"))
-    ours = not isinstance(said, str) or same_model(said, model)
+    author, usage = record.data.get("model"), Usage.from_json(record.data.get("usage"))
+    ours = not isinstance(author, str) or same_model(author, model)
     return usage if ours and usage.prompt_tokens else None
 
 
 def weight_as(entry: Entry, stand: Stand | None) -> float:
-    """What an entry weighs if it stands so; None is as recorded."""
+    """The weight of an entry with this stand-in; None means as recorded."""
     if stand is None:
         return entry.own
     return in_frame(entry.kind, stand.blocks) if stand.blocks else 0.0
 
 
 def in_frame(kind: Kind, content: Iterable[Block]) -> float:
-    """What content weighs in a message or a result."""
+    """The weight of content including the frame of its message or result."""
     frame = estimate.CALL_TOKENS if kind == "result" else estimate.MESSAGE_TOKENS
     return estimate.content_weight(content) + frame
 
 
 def withheld_tokens(record: Record) -> int:
-    """Tokens that the guards kept out of a result, by its receipt."""
+    """The tokens that the guards kept out of a result, by its receipt."""
     receipt = object_of(record.data.get("receipt"))
     total, shown = receipt.get("tokens_total"), receipt.get("tokens_shown")
     if not isinstance(total, int) or not isinstance(shown, int):

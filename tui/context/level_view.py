@@ -1,10 +1,10 @@
 """Views at the repair level that the records of a branch ask for. Pure.
 
     strict, drop_thinking    everything that is sent
-    text_only, summary_only  what is before the `repair` record; what follows stays as it is. A
+    text_only, summary_only  only what is before the `repair` record; what follows is unchanged. A
                              later compaction that covers all of it replaces it by its summary
 
-See `tui.context.repair_levels` for what the levels do, and `tui.agent.recovery` for how one
+See `tui.context.repair_levels` for the effects of the levels, and `tui.agent.recovery` for how one
 is chosen. In the record, the level is the field `rung`.
 """
 
@@ -30,7 +30,7 @@ WHOLE: Final = frozenset[RepairLevel]({"strict", "drop_thinking"})
 
 
 def level_of(record: Record) -> RepairLevel | None:
-    """The repair level that a record sets, if it does."""
+    """The repair level that a record sets; None if it sets none."""
     if record.type != "repair":
         return None
     level = record.data.get("rung")
@@ -38,7 +38,7 @@ def level_of(record: Record) -> RepairLevel | None:
 
 
 def last_front_level(records: Sequence[Record]) -> int:
-    """The number of the last record of a level that applies only to what is before it, or -1."""
+    """The index of the last record whose level applies only to what is before it, or -1."""
     for number in range(len(records) - 1, -1, -1):
         level = level_of(records[number])
         if level is not None and level not in WHOLE:
@@ -47,7 +47,7 @@ def last_front_level(records: Sequence[Record]) -> int:
 
 
 class LevelViewer:
-    """Makes the views of one growing branch, as `Viewer` does, with the repair levels in force."""
+    """Builds the views of one growing branch, as `Viewer` does, with the repair levels in force."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LevelViewer:
         prune: Prune | None = None,
         rendering: Rendering | None = None,
     ) -> None:
-        """`room` and `prune` are as in `Viewer`."""
+        """`room` and `prune` are the same as for `Viewer`."""
         self._room = room
         self._prune = prune
         self._rendering = rendering
@@ -64,21 +64,24 @@ class LevelViewer:
         self._start_anew()
 
     def build(self, records: Sequence[Record], *, model: str, prompt_follows: bool = False) -> View:
-        """The view of a branch for a request to `model`; see `tui.context.view.build`."""
+        """Build the view of a branch for a request to `model`; see `tui.context.view.build`."""
         self._follow(records)
         if self._front < 0 or (self._summary is not None and self._summary.end > self._front):
-            seen = self._viewer.build(records, model=model, prompt_follows=prompt_follows)
+            view = self._viewer.build(records, model=model, prompt_follows=prompt_follows)
         else:
-            seen = self._go_on(records, self._front, model, prompt_follows=prompt_follows)
+            view = self._go_on(records, self._front, model, prompt_follows=prompt_follows)
         if self._whole is None:
-            return seen
+            return view
         tail = _tail(prompt_follows=prompt_follows)
-        messages, findings = apply_level(seen.messages, self._whole, tail=tail)
-        return _changed(seen, messages, findings)
+        messages, findings = apply_level(view.messages, self._whole, tail=tail)
+        return _changed(view, messages, findings)
 
     def _start_anew(self) -> None:
-        """`_whole` is the highest level for the whole request, `_front` the number of the last
-        record of another one, or -1, `_summary` the compaction in force that came after it."""
+        """Forget the levels in force.
+
+        `_whole` is the highest level for the whole request, `_front` the index of the last record
+        of any other level, or -1, `_summary` the compaction in force that came after it.
+        """
         self._whole: RepairLevel | None = None
         self._front = -1
         self._summary: Summary | None = None
@@ -86,7 +89,7 @@ class LevelViewer:
         self._last: Record | None = None
 
     def _follow(self, records: Sequence[Record]) -> None:
-        """Find the levels in force, from the records since the last view."""
+        """Update the levels in force from the records since the last view."""
         count = self._count
         if count > len(records) or (count and records[count - 1] is not self._last):
             self._start_anew()
@@ -102,6 +105,7 @@ class LevelViewer:
                 self._whole
             ):
                 self._whole = level
+        # A level that follows a compaction is not covered by it, so only later ones count.
         if compacted and self._front >= 0:
             self._summary = in_force(records)
         self._count = len(records)
@@ -110,13 +114,14 @@ class LevelViewer:
     def _go_on(
         self, records: Sequence[Record], front: int, model: str, *, prompt_follows: bool
     ) -> View:
-        """The view with the records up to number `front` at a level of their own."""
+        """Build the view with the records before index `front` at a level of their own."""
         before, level = records[:front], level_of(records[front])
         assert level is not None
         key = records[front].id
+        # The messages before the level do not change any more: render them once.
         if self._behind is None or self._behind[:2] != (key, model):
-            told = build(before, model=model, room=self._room, prompt_follows=True)
-            made, _ = apply_level(told.messages, level, tail="open")
+            whole = build(before, model=model, room=self._room, prompt_follows=True)
+            made, _ = apply_level(whole.messages, level, tail="open")
             self._behind = (
                 key,
                 model,
@@ -124,19 +129,19 @@ class LevelViewer:
                 Viewer(self._room, self._prune, head=made, rendering=self._rendering),
             )
         _, _, head, viewer = self._behind
-        seen = viewer.build(records[front + 1 :], model=model, prompt_follows=prompt_follows)
+        view = viewer.build(records[front + 1 :], model=model, prompt_follows=prompt_follows)
         speaking = [record.id for record in before if record.type in SPEAKING]
         gone = {id_: Stand("summarised", []) for id_ in speaking}
         if speaking:
             text = "\n".join(text_of(message["content"]) for message in head)
             gone[speaking[-1]] = Stand("summarised", [text_block(text or "(nothing)")])
         states: dict[str, RecordState] = dict.fromkeys(speaking, "summarised")
-        return replace(seen, states=states | seen.states, stands=gone | seen.stands)
+        return replace(view, states=states | view.states, stands=gone | view.stands)
 
 
-def _changed(seen: View, messages: list[Message], findings: Sequence[Finding]) -> View:
-    """A view with other messages."""
-    return replace(seen, messages=messages, findings=(*seen.findings, *findings))
+def _changed(view: View, messages: list[Message], findings: Sequence[Finding]) -> View:
+    """Return a view with other messages."""
+    return replace(view, messages=messages, findings=(*view.findings, *findings))
 
 
 def _tail(*, prompt_follows: bool) -> Tail:

@@ -1,4 +1,4 @@
-"""Plans for masking: many results at once, with what that would save, and single images.
+"""Plans for masking: many results at once, with the tokens that this saves, and single images.
 
 Pure: a function that is passed in says whether a file has changed.
 """
@@ -28,10 +28,10 @@ from tui.session.records import Record
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
-    """A file as read_file found it. `time` is when the result was recorded, as in the record.
+    """A file that read_file read. `time` is when the result was recorded, as in the record.
 
-    `path` is as the tool resolved it, or as the model named it where the record does not say;
-    `size`, `mtime_ns` and `sha256` are None where it does not say.
+    `path` is as the tool resolved it, or as the model named it if the record does not say; `size`,
+    `mtime_ns` and `sha256` are None if it does not say.
     """
 
     path: str
@@ -43,10 +43,10 @@ class FileRead:
 
 @dataclass(frozen=True, slots=True)
 class MaskableResult:
-    """A tool result that could be masked: not pinned, not masked, and worth it.
+    """A tool result that could be masked: not pinned, not masked, and large enough.
 
-    `age` is in turns; `saves` the tokens that masking it saves; `read` what it read, where that
-    is what it did.
+    `age` is in turns; `saves` the tokens that masking it saves; `read` the file that it read, if it
+    is a read.
     """
 
     id: str
@@ -64,9 +64,9 @@ class MaskPlan:
     targets: tuple[str, ...]
     saves: int
     savings: Mapping[str, int] = field(default_factory=dict[str, int])
-    """What each of them saves."""
+    """The tokens that each of them saves."""
     wait: bool = False
-    """For the next break."""
+    """True if it takes effect at the next break."""
 
     def overlays(self) -> list[Overlay]:
         return [
@@ -75,10 +75,10 @@ class MaskPlan:
 
 
 def ages(records: Iterable[Record]) -> dict[str, int]:
-    """How many turns ago each record that speaks was made; 0 in the last turn.
+    """The age of each sent record in turns; 0 for the last turn.
 
-    A turn begins with a prompt after an answer without calls: what was typed while tools were
-    running begins none.
+    A turn begins with a prompt after an answer without calls: text typed while tools were running
+    begins none.
     """
     turn, free = 0, True
     begun: dict[str, int] = {}
@@ -102,14 +102,14 @@ def results(
     stands: Mapping[str, Stand],
     weigh: Callable[[str, Stand | None], int],
 ) -> list[MaskableResult]:
-    """The results that could be masked, oldest first.
+    """Return the results that could be masked, oldest first.
 
-    `stands` is how they stand now, `weigh` what one weighs in tokens if it stood so, None being
-    as recorded; it raises KeyError for a record that is not in the request.
+    `stands` are their current stand-ins. `weigh` returns the tokens of one with a stand-in, None
+    meaning as recorded; it raises KeyError for a record that is not in the request.
     """
     pinned, masked, turns = pins_of(records), overlays_of(records), ages(records)
     called: dict[str, Mapping[str, Any]] = {}
-    found: list[MaskableResult] = []
+    maskable: list[MaskableResult] = []
     for record in records:
         if record.type == "assistant":
             calls = tool_calls(content_of(record))
@@ -117,6 +117,7 @@ def results(
         if record.type != "tool_result" or record.id in pinned:
             continue
         overlay = masked.get(record.id)
+        # Masking must change the result, and save tokens.
         instead = stand(record, Overlay(record.id, "masked"))
         if instead is None or (overlay and overlay.view == "masked"):
             continue
@@ -128,37 +129,37 @@ def results(
         if saves > 0:
             size = chars(now.blocks if now else content_of(record))
             call = called.get(str(record.data.get("call_id")), {})
-            found.append(
+            maskable.append(
                 MaskableResult(record.id, turns[record.id], size, saves, _read(record, call))
             )
-    return found
+    return maskable
 
 
 def older(found: Iterable[MaskableResult], turns: int) -> MaskPlan:
-    """Results more than `turns` turns old."""
+    """Plan to mask the results more than `turns` turns old."""
     return _plan(f"older than {plural(turns, 'turn')}", (r for r in found if r.age > turns))
 
 
 def larger(found: Iterable[MaskableResult], most: int) -> MaskPlan:
-    """Results of more than `most` characters, as they stand now."""
+    """Plan to mask the results that now have more than `most` characters."""
     return _plan(f"over {plural(most, 'character')}", (r for r in found if r.chars > most))
 
 
 def outdated(found: Iterable[MaskableResult], changed: Callable[[FileRead], bool]) -> MaskPlan:
-    """Reads of files that are not any more what was read. `changed` may block, and is asked once
-    for each read."""
+    """Plan to mask the reads of files that have changed since. `changed` may block, and is called
+    once for each read."""
     stale = (r for r in found if r.read is not None and changed(r.read))
     return _plan("reads of files changed since", stale)
 
 
 def _plan(reason: str, chosen: Iterable[MaskableResult]) -> MaskPlan:
-    kept = list(chosen)
-    savings = {r.id: r.saves for r in kept}
+    targets = list(chosen)
+    savings = {r.id: r.saves for r in targets}
     return MaskPlan(reason, tuple(savings), sum(savings.values()), savings)
 
 
 def _read(record: Record, call: Mapping[str, Any]) -> FileRead | None:
-    """What a result of read_file read: as its details say, else as it was asked for."""
+    """The file that a result of read_file read: from its details, otherwise from the call."""
     if record.data.get("name") != "read_file" or record.data.get("is_error"):
         return None
     details = object_of(record.data.get("details"))
@@ -175,14 +176,14 @@ def _number(value: object) -> int | None:
 
 
 def record_of(id_: str) -> tuple[str, int | None]:
-    """The record that an item of the context is of, and the place of its block for an image."""
+    """Split the id of an item of the context: its record, and the block's index for an image."""
     record, _, place = id_.partition(AT)
     return (record, int(place)) if place.isdecimal() else (id_, None)
 
 
 def one_image(records: Sequence[Record], target: str, place: int, *, hide: bool) -> Overlay:
-    """The overlay that hides one image of a record, or shows it again; the others stay as they
-    stand. A record that is masked as a whole is shown as a whole."""
+    """Return the overlay that hides one image of a record, or shows it again; the others stay as
+    they are. A record that is masked as a whole is shown as a whole."""
     record = next((record for record in records if record.id == target), None)
     images = {
         n

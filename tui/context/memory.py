@@ -18,11 +18,11 @@ from tui.core.errors import StorageError
 from tui.core.files import locked, read_small, replace_file
 
 CAP: Final = 20_000
-"""Characters of the whole file: as much as the system prompt takes in."""
+"""Maximum characters of the whole file, the same as the system prompt includes."""
 NOTE_MAX: Final = 500
-"""Characters of one note."""
+"""Maximum characters of one note."""
 NOTES_MAX: Final = 40
-"""Notes that one flush may add."""
+"""Maximum number of notes that one flush may add."""
 
 HEADING: Final = (
     "# Memory\n\n"
@@ -44,7 +44,7 @@ _BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(.+)")
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The new text of the file, how many notes are new in it, and how many old ones made room."""
+    """The new text of the file, and the numbers of notes added and of old ones dropped for them."""
 
     text: str
     added: int
@@ -52,22 +52,22 @@ class Merged:
 
 
 def question(conversation: str) -> str:
-    """The prompt that asks for notes; the conversation is wrapped as data."""
+    """Build the prompt that asks for notes; the conversation is wrapped as data."""
     return f"{EXTRACT}\n\n{untrusted.wrap(conversation, 'conversation')}"
 
 
 def notes_in(answer: str) -> list[str]:
-    """The notes in a model's answer, one line each; no more than NOTES_MAX."""
-    found = (_BULLET.fullmatch(line) for line in answer.splitlines())
-    notes = [" ".join(match[1].split())[:NOTE_MAX] for match in found if match]
+    """Parse the notes in a model's answer, one line each; no more than NOTES_MAX."""
+    bullets = (_BULLET.fullmatch(line) for line in answer.splitlines())
+    notes = [" ".join(match[1].split())[:NOTE_MAX] for match in bullets if match]
     return [note for note in notes if note.casefold().rstrip(".") != "none"][:NOTES_MAX]
 
 
 def merge(existing: str, notes: Iterable[str], today: date, *, cap: int = CAP) -> Merged:
-    """The file with the notes added: none twice, the newest kept where it exceeds `cap`.
+    """Add the notes to the file's text: none twice, the newest kept if it exceeds `cap`.
 
-    A note that is there already keeps its place and gets today's date. Without a new note the
-    text comes back unchanged.
+    A note that is already there keeps its place and gets today's date. Without a new note the text
+    is returned unchanged.
     """
     lines = (existing or HEADING).splitlines()
     places = {_key(match[2]): n for n, line in enumerate(lines) if (match := _NOTE.fullmatch(line))}
@@ -83,16 +83,17 @@ def merge(existing: str, notes: Iterable[str], today: date, *, cap: int = CAP) -
             places[key] = -1
     if not fresh and (not existing or lines == existing.splitlines()):
         return Merged(existing, 0, 0)
+    # Keep a blank line between the person's own text and the notes.
     if fresh and lines and lines[-1].strip() and not _NOTE.fullmatch(lines[-1]):
         lines.append("")
     lines += fresh
-    kept = _within(lines, cap)
-    left = sum(line in set(kept) for line in fresh)
-    return Merged("\n".join(kept) + "\n", left, len(lines) - len(kept))
+    capped = _within(lines, cap)
+    added = sum(line in set(capped) for line in fresh)
+    return Merged("\n".join(capped) + "\n", added, len(lines) - len(capped))
 
 
 def _within(lines: Sequence[str], cap: int) -> list[str]:
-    """The lines without the oldest notes, as many as it takes."""
+    """Drop the oldest notes until the lines fit into `cap` characters."""
     over = sum(len(line) + 1 for line in lines) - cap
     dated = [(match[1], n) for n, line in enumerate(lines) if (match := _NOTE.fullmatch(line))]
     gone: set[int] = set()
@@ -105,7 +106,7 @@ def _within(lines: Sequence[str], cap: int) -> list[str]:
 
 
 def _key(note: str) -> str:
-    """What makes two notes the same: their words, whatever case and punctuation around them."""
+    """The identity of a note: its words, regardless of case and punctuation."""
     return " ".join(re.findall(r"\w+", note.casefold()))
 
 
@@ -128,7 +129,7 @@ def remember(path: Path, notes: Iterable[str], today: date, *, cap: int = CAP) -
 
 
 def read(path: Path) -> str:
-    """The text of a memory file; "" where there is none. Raises OSError where it is no file."""
+    """Read a memory file; "" where there is none. Raises OSError where it is no regular file."""
     try:
         data, _ = read_small(path, limit=4_000_000, real=True)
     except FileNotFoundError:

@@ -1,24 +1,24 @@
 """Notices at the end of a conversation: what changed after the frame was made. Pure.
 
-A `notice` record is made once, before the request that it goes with, and is there from then
-on. `kind` is
+A `notice` record is made once, before the request that it is sent with, and stays from then on.
+`kind` is
 
-    state      facts of the workspace and of the mode; `facts` has what they are now, by name
+    state      facts of the workspace and of the mode; `facts` has their current values, by name
     think      /think on or off
-    effort     how deep the model thinks from its next answer on; `effort` has the level
-    tools      tools that joined; `tools` has their schemas
+    effort     the model's effort from its next answer on; `effort` has the level
+    tools      tools that were added; `tools` has their schemas
     file       a new version of a file whose text other people can edit; `files` has its hash
     verbatim   what a summary lacks, by its exam; `summary` has the id of its record
-    pin        what the person pinned and a server's summary covers; `pins` has the records' ids
+    pin        pinned records that a server's summary covers; `pins` has their ids
     changed    files that are not as the model last saw them, see `tui.context.seen_files`
     difference how a file has changed since
     job        background commands that ended; `jobs` has the ids of their records
-    continue   "(continue)", where the model is asked again after its own last word
+    continue   "(continue)", where the model is asked again after its own last message
 
-The program's own words are a message of the role "system" where the model has it, else a marked
-text after all else in the user's message. What others can write, and "(continue)", is always the
-user's.
-No notice is sent that this installation did not make: see the seal in `tui.context.frame`.
+The program's own words are a message of the role "system" where the model supports it, otherwise a
+marked text at the end of the user's message. Text that others can write, and "(continue)", is
+always the user's. A notice that this installation did not make is not sent: see the seal in
+`tui.context.frame`.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ from tui.core.messages import Block, Message, list_of, object_of, string_of, tex
 from tui.session.records import Record
 
 NOTICE: Final = "notice"
-"""The type of the record."""
+"""The record's type."""
 
 NAME_CHARS: Final = 200
-"""Characters of a name that others can choose, such as a branch's."""
+"""Maximum characters of a name that others can choose, such as a branch's."""
 
 THINK_ON: Final = (
     "Think step-by-step. Show your reasoning process explicitly before taking action. "
     "Consider edge cases, alternative approaches, and potential issues. "
     "When analyzing code, read related files to understand full context."
 )
-"""What /think says to the model, to the letter."""
+"""The exact text of /think for the model."""
 _IN_THOUGHT: Final = "These steps belong in your thinking, not in the answer."
 THINK_OFF: Final = "From here on, think only as much as the task needs."
 
 _OF_THE_USER: Final = frozenset({"file", "pin", "verbatim", "job", "problems", "continue"})
-"""Kinds that are a text of the user's as they are."""
+"""Kinds that are sent as plain text of the user."""
 
 _OPENING, _CLOSING = "<notice>", "</notice>"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a model and its server know, and so how a record is rendered for them.
+    """The features of a model and its server that decide how a record is rendered for them.
 
     `system_messages`: the role "system" in the middle of a conversation; `tool_additions`: tools
-    that join there; `turn_effort`: an effort that such a message sets; `compaction_blocks`: a
+    that are added there; `turn_effort`: an effort that such a message sets; `compaction_blocks`: a
     summary that the server itself made and signed.
     """
 
@@ -77,9 +77,9 @@ PLAIN: Final = Form()
 
 
 class NoticeBlock(dict[str, Any]):
-    """A notice as a text block of a user message, which `NoticeLifter` makes a system message.
+    """A notice as a text block of a user message, which `NoticeLifter` turns into a system message.
 
-    `system` are the messages that stand for it then.
+    `system` are the messages that then replace it.
     """
 
     __slots__ = ("system",)
@@ -87,9 +87,9 @@ class NoticeBlock(dict[str, Any]):
 
 
 def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
-    """What a notice is in a user message; None where it is nothing for this form.
+    """Render a notice as a block of a user message; None where this form does not send it.
 
-    `frame` is the id of the frame in force, which says what tools joined before it (ids sort by
+    `frame` is the id of the frame in force, which includes the tools added before it (ids sort by
     time).
     """
     kind, text = record.data.get("kind"), string_of(record.data.get("text"))
@@ -103,7 +103,7 @@ def block_of(record: Record, form: Form, frame: str = "") -> Block | None:
         return text_block(text)
     marked = text_block(f"{_OPENING}\n{text}\n{_CLOSING}")
     if kind in {"changed", "difference"}:
-        return marked  # never a message of the system: it has names that others chose
+        return marked  # never a system message: it has names that others chose
     block = NoticeBlock(marked)
     content: list[Block] = [text_block(text)]
     if kind == "tools":
@@ -121,7 +121,8 @@ def _addition(tool: object) -> Block:
 
 
 class NoticeLifter:
-    """Makes each notice at the end of a message a system message after it, for growing lists."""
+    """Turns each notice at the end of a message into a system message after it, for growing
+    lists."""
 
     def __init__(self) -> None:
         self._given: list[Message] = []
@@ -129,8 +130,8 @@ class NoticeLifter:
         self._made: list[Message] = []
 
     def lifted(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages with the notices lifted. What is the same object as before is not made
-        again, nor are the messages that it became."""
+        """Return the messages with the notices lifted. A message that is the same object as before
+        is not converted again, and its results are the same objects, too."""
         limit = min(len(self._given), len(messages))
         same = next(replaced(self._given, messages), limit)
         del self._given[same:], self._ends[same:], self._made[self._ends[-1] if same else 0 :]
@@ -142,7 +143,7 @@ class NoticeLifter:
 
 
 def _parted(message: Message) -> list[Message]:
-    """A message without the notices at its end, and those as system messages."""
+    """Split a message into itself without the notices at its end, and those as system messages."""
     content = message["content"]
     end = len(content)
     while end > 1 and isinstance(content[end - 1], NoticeBlock):
@@ -163,7 +164,7 @@ def untrusted(records: Iterable[Record], key: bytes) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class ModelKnowledge:
-    """What the model has been told: in the frame, and in the notices that it still sees."""
+    """The facts the model knows: from the frame, and from the notices that it still sees."""
 
     facts: Mapping[str, str]
     files: Mapping[str, str]
@@ -174,9 +175,9 @@ class ModelKnowledge:
 def knowledge(
     frame: Frame, records: Sequence[Record], left_out: Collection[str], form: Form
 ) -> ModelKnowledge:
-    """What a model of this form knows, by the frame in force and the notices of a branch.
+    """Collect what a model of this form knows from the frame in force and a branch's notices.
 
-    `records` are the branch's frames and notices; those that are `left_out` it does not see.
+    `records` are the branch's frames and notices; the model does not see those in `left_out`.
     """
     facts, files = dict(frame.facts), dict(frame.files)
     tools, think = {str(tool.get("name")) for tool in frame.tools}, False
@@ -188,7 +189,7 @@ def knowledge(
         if data.get("kind") == "think":
             think = data.get("on") is True
         if number < framed:
-            continue  # the frame says it
+            continue  # the frame has it
         facts |= {name: str(value) for name, value in object_of(data.get("facts")).items()}
         files |= {name: str(value) for name, value in object_of(data.get("files")).items()}
         if form.tool_additions:
@@ -197,7 +198,7 @@ def knowledge(
 
 
 def state(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, Any] | None:
-    """The fields of a notice about the facts that changed; None where none has."""
+    """Build the fields of a notice about the facts that changed; None if none has."""
     changed = {name: value for name, value in now.items() if before.get(name, "") != value}
     changed |= {name: "" for name in before.keys() - now.keys() if before[name]}
     if not changed:
@@ -208,31 +209,31 @@ def state(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, Any] |
 
 
 def think(*, on: bool) -> dict[str, Any]:
-    """The fields of a notice about /think."""
+    """Build the fields of a notice about /think."""
     text = f"{THINK_ON}\n\n{_IN_THOUGHT}" if on else THINK_OFF
     return {"kind": "think", "text": text, "on": on}
 
 
 def effort(level: str) -> dict[str, Any]:
-    """The fields of a notice about how deep the model thinks. The text is for whoever reads it."""
+    """Build the fields of a notice about the model's effort. The text is for human readers."""
     return {"kind": "effort", "text": f"Effort from here on: {level}.", "effort": level}
 
 
 def go_on() -> dict[str, Any]:
-    """The fields of a notice that asks the model to go on after its own last word."""
+    """Build the fields of a notice that asks the model to continue after its own last message."""
     return {"kind": "continue", "text": CONTINUE}
 
 
 def pinned(records: Sequence[Record]) -> dict[str, Any]:
-    """The fields of a notice that says pinned records again, word for word."""
-    said = [text_of(content_of(record)) for record in records]
-    text = untrusted_text.wrap("\n\n".join(filter(None, said)), "pinned by the person")
+    """Build the fields of a notice that repeats pinned records, word for word."""
+    texts = [text_of(content_of(record)) for record in records]
+    text = untrusted_text.wrap("\n\n".join(filter(None, texts)), "pinned by the person")
     lead = "The person pinned this of the conversation before the summary. It said verbatim:"
     return {"kind": "pin", "text": f"{lead}\n\n{text}", "pins": [r.id for r in records]}
 
 
 def verbatim(summary: Record) -> dict[str, Any]:
-    """The fields of a notice with what a summary lacks, word for word."""
+    """Build the fields of a notice with what a summary lacks, word for word."""
     quotes = "\n\n".join(map(string_of, list_of(summary.data.get("verbatim"))))
     text = untrusted_text.wrap(quotes, "the conversation before the summary")
     lead = "The summary leaves this out. The conversation before it said verbatim:"
@@ -240,19 +241,19 @@ def verbatim(summary: Record) -> dict[str, Any]:
 
 
 def problems(lines: str) -> dict[str, Any]:
-    """The fields of a notice about problems in edited files that were found late; `lines` are
-    marked as untrusted."""
+    """Build the fields of a notice about problems in edited files that were detected late; `lines`
+    are marked as untrusted."""
     return {"kind": "problems", "text": f"New problems after your last edits:\n{lines}"}
 
 
 def joined(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The fields of a notice about tools that joined."""
+    """Build the fields of a notice about tools that were added."""
     names = ", ".join(str(tool.get("name")) for tool in tools)
     return {"kind": "tools", "text": f"These tools joined: {names}.", "tools": list(tools)}
 
 
 def _quoted(value: str) -> str:
-    """A value that others may have chosen: as one line, quoted, and not long."""
+    """Put a value that others may have chosen on one line, quoted and shortened."""
     if not value:
         return "none"
     return json.dumps(value[:NAME_CHARS], ensure_ascii=False)

@@ -5,8 +5,8 @@ target wins, so undoing is one more record.
 
     full      as recorded
     clamped   a result within 50 KB and 2,000 lines, then within 400,000 characters
-    imageless without its images and documents, or without some of them: a short text in the
-              place of each
+    imageless without its images and documents, or without some of them: a short text replaces
+              each
     pruned    a line that says how large an old result was
     masked    a short text that says what was there, how large it was, and how to get it back
 
@@ -37,16 +37,16 @@ SUMMARY: Final = "[Previous conversation summary]"
 """The first line of the message that replaces a compacted beginning."""
 
 SPEAKING = frozenset({"user", "assistant", "tool_result", "interrupt", "notice"})
-"""The types of record that become part of a message."""
+"""The record types that become part of a message."""
 
 MEDIA = frozenset({"image", "document"})
-"""The types of block that are large in bytes."""
+"""The block types that are large in bytes."""
 
 CROWD: Final = "more than the model takes"
-"""Why the oldest images are left out where there are too many."""
+"""The reason for leaving out the oldest images of too many."""
 
 NO_DOCUMENTS: Final = "the server takes no documents"
-"""Why all documents are left out."""
+"""The reason for leaving out all documents."""
 
 MASKED: Final = "[Masked by the person"
 """The beginning of the text that replaces what the person masked."""
@@ -60,7 +60,7 @@ _END_MATTERS = frozenset({"run_command", "command_status"})
 class Stand:
     """The stand-in of a record that is not sent as recorded.
 
-    `blocks` replace the content of the record; of a result, the blocks inside it.
+    `blocks` replace the content of the record; for a result, the blocks inside it.
     """
 
     state: RecordState
@@ -68,7 +68,7 @@ class Stand:
 
 
 def overlay_in(record: Record) -> Overlay | None:
-    """The overlay that a record is; None for other records, and for one that makes no sense."""
+    """Decode the overlay in a record; None for other records, and for an invalid one."""
     data = record.data
     target, view = data.get("target"), data.get("view")
     if record.type != "overlay" or not isinstance(target, str) or view not in OVERLAY_VIEWS:
@@ -83,29 +83,29 @@ def overlay_in(record: Record) -> Overlay | None:
 
 
 def overlays_of(records: Iterable[Record]) -> dict[str, Overlay]:
-    """The overlay in force for each target; targets that stand as recorded have none."""
-    found: dict[str, Overlay] = {}
+    """The overlay in force for each target; targets that are sent as recorded have none."""
+    newest: dict[str, Overlay] = {}
     for overlay in _counting(records):
-        found[overlay.target] = overlay
-    return {target: each for target, each in found.items() if each.view != "full"}
+        newest[overlay.target] = overlay
+    return {target: each for target, each in newest.items() if each.view != "full"}
 
 
 def pending(records: Iterable[Record]) -> dict[str, Overlay]:
-    """The overlays that wait for the next break, by their targets."""
-    found: dict[str, Overlay] = {}
+    """The overlays that wait for the next break, by target."""
+    newest: dict[str, Overlay] = {}
     for record in records:
         if record.type == BREAK:
-            found.clear()
+            newest.clear()
         elif overlay := overlay_in(record):
-            found[overlay.target] = overlay
-    return {target: overlay for target, overlay in found.items() if overlay.wait}
+            newest[overlay.target] = overlay
+    return {target: overlay for target, overlay in newest.items() if overlay.wait}
 
 
 def _counting(records: Iterable[Record]) -> Iterator[Overlay]:
-    """The overlays that count, in their order: of those that wait, the ones before a break."""
-    told = list(records)
-    broken = max((n for n, record in enumerate(told) if record.type == BREAK), default=-1)
-    for place, record in enumerate(told):
+    """Yield the overlays in force, in order; waiting ones only if a break follows."""
+    branch = list(records)
+    broken = max((n for n, record in enumerate(branch) if record.type == BREAK), default=-1)
+    for place, record in enumerate(branch):
         overlay = overlay_in(record)
         if overlay and (place < broken or not overlay.wait):
             yield overlay
@@ -113,14 +113,14 @@ def _counting(records: Iterable[Record]) -> Iterator[Overlay]:
 
 def restored(records: Iterable[Record]) -> frozenset[str]:
     """The records that the person wants to see as recorded: they are not pruned by age."""
-    found: dict[str, bool] = {}
+    shown: dict[str, bool] = {}
     for overlay in _counting(records):
-        found[overlay.target] = overlay.view == "full" and overlay.by == "person"
-    return frozenset(target for target, wanted in found.items() if wanted)
+        shown[overlay.target] = overlay.view == "full" and overlay.by == "person"
+    return frozenset(target for target, wanted in shown.items() if wanted)
 
 
 def pins_of(records: Iterable[Record]) -> frozenset[str]:
-    """The records that the person wants to keep: nothing automatic takes them away."""
+    """The records that the person wants to keep: nothing automatic removes them."""
     pinned: dict[str, bool] = {}
     for record in records:
         target = record.data.get("target")
@@ -130,7 +130,7 @@ def pins_of(records: Iterable[Record]) -> frozenset[str]:
 
 
 def stand(record: Record, overlay: Overlay | None, room: Room | None = None) -> Stand | None:
-    """What is sent in the place of a record's content; None where it is sent as it is."""
+    """Return what replaces a record's content; None if it is sent as it is."""
     if overlay is not None and overlay.view == "masked":
         return _masked(record, overlay)
     if overlay is not None and overlay.view == "pruned" and record.type == "tool_result":
@@ -145,12 +145,12 @@ def stand(record: Record, overlay: Overlay | None, room: Room | None = None) -> 
 
 
 def content_of(record: Record) -> list[Block]:
-    """What a record says, as blocks; of a result the blocks inside it."""
+    """The content of a record as blocks; for a result, the blocks inside it."""
     if record.type == "compaction":
         return [text_block(summary_text(record))]
     if record.type == "interrupt":
-        said = record.data.get("text")
-        return [text_block(said)] if isinstance(said, str) and said.strip() else []
+        partial = record.data.get("text")
+        return [text_block(partial)] if isinstance(partial, str) and partial.strip() else []
     if record.type == "notice":
         return [text_block(string_of(record.data.get("text")))]
     return blocks_of(record.data.get("content")) if record.type in SPEAKING else []
@@ -162,50 +162,52 @@ def summary_text(record: Record) -> str:
 
 
 def framed_summary(summary: str) -> str:
-    """A summary as it is sent."""
-    said = summary.strip() or "(no summary)"
-    return f"{SUMMARY}\n{untrusted.wrap(said, 'summary of earlier messages')}"
+    """Frame a summary as it is sent."""
+    text = summary.strip() or "(no summary)"
+    return f"{SUMMARY}\n{untrusted.wrap(text, 'summary of earlier messages')}"
 
 
 def chars(blocks: Iterable[Block]) -> int:
-    """Characters of text in blocks."""
+    """Count the characters of text in blocks."""
     return sum(len(string_of(block.get("text"))) for block in blocks if block.get("type") == "text")
 
 
 def pruned_text(size: int, age: int, *, is_error: bool = False, path: str = "") -> str:
-    """The text that replaces a pruned result of `size` characters, with the path of its full
+    """Word the text that replaces a pruned result of `size` characters, with the path of its full
     copy if there is one."""
     if is_error:
         ago = "1 turn ago" if age == 1 else f"{age} turns ago"
-        said = f"[Previous tool error truncated — {size:,} chars. Original error occurred {ago}.]"
+        sentence = (
+            f"[Previous tool error truncated — {size:,} chars. Original error occurred {ago}.]"
+        )
     else:
-        said = (
+        sentence = (
             f"[Previous tool result truncated — {size:,} chars. Use read_file to re-read if"
             " needed.]"
         )
-    return f"{said} The full output is in {path}." if path else said
+    return f"{sentence} The full output is in {path}." if path else sentence
 
 
 def shortened(blocks: Iterable[Block], text: str) -> list[Block]:
-    """A result's blocks with one text in the place of all its texts; other blocks stay."""
+    """Replace all texts of a result by one; its other blocks stay."""
     short: list[Block] = []
-    said = False
+    replaced = False
     for block in blocks:
         if block.get("type") != "text":
             short.append(block)
-        elif not said:
+        elif not replaced:
             short.append(text_block(text))
-            said = True
+            replaced = True
     return short
 
 
 def copy_of(record: Record) -> str:
-    """The path of a result's full copy; "" where it has none."""
+    """The path of a result's full copy; "" if it has none."""
     return string_of(object_of(record.data.get("receipt")).get("path"))
 
 
 def placeholder(record: Record, by: str = "person") -> str:
-    """The text that stands for a masked record."""
+    """Word the text that replaces a masked record."""
     data, blocks = record.data, content_of(record)
     size = f"{chars(blocks):,} chars"
     kinds = [string_of(block.get("type")) for block in blocks]
@@ -225,16 +227,16 @@ def placeholder(record: Record, by: str = "person") -> str:
 
 def _masked(record: Record, overlay: Overlay) -> Stand | None:
     blocks = content_of(record)
-    said = text_block(placeholder(record, overlay.by))
+    replacement = text_block(placeholder(record, overlay.by))
     if record.type == "tool_result":
-        return Stand("masked", [said]) if blocks else None
+        return Stand("masked", [replacement]) if blocks else None
     masked: list[Block] = []
     hidden = False
     for block in blocks:
         if block.get("type") in _KEPT or block.get("type") == "tool_result":
             masked.append(block)
         elif block.get("type") != "text" or not is_blank(block.get("text")):
-            masked += [] if hidden else [said]
+            masked += [] if hidden else [replacement]
             hidden = True
     return Stand("masked", masked) if hidden else None
 
@@ -243,16 +245,16 @@ def _imageless(record: Record, room: Room, overlay: Overlay) -> Stand | None:
     clamped = _clamped(record, room) if record.type == "tool_result" else None
     blocks = clamped.blocks if clamped else content_of(record)
     words = iter(names_in(record.data))
-    kept: list[Block] = []
+    shown: list[Block] = []
     for place, block in enumerate(blocks):
         word = next(words, "") if block.get("type") == "image" else ""
         hidden = block.get("type") in MEDIA and (not overlay.blocks or place in overlay.blocks)
-        kept.append(text_block(_omission_text(block, word, overlay)) if hidden else block)
-    return clamped if kept == blocks else Stand("cut", kept)
+        shown.append(text_block(_omission_text(block, word, overlay)) if hidden else block)
+    return clamped if shown == blocks else Stand("cut", shown)
 
 
 def _omission_text(block: Block, word: str, overlay: Overlay) -> str:
-    """What stands for an image that is not sent."""
+    """Word the text that replaces an image or document that is not sent."""
     if overlay.reason == NO_DOCUMENTS and block["type"] == "document":
         return f"[document left out: {NO_DOCUMENTS}. Read the file again to get its text.]"
     if overlay.reason == CROWD:
@@ -264,7 +266,7 @@ def _omission_text(block: Block, word: str, overlay: Overlay) -> str:
 
 
 def _clamped(record: Record, room: Room, most: int = 0) -> Stand | None:
-    """A result within `room`, and within `most` tokens where that is not 0."""
+    """Cut a result to `room`, and to `most` tokens if that is not 0."""
     blocks = content_of(record)
     texts = [string_of(block.get("text")) for block in blocks if block.get("type") == "text"]
     keep = _keep(record)
@@ -277,19 +279,19 @@ def _clamped(record: Record, room: Room, most: int = 0) -> Stand | None:
 
 
 def with_texts(blocks: Iterable[Block], texts: Iterable[str]) -> list[Block]:
-    """Blocks with other texts in the place of theirs, in order; surplus text blocks go."""
-    left = iter(texts)
+    """Replace the texts of blocks, in order; surplus text blocks are dropped."""
+    replacements = iter(texts)
     changed: list[Block] = []
     for block in blocks:
         if block.get("type") != "text":
             changed.append(block)
-        elif (text := next(left, None)) is not None:
+        elif (text := next(replacements, None)) is not None:
             changed.append(block | {"text": text})
     return changed
 
 
 def _keep(record: Record) -> Keep:
-    """Which part of a result matters: what its receipt says, else what its tool is known for."""
+    """The part of a result that matters: by its receipt, otherwise by its tool."""
     kept = object_of(record.data.get("receipt")).get("kept")
     ends = record.data.get("name") in _END_MATTERS if kept is None else kept == "ends"
     return "ends" if ends else "head"

@@ -1,7 +1,7 @@
-"""The files whose text goes into the system prompt: finding them, reading them, and the notice
-that says what of them is in it.
+"""The files whose text goes into the system prompt: how they are located and read, and the notice
+about what is included.
 
-`find` blocks: call it in a thread. Pipes and devices are never waited for.
+`find` blocks: call it in a thread. It never waits for pipes and devices.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from tui.settings import rule_files
 from tui.settings.rule_files import RuleFile
 
 INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
-"""Project instructions: of one folder, the first that exists."""
+"""Names of project instructions: in each folder, the first that exists is used."""
 _NESTED: Final = 50
-"""How many folders are looked into for instructions of their own."""
+"""Number of folders that are searched for instructions of their own."""
 _IMPORTS: Final = 30
-"""How many files of instructions there are at most, with those that they bring along."""
+"""Maximum number of instruction files, including those that they import."""
 _IMPORT = re.compile(r"(?<![\w@./-])@((?:~/)?[\w./-]*[\w-]\.\w{1,10}|(?:~/)?[\w.-]+/[\w./-]*[\w-])")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-"""What is code in Markdown: an `@` there is none of ours."""
+"""Code in Markdown, where an `@` is not an import."""
 MEMORY_FILES: Final = (f"{PRIVATE_DIR}/MEMORY.md", "MEMORY.md")
-"""Bytes that are read of one file: far more than any cap lets through."""
+"""Names of the memory files of a workspace; all that exist are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFiles:
-    """The files that were found, and one line for each that was there but could not be used."""
+    """The files that exist, and one line for each of them that could not be used."""
 
     sources: tuple[Source, ...]
     problems: tuple[str, ...]
 
 
 Allows: TypeAlias = Callable[[str, bytes], bool]
-"""Whether the person trusts a folder's own file, by its name, with what is in it."""
+"""Returns True if the person trusts a folder's own file, given its name and content."""
 
 
 def _all(_name: str, _content: bytes) -> bool:
@@ -57,11 +57,11 @@ def find(
     boot: Path | None = None,
     allows: Allows = _all,
 ) -> ProjectFiles:
-    """What the folder, its repository and the person bring along.
+    """Collect the files of the folder, its repository and the person.
 
-    `boot` is a boot file named elsewhere (a task file's directive), in the place of the usual
-    ones; of those `allows` says whether the person trusts one as it is. Raises UsageError if the
-    named one cannot be read.
+    `boot` is a boot file named elsewhere (a task file's directive) and replaces the usual ones; for
+    those, `allows` says if the person trusts the current content. Raises UsageError if the named
+    one cannot be read.
     """
     root = workspace.root
     sources: list[Source] = []
@@ -70,6 +70,7 @@ def find(
     seen = {os.path.realpath(path) for path in _candidates(root, top)}
     for path in _candidates(root, top):
         _take_with_imports(path, "project", root, within=top, into=into, seen=seen)
+    # Rules without paths apply everywhere; the others are read with their files.
     rules, unread = rule_files.load(root, folders, allows)
     problems += unread
     everywhere = [rule for rule in rules if not rule.paths]
@@ -96,13 +97,13 @@ def find(
 
 
 def source_of(rule: RuleFile) -> Source:
-    """A rule's text, as a part of the prompt."""
+    """Return a rule's text as a part of the prompt."""
     return Source("user" if rule.own else "project", rule.name, rule.text, rule.size)
 
 
 def nested(workspace: Workspace, touched: Iterable[Path]) -> Sequence[Source]:
-    """The instructions in folders below the root that hold for some files there, or for folders.
-    Blocks."""
+    """Return the instructions in folders below the root that apply to some files there, or to
+    folders. Blocks."""
     root = workspace.root
     below = {
         folder for path in touched for folder in (path, *path.parents) if root in folder.parents
@@ -116,7 +117,8 @@ def nested(workspace: Workspace, touched: Iterable[Path]) -> Sequence[Source]:
 
 
 def nested_again(workspace: Workspace, names: Iterable[str]) -> Sequence[Source]:
-    """Those of `nested` that are known by these names, as they are now. Blocks."""
+    """Return the current version of the files that `nested` once returned under these names.
+    Blocks."""
     paths = (Path(name) for name in names)
     folders = [
         workspace.root / path.parent
@@ -135,7 +137,7 @@ def _take_with_imports(
     into: tuple[list[Source], list[str]],
     seen: set[str],
 ) -> None:
-    """Take a file of instructions, and after it the files that it names with `@`, and theirs."""
+    """Take an instruction file, and after it the files that it names with `@`, and theirs."""
     sources, _ = into
     before = len(sources)
     _take(path, origin, _shown(path, root), within=within, into=into)
@@ -152,7 +154,7 @@ def _take_imports(
     into: tuple[list[Source], list[str]],
     seen: set[str],
 ) -> None:
-    """Take the files that a file of instructions names with `@` in its text, and theirs."""
+    """Take the files that an instruction file names with `@` in its text, and theirs."""
     for named in _IMPORT.findall(_CODE.sub(" ", source.text)):
         other = path.parent / Path(named).expanduser()
         real = Path(os.path.realpath(other))
@@ -166,7 +168,7 @@ def _take_imports(
 
 
 def _candidates(root: Path, top: Path) -> Iterator[Path]:
-    """The instructions of each folder from `top` down to `root`."""
+    """Yield the instruction file of each folder from `top` down to `root`."""
     chain = [folder for folder in (root, *root.parents) if folder == top or top in folder.parents]
     for folder in reversed(chain):
         names = (folder / name for name in INSTRUCTIONS)
@@ -175,7 +177,7 @@ def _candidates(root: Path, top: Path) -> Iterator[Path]:
 
 
 def _top(workspace: Workspace) -> Path:
-    """The repository that holds the workspace, as long as it is below the ceiling."""
+    """Return the repository that contains the workspace, as long as it is below the ceiling."""
     root, ceiling = workspace.root, workspace.ceiling
     for folder in (root, *root.parents):
         if folder not in (root, ceiling) and ceiling not in folder.parents:
@@ -194,7 +196,7 @@ def _take(
     into: tuple[list[Source], list[str]],
     allows: Allows = _all,
 ) -> bool:
-    """Read a file if it is there. A link that leads out of `within` is not followed."""
+    """Read a file if it exists. A link that leads out of `within` is not followed."""
     sources, problems = into
     if not os.path.lexists(path):
         return False
@@ -207,6 +209,7 @@ def _take(
     except OSError as error:
         problems.append(f"Couldn't read {name}: {error.strerror or error}.")
         return True
+    # A file can steer the agent, so the person must have trusted this version of it.
     if allows(name, data):
         sources.append(_source(origin, name, data, size))
     else:
@@ -217,7 +220,7 @@ def _take(
 
 
 def _read(path: Path, *, real: bool = False) -> tuple[bytes, int]:
-    """What of a file is read, and its whole size where that is more, else 0."""
+    """Read the beginning of a file. Also returns its whole size if that is more, else 0."""
     data, state = read_small(path, limit=BOOT_READ_MAX, whole=False, real=real)
     return data, state.st_size if state.st_size > len(data) else 0
 

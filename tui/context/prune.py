@@ -1,12 +1,12 @@
 """Pruning: one line replaces an old tool result and says what was there. Pure.
 
-A result is as old as the number of turns that began after it; with `unit = "requests"` as the
-number of answers that came after it. All results of a session that are older than the rule
-allows come before one boundary, so what is done for them once holds for good; only the age that
-the text of an error names grows with every turn.
+The age of a result is the number of turns that began after it, or with `unit = "requests"` the
+number of answers that came after it. All results of a session that are older than the rule allows
+come before one boundary, so once they are pruned they stay so; only the age in the text of an error
+grows with every turn.
 
-With `when = "turns"` it is done here. Else what is due is only named, and whoever decides records
-an overlay for it (see `tui.agent.pruning`).
+With `when = "turns"` the pruning is done here. Otherwise the results are only reported as due, and
+whoever decides records an overlay for them (see `tui.agent.pruning`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tui.core.messages import Block, Message, blocks_of, object_of
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the record says of a result. `exempt`: nothing automatic takes it away."""
+    """The facts about a result in the record. `exempt`: nothing automatic removes it."""
 
     record: str
     path: str = ""
@@ -34,7 +34,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A result that the rule would prune: its record, its age, and its message's number."""
+    """A result that the rule would prune: its record, its age, and the index of its message."""
 
     record: str
     age: int
@@ -43,8 +43,8 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class PrunedMessages:
-    """`messages` as they are sent, `stands` by record for those pruned by age, `due` for those
-    that wait for a decision."""
+    """`messages` as they are sent, `stands` by record for those pruned by age, `due` for those that
+    wait for a decision."""
 
     messages: list[Message]
     stands: dict[str, Stand]
@@ -52,7 +52,7 @@ class PrunedMessages:
 
 
 def rule_to_json(rule: Prune) -> dict[str, Any] | None:
-    """What of a rule shapes the messages; None where it prunes nothing by itself."""
+    """Encode the parts of a rule that shape the messages; None if it prunes nothing by itself."""
     if rule.when != "turns":
         return None
     return {
@@ -63,12 +63,12 @@ def rule_to_json(rule: Prune) -> dict[str, Any] | None:
 
 
 def rule_of_json(value: object) -> Prune | None:
-    """The rule that `rule_to_json` wrote. Raises ValidationError for anything else."""
+    """Decode the rule that `rule_to_json` wrote. Raises ValidationError for anything else."""
     return None if value is None else msgspec.convert({**object_of(value), "when": "turns"}, Prune)
 
 
 def starts_turn(message: Message) -> bool:
-    """Whether a turn starts here: a user message without a result."""
+    """True if a turn starts here, with a user message without a result."""
     return message["role"] == "user" and not any(
         block.get("type") == "tool_result" for block in blocks_of(message["content"])
     )
@@ -81,25 +81,25 @@ def prune(
     *,
     prompt_follows: bool = False,
 ) -> PrunedMessages:
-    """The step as a whole; see `Pruner.look`."""
+    """Prune a complete list of messages; see `Pruner.prune`."""
     return Pruner(rule).prune([], messages, known, prompt_follows=prompt_follows)
 
 
 @dataclass(slots=True)
 class Pruner:
-    """Prunes one growing list of messages: what was pruned once is not looked at again."""
+    """Prunes one growing list of messages. Messages that were pruned are not examined again."""
 
     rule: Prune
-    _counted: int = 0  # so many settled messages were looked at for marks
+    _counted: int = 0  # number of settled messages that were searched for marks
     _marks: list[int] = field(default_factory=list[int])
     _done: list[Message] = field(default_factory=list[Message])
     _stands: dict[str, Stand] = field(default_factory=dict[str, Stand])
     _due: list[Due] = field(default_factory=list[Due])
     _errors: list[int] = field(default_factory=list[int])
-    _age: int = 0  # the marks there were when the errors were worded
+    _age: int = 0  # number of marks when the errors were worded
 
     def restart(self) -> None:
-        """Forget what was looked at: another list comes."""
+        """Forget everything, because the next list is another one."""
         fresh = Pruner(self.rule)
         for name in Pruner.__slots__:
             setattr(self, name, getattr(fresh, name))
@@ -112,17 +112,21 @@ class Pruner:
         *,
         prompt_follows: bool = False,
     ) -> PrunedMessages:
-        """The messages `settled + recent`, pruned. `settled` may only grow between two calls.
+        """Return the messages `settled + recent`, pruned. `settled` may only grow between two
+        calls.
 
-        `known` tells of a result by the id of its call; one that nobody knows is pruned too.
-        `prompt_follows`: a prompt will follow that begins a turn.
+        `known` returns the facts about a result by the id of its call; a result that it does not
+        know is pruned, too. `prompt_follows`: a prompt will follow that begins a turn.
         """
         while self._counted < len(settled):
             if self._is_mark(settled[self._counted]):
                 self._marks.append(self._counted)
             self._counted += 1
-        found = (n for n, message in enumerate(recent, len(settled)) if self._is_mark(message))
-        marks = [*self._marks, *found]
+        recent_marks = (
+            n for n, message in enumerate(recent, len(settled)) if self._is_mark(message)
+        )
+        marks = [*self._marks, *recent_marks]
+        # Settled messages are pruned before the coming prompt is counted: it is not certain yet.
         now = self._boundary(marks)
         messages = [*settled, *recent]
         if prompt_follows and _answered(messages) and self.rule.unit == "turns":
@@ -143,7 +147,7 @@ class Pruner:
         return starts_turn(message)
 
     def _boundary(self, marks: Sequence[int]) -> int:
-        """Results before this message are older than the rule allows."""
+        """Return the index of the first message whose results are too young to be pruned."""
         place = len(marks) - self.rule.after_turns - 1
         return marks[place] if place >= 0 else 0
 
@@ -154,16 +158,19 @@ class Pruner:
         marks: Sequence[int],
         known: Callable[[str], Facts | None],
     ) -> None:
-        kept = (self._stands, self._due)
+        collected = (self._stands, self._due)
         for index in range(len(self._done), end):
-            self._done.append(self._one(settled[index], index, _age(marks, index), known, kept))
+            self._done.append(
+                self._one(settled[index], index, _age(marks, index), known, collected)
+            )
             if self._done[-1] is not settled[index] and _has_error(settled[index]):
                 self._errors.append(index)
+        # The text of a pruned error has its age, so it is worded again in every turn.
         if len(marks) != self._age:
             self._age = len(marks)
             for index in self._errors:
                 age = _age(marks, index)
-                self._done[index] = self._one(settled[index], index, age, known, kept)
+                self._done[index] = self._one(settled[index], index, age, known, collected)
 
     def _one(
         self,
@@ -173,7 +180,7 @@ class Pruner:
         known: Callable[[str], Facts | None],
         into: tuple[dict[str, Stand], list[Due]],
     ) -> Message:
-        """A message with its long results pruned; the same object where there is none."""
+        """Prune the long results of a message; the same object if it has none."""
         stands, due = into
         if message["role"] != "user":
             return message
@@ -182,6 +189,7 @@ class Pruner:
             facts = self._prunable(block, known)
             if facts is None:
                 continue
+            # Another part of the program decides: only report the result as due.
             if self.rule.when != "turns":
                 if facts.record:
                     due.append(Due(facts.record, age, index))
@@ -199,7 +207,8 @@ class Pruner:
         return message if blocks is None else {"role": "user", "content": blocks}
 
     def _prunable(self, block: Block, known: Callable[[str], Facts | None]) -> Facts | None:
-        """What is known of a result that is long enough to be pruned, and may be."""
+        """Return the facts about a result that is long enough to be pruned, and may be; else
+        None."""
         if block.get("type") != "tool_result":
             return None
         content: Any = block.get("content")

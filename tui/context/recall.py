@@ -1,8 +1,8 @@
-"""What was said and is not in the window, or not as a whole: messages that a summary replaced,
-results that were pruned, cut or masked by the program. Pure.
+"""Messages that are not in the window, or not in full: replaced by a summary, or results that were
+pruned, cut or masked by the program. Pure.
 
-Each message has an address, its number on its branch: of those that speak, from 1. Records are only
-appended, so a number stays what it is as long as the branch does.
+Each message has an address, its number among the sent messages of its branch, from 1. Records are
+only appended, so a number stays valid as long as the branch does.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tui.core.messages import Block, Message
 from tui.session.records import Record
 
 FOUND: Final = 20
-"""The most that one search finds."""
+"""The most passages that one search returns."""
 _PARTIAL: Final = 8
-"""The most that one search finds where nothing holds all its words."""
+"""The most passages that one search returns if none has all its words."""
 _AROUND: Final = 240
 _PLACES: Final = 64
 _MARKS: Final = "?!.,;:…\"'“”‘’«»()"
-"""What a person writes around words."""
+"""Characters that a person writes around words."""
 _ABSENT: Final[Mapping[RecordState, str]] = {
     "summarised": "summarized",
     "pruned": "pruned",
@@ -36,9 +36,10 @@ _ABSENT: Final[Mapping[RecordState, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One message: its number, its record, what type that is, why it is not in the window ("" in
-    another session), and its text. `copy` is the path of the full output that the text is part of,
-    "" where the text is all.
+    """One message outside the window: its number, its record, the record's type, the reason why it
+    is not in the window ("" in another session), and its text.
+
+    `copy` is the path of the full output that the text is part of, "" if the text is complete.
     """
 
     number: int
@@ -51,7 +52,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class PassageHit:
-    """A passage that a search found, and the text around what it found."""
+    """A passage that a search matched, and the text around the match."""
 
     passage: Passage
     text: str
@@ -63,16 +64,17 @@ def passages(
     *,
     for_person: bool = False,
 ) -> list[Passage]:
-    """What is not in the window, in order. `states` is how each record stands in the view; None for
-    another session, of which nothing is in the window.
+    """Return the messages that are not in the window, in order.
 
-    What the person masked is left out unless it is for the person.
+    `states` is the state of each record in the view; None for another session, none of which is in
+    the window. Messages that the person masked are left out unless `for_person` is set.
     """
     masked = overlays_of(records)
-    found: list[Passage] = []
+    missing: list[Passage] = []
     speaking = (record for record in records if record.type in SPEAKING)
     for number, record in enumerate(speaking, 1):
         overlay = masked.get(record.id)
+        # The person hid this from the model.
         if overlay and overlay.view == "masked" and overlay.by == "person" and not for_person:
             continue
         copy = copy_of(record)
@@ -81,17 +83,17 @@ def passages(
             continue
         message: Message = {"role": _role(record), "content": _blocks(record)}
         if text := "\n".join(transcript([message], whole=True)):
-            found.append(Passage(number, record.id, record.type, absence, text, copy))
-    return found
+            missing.append(Passage(number, record.id, record.type, absence, text, copy))
+    return missing
 
 
 def search(
     found: Sequence[Passage], query: str, whole: Callable[[Passage], str]
 ) -> tuple[list[PassageHit], bool]:
-    """The passages that hold all words of a query, the newest first, and that they do; where there
-    are none, those that hold the most telling of its words, the best first.
+    """Find the passages that have all words of a query, the newest first, and True; if there are
+    none, those that have its most telling words, the best first, and False.
 
-    `whole` gives the text of a passage with its full copy.
+    `whole` returns the text of a passage from its full copy.
     """
     words = list(dict.fromkeys(word.strip(_MARKS) or word for word in query.casefold().split()))
     if not words:
@@ -103,6 +105,7 @@ def search(
     if full:
         chosen = full[:FOUND]
     else:
+        # A word that few passages have tells more than one that many have.
         often = {word: sum(word in each for each in held.values()) for word in words}
         weight = {word: log(1 + len(found) / often[word]) for word in words if often[word]}
 
@@ -119,8 +122,8 @@ def search(
 
 
 def _around(text: str, folded: str, words: Sequence[str]) -> str:
-    """The part of a text that holds the most of some words, as one line; as it was folded, where
-    that changed its length."""
+    """Return on one line the part of a text with the most of these words; case-folded if folding
+    changed the text's length."""
     if len(text) != len(folded):
         text = folded
 
@@ -135,7 +138,7 @@ def _around(text: str, folded: str, words: Sequence[str]) -> str:
 
 
 def _places(text: str, words: Sequence[str]) -> Iterator[int]:
-    """Where words occur, the longest word first."""
+    """Yield the places where words occur, the longest word first."""
     for word in reversed(words):
         at = text.find(word)
         while at >= 0:

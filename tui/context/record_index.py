@@ -1,4 +1,4 @@
-"""What is new on a growing branch. What was looked at once is not looked at again."""
+"""Indexes of the new records on a growing branch. No record is read twice."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _RECENT: Final = 64
 
 
 def continues(records: Sequence[Record], count: int, last: Record | None) -> bool:
-    """Whether a branch only grew since it had `count` records, the last of which was `last`."""
+    """True if a branch only grew since it had `count` records, the last of which was `last`."""
     return not count or (count <= len(records) and records[count - 1] is last)
 
 
 @dataclass(slots=True)
 class RecordIndex:
-    """Finds the records of `types`, of these only what `counts` says where that is given.
+    """Finds the records of `types`; only those that `counts` accepts, if it is given.
 
     A branch that was rewound is read again.
     """
@@ -31,7 +31,7 @@ class RecordIndex:
     _last: Record | None = None
 
     def of(self, records: Sequence[Record]) -> Sequence[Record]:
-        """The records in their order; to be read, not changed."""
+        """Return the records in order; to be read, not changed."""
         if not continues(records, self._count, self._last):
             self._found, self._count = [], 0
         for place in range(self._count, len(records)):
@@ -45,9 +45,9 @@ class RecordIndex:
 
 @dataclass(slots=True)
 class RecordNumbers:
-    """The numbers of the records of a growing branch, by their ids; of two with one id the first's.
+    """The indices of a growing branch's records, by id; of two with the same id, the first.
 
-    A branch that was rewound is counted again.
+    A branch that was rewound is indexed again.
     """
 
     _numbers: dict[str, int] = field(default_factory=dict[str, int])
@@ -55,7 +55,7 @@ class RecordNumbers:
     _last: Record | None = None
 
     def of(self, records: Sequence[Record]) -> Mapping[str, int]:
-        """The numbers by id; to be read, not changed."""
+        """Return the indices by id; to be read, not changed."""
         if not continues(records, self._count, self._last):
             self._numbers, self._count = {}, 0
         for number in range(self._count, len(records)):
@@ -66,10 +66,10 @@ class RecordNumbers:
 
 
 def replaced(old: Sequence[Message], new: Sequence[Message]) -> Iterator[int]:
-    """The numbers of the messages that both views of a growing branch have, and that are other
+    """Yield the indices of the messages that both views of a growing branch have, but as different
     objects in the new one.
 
-    Up to the last few, lists are compared as wholes, which is far faster: a view that was begun
+    Up to the last few, lists are compared as a whole, which is far faster: a view that was begun
     again has another first message, and in one that was not, equal messages have the same blocks.
     """
     limit = min(len(old), len(new))

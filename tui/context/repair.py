@@ -1,9 +1,9 @@
-"""The repair engine: any list of messages becomes one that the Messages API takes.
+"""The repair engine: it turns any list of messages into one that the Messages API accepts.
 
-Pure: what is given is never changed. A valid list is returned as it is, the same object; running
-twice equals running once. If damage concerns only its own turn, only that turn is repaired.
-Nothing is made up but the result of an interrupted call, "(no output)", "(continue)" and
-placeholders that say what was removed. Every change is a finding.
+Pure: the input is never changed. A valid list is returned as it is, the same object; running twice
+equals running once. If damage concerns only its own turn, only that turn is repaired. Nothing is
+invented except the result of an interrupted call, "(no output)", "(continue)" and placeholders that
+say what was removed. Every change is a finding.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def repair(
     thinking: Mapping[str, Any] | None = None,
     tail: Tail = "user",
 ) -> tuple[list[Message], tuple[Finding, ...]]:
-    """Messages that `check` accepts, and what was done to get there.
+    """Return messages that `check` accepts, and the changes that were necessary.
 
-    A thinking switch that does not fit the last answer cannot be repaired in messages:
-    see `tui.context.validate.thinking_for`.
+    A thinking switch that does not fit the last answer cannot be repaired in messages: see
+    `tui.context.validate.thinking_for`.
     """
     switch = thinking if thinking and thinking.get("type") == "disabled" else None
     broken = check(messages, thinking=switch, tail=tail)
@@ -42,15 +42,16 @@ def repair(
         return cast("list[Message]", messages), ()
     pieces = None if switch else pieces_of(messages, broken)
     if pieces is None:
+        # Damage that may concern other turns is repaired over all messages at once.
         return _repaired(messages, 0, switch, tail)
     whole: list[Message] = []
     findings: list[Finding] = []
     for start, end, damaged in pieces:
         piece = messages[start:end]
         if damaged:
-            fixed, found = _repaired(piece, start, None, tail if end == len(messages) else "open")
+            fixed, changes = _repaired(piece, start, None, tail if end == len(messages) else "open")
             whole.extend(fixed)
-            findings.extend(found)
+            findings.extend(changes)
         else:
             whole.extend(cast("Sequence[Message]", piece))
     return whole, tuple(findings)
@@ -59,7 +60,7 @@ def repair(
 def _repaired(
     messages: Sequence[object], start: int, switch: Mapping[str, Any] | None, tail: Tail
 ) -> tuple[list[Message], tuple[Finding, ...]]:
-    """Messages, the first of which is number `start` of a request, put through every step."""
+    """Run messages through every step; the first is number `start` of the request."""
     report = Report()
     drafts = join(split_roles(_drafts(messages, report, start), report), report)
     server_pairs(drafts, report)
@@ -69,19 +70,20 @@ def _repaired(
     thin_media(drafts, report)
     strip_marks(drafts, report)
     repaired = _messages(drafts)
-    if left := check(repaired, thinking=switch, tail=tail):
-        report.add("R4", left[0].where, f"reduced to its text: {left[0].text}")
+    # No step may leave a request that the API refuses: as a last resort, keep only the texts.
+    if violations := check(repaired, thinking=switch, tail=tail):
+        report.add("R4", violations[0].where, f"reduced to its text: {violations[0].text}")
         return text_only(messages, tail=tail), report.in_order()
     return repaired, report.in_order()
 
 
 def text_only(messages: Sequence[object], *, tail: Tail = "user") -> list[Message]:
-    """Only the texts: the last resort, valid whatever was given."""
+    """Keep only the texts: the last resort, valid for any input."""
     report = Report()
     drafts: list[MessageDraft] = []
     for draft in _drafts(messages, report):
-        said = [item for item in draft.items if item.kind == "text"]
-        items = [DraftBlock(where, text_block(block["text"])) for where, block in said]
+        texts = [item for item in draft.items if item.kind == "text"]
+        items = [DraftBlock(where, text_block(block["text"])) for where, block in texts]
         drafts.append(MessageDraft(draft.role, draft.where, items))
     return _messages(settle(drafts, tail, report))
 
@@ -91,7 +93,7 @@ def _messages(drafts: Iterable[MessageDraft]) -> list[Message]:
 
 
 def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Iterable[MessageDraft]:
-    """Whatever has a role and content, its blocks cleaned."""
+    """Yield everything that has a role and content, its blocks cleaned."""
     for index, message in enumerate(messages, start):
         where = f"messages.{index}"
         given = object_of(message)
@@ -99,6 +101,7 @@ def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Itera
         if not isinstance(role, str) or not isinstance(content, str | list | dict):
             report.add("B56", where, "skipped: not a message")
             continue
+        # Other agents record errors of the API as answers.
         if given.get("isApiErrorMessage") or given.get("model") == "<synthetic>":
             report.add("B57", where, "left out: an error text stored as an answer")
             continue
@@ -118,14 +121,14 @@ def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Itera
 
 
 _FAR = frozenset({"B02", "B03", "B06", "B08", "B21", "B25", "B26", "B30", "B34"})
-"""What may concern messages anywhere: a result's call, an id that is taken, sums over all."""
+"""Violations that may concern messages anywhere: a result's call, a duplicate id, sums over all."""
 
 Piece = tuple[int, int, bool]
-"""The first message, the one after the last, and whether anything in between is damaged."""
+"""The first message, the one after the last, and True if anything in between is damaged."""
 
 
 def pieces_of(messages: Sequence[object], broken: Iterable[Violation]) -> Iterator[Piece] | None:
-    """The list as pieces that can be repaired one by one; None where it has to be done at once."""
+    """Split the list into pieces that can be repaired one by one; None if that is not possible."""
     hit: set[int] = set()
     for violation in broken:
         index, _ = place(violation.where)
@@ -139,7 +142,7 @@ def _pieces(messages: Sequence[object], hit: set[int]) -> Iterator[Piece]:
     start, end = 0, len(messages)
     for index in sorted(hit):
         if index < start:
-            continue  # in the piece before
+            continue  # included in the piece before
         first = index
         while first > start and not _parts(messages, first, hit):
             first -= 1
@@ -155,7 +158,7 @@ def _pieces(messages: Sequence[object], hit: set[int]) -> Iterator[Piece]:
 
 
 def _parts(messages: Sequence[object], index: int, hit: set[int]) -> bool:
-    """Whether a sound prompt is here, after a sound answer without calls."""
+    """True if a valid prompt is here, after a valid answer without calls."""
     if index in hit or index - 1 in hit:
         return False
     return _holds(messages[index], "user", "tool_result") and _holds(
@@ -164,7 +167,7 @@ def _parts(messages: Sequence[object], index: int, hit: set[int]) -> bool:
 
 
 def _holds(message: object, role: str, without: str) -> bool:
-    """Whether this is a message of the role, without a block of the type."""
+    """True if this is a message of the role, without a block of the type."""
     if not is_object(message) or message.get("role") != role:
         return False
     return all(block.get("type") != without for block in blocks_of(message.get("content")))

@@ -1,13 +1,13 @@
-"""Repair levels: ever simpler requests, for a server that refuses what `check` accepts.
+"""Repair levels: simpler and simpler requests, for a server that refuses what `check` accepts.
 
     strict         only what is plainly valid: text, thinking, images, calls with their results
-    drop_thinking  that, without thinking
-    text_only      only what was said
-    summary_only   one message: a digest of it all, and the last thing asked
+    drop_thinking  the same, without thinking
+    text_only      only the texts
+    summary_only   one message: a digest of everything, and the last request
 
 REPAIR_LEVELS is their order; `apply_level` applies a level and those before it. After the last one
-nothing more can be repaired. All of it is pure, and every result passes `check`, whatever was
-given.
+nothing more can be repaired. All of it is pure, and every result passes `check`, whatever the
+input.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tui.session.records import Finding
 from tui.tokens import tokenizer
 
 Repaired: TypeAlias = tuple[list[Message], tuple[Finding, ...]]
-"""Messages, and what was done to get there."""
+"""Messages, and the changes that were made."""
 
 RepairLevel: TypeAlias = Literal["strict", "drop_thinking", "text_only", "summary_only"]
 REPAIR_LEVELS: Final[tuple[RepairLevel, ...]] = (
@@ -54,34 +54,34 @@ _PLAIN: Mapping[str, tuple[str, ...]] = {
     "tool_use": ("type", "id", "name", "input"),
     "tool_result": ("type", "tool_use_id", "content", "is_error"),
 }
-"""What a plainly valid block is made of."""
+"""The fields of a plainly valid block, by type."""
 
 _NAME_CHARS = 64
-"""Of ids and names: what every server takes."""
+"""The length of ids and names that every server accepts."""
 
 
 def apply_level(messages: Sequence[object], level: RepairLevel, *, tail: Tail = "user") -> Repaired:
-    """The messages at a level, the levels before it applied, too."""
-    if level == "summary_only":  # a digest is made of all there is
+    """Reduce the messages to a level; the levels before it are applied, too."""
+    if level == "summary_only":  # a digest needs all there is
         return summary_only(messages, tail=tail)
     repaired, findings = strict(messages, tail=tail)
     for step in (drop_thinking, text_only)[: REPAIR_LEVELS.index(level)]:
-        repaired, found = step(repaired, tail=tail)
-        findings += found
+        repaired, changes = step(repaired, tail=tail)
+        findings += changes
     return repaired, findings
 
 
 def strict(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
-    """Only blocks that need no mending, of the plain types, without what is optional.
+    """Keep only plain blocks that need no repair, without optional fields.
 
-    A call without its result directly after it goes, and so does a result without its call:
-    nothing is put in their place.
+    A call without its result directly after it is dropped, and so is a result without its call:
+    nothing replaces them.
     """
     findings: list[Finding] = []
-    kept = _plain_messages(messages, findings)
+    plain = _plain_messages(messages, findings)
     used: set[str] = set()
     paired: set[int] = set()  # blocks, by identity
-    for message, after in pairwise(kept):
+    for message, after in pairwise(plain):
         results = _first_results(after["content"]) if after["role"] == "user" else {}
         calls = message["content"] if message["role"] == "assistant" else []
         for call in calls:
@@ -89,46 +89,46 @@ def strict(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
             if call["type"] == "tool_use" and id_ in results and id_ not in used:
                 used.add(str(id_))
                 paired |= {id(call), id(results[id_])}
-    for index, message in enumerate(kept):
+    for index, message in enumerate(plain):
         whole = [b for b in message["content"] if _is_complete(b, paired)]
         if len(whole) != len(message["content"]):
             gone = len(message["content"]) - len(whole)
             words = f"{gone} calls or results that do not belong together left out"
             findings.append(Finding("R13", f"messages.{index}", words))
         message["content"] = whole
-    return _repaired(kept, findings, tail)
+    return _repaired(plain, findings, tail)
 
 
 def drop_thinking(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
-    """All thinking left out: for a server that does not know the signatures."""
+    """Drop all thinking, for a server that does not know the signatures."""
     findings: list[Finding] = []
-    kept: list[object] = []
+    thoughtless: list[object] = []
     for index, message in enumerate(messages):
         blocks = list_of(object_of(message).get("content"))
-        rest = [b for b in blocks if str(object_of(b).get("type")) not in THINKING]
-        if len(rest) == len(blocks):
-            kept.append(message)
+        others = [b for b in blocks if str(object_of(b).get("type")) not in THINKING]
+        if len(others) == len(blocks):
+            thoughtless.append(message)
         else:
             findings.append(Finding("R13", f"messages.{index}", "thinking left out"))
-            kept.append(object_of(message) | {"content": rest})
-    return _repaired(kept, findings, tail)
+            thoughtless.append(object_of(message) | {"content": others})
+    return _repaired(thoughtless, findings, tail)
 
 
 def text_only(messages: Sequence[object], *, tail: Tail = "user") -> Repaired:
-    """Only what was said, as text."""
-    told = repairs.text_only(messages, tail=tail)
-    if told == list(messages):
-        return told, ()
-    return told, (Finding("R13", "messages", "reduced to what was said"),)
+    """Keep only the texts."""
+    texts = repairs.text_only(messages, tail=tail)
+    if texts == list(messages):
+        return texts, ()
+    return texts, (Finding("R13", "messages", "reduced to what was said"),)
 
 
 def summary_only(
     messages: Sequence[object], *, budget_tokens: int = DIGEST_TOKENS, tail: Tail = "user"
 ) -> Repaired:
-    """One message of the user: a digest, and what was asked last; at most `budget_tokens` of text.
+    """Return one user message: a digest, and the last request; at most `budget_tokens` of text.
 
-    What was asked last is verbatim where it takes no more than half of the budget, else its
-    beginning does. The budget is at least twice MIN_TOKENS.
+    The last request is verbatim if it takes no more than half of the budget, otherwise only its
+    beginning is. The budget is at least twice MIN_TOKENS.
     """
     budget = max(budget_tokens, 2 * MIN_TOKENS)
     sound, _ = repairs.repair(messages, tail="open")
@@ -141,13 +141,13 @@ def summary_only(
         blocks.append(text_block(prompt))
     finding = Finding("R13", "messages", f"{len(sound):,} messages replaced with a digest")
     made: list[Message] = [{"role": "user", "content": blocks}]
-    mended, found = repairs.repair(made, tail=tail)
-    return mended, (finding, *found)
+    repaired, changes = repairs.repair(made, tail=tail)
+    return repaired, (finding, *changes)
 
 
 def _plain_messages(messages: Iterable[object], findings: list[Finding]) -> list[Message]:
-    """The plain blocks of what is a message."""
-    kept: list[Message] = []
+    """Keep the plain blocks of everything that is a message."""
+    usable: list[Message] = []
     for index, message in enumerate(messages):
         where = f"messages.{index}"
         role, content = (object_of(message).get(name) for name in ("role", "content"))
@@ -164,12 +164,12 @@ def _plain_messages(messages: Iterable[object], findings: list[Finding]) -> list
             if block is None:
                 at = f"{where}.content.{place}"
                 findings.append(Finding("R13", at, "left out: not plainly valid"))
-        kept.append({"role": role, "content": [block for block in plain if block is not None]})
-    return kept
+        usable.append({"role": role, "content": [block for block in plain if block is not None]})
+    return usable
 
 
 def _plain(block: object) -> Block | None:
-    """A block without anything optional; None if it is not plainly valid."""
+    """Return a block without optional fields; None if it is not plainly valid."""
     if not is_object(block) or not isinstance(block.get("type"), str):
         return None
     fields = _PLAIN.get(block["type"])
@@ -189,18 +189,18 @@ def _plain(block: object) -> Block | None:
 
 
 def _without_document(part: object) -> object:
-    """A part of a result; a text in the place of a document, which not every server takes."""
+    """Replace a document in a result by a text, since not every server accepts documents."""
     if is_object(part) and part.get("type") == "document":
         return text_block("[document left out]")
     return part
 
 
 def _first_results(content: Iterable[Block]) -> dict[object, Block]:
-    found: dict[object, Block] = {}
+    results: dict[object, Block] = {}
     for block in content:
         if block["type"] == "tool_result":
-            found.setdefault(block.get("tool_use_id"), block)
-    return found
+            results.setdefault(block.get("tool_use_id"), block)
+    return results
 
 
 def _is_complete(block: Block, paired: set[int]) -> bool:
@@ -208,13 +208,13 @@ def _is_complete(block: Block, paired: set[int]) -> bool:
 
 
 def _repaired(kept: Sequence[object], findings: Sequence[Finding], tail: Tail) -> Repaired:
-    """What taking blocks away left to mend: empty messages, roles in a row."""
-    mended, found = repairs.repair(kept, tail=tail)
-    return mended, (*findings, *found)
+    """Repair what removing blocks has left: empty messages, the same role twice in a row."""
+    repaired, changes = repairs.repair(kept, tail=tail)
+    return repaired, (*findings, *changes)
 
 
 def _is_summary(sound: Sequence[Message], budget: int) -> bool:
-    """Whether there is nothing to sum up: one message of text that is short enough."""
+    """True if there is nothing to summarize: one message of text that is short enough."""
     blocks = blocks_of(sound[0]["content"])
     if len(sound) > 1 or any(block.get("type") != "text" for block in blocks):
         return False
@@ -223,7 +223,7 @@ def _is_summary(sound: Sequence[Message], budget: int) -> bool:
 
 
 def _last_prompt(sound: Sequence[Message]) -> str:
-    """What was asked last: the text of the last message that begins a turn."""
+    """The last request: the text of the last message that begins a turn."""
     for message in reversed(sound):
         blocks = blocks_of(message["content"])
         words = text_of(blocks).strip()

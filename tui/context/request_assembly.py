@@ -1,4 +1,4 @@
-"""The next request, put together from the view: system layers, messages, tools, breakpoints."""
+"""The next request, assembled from the view: system layers, messages, tools, breakpoints."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tui.provider.base import ModelInfo, Request
 from tui.provider.prices import CacheLife
 
 OUTPUT_TOKENS = 32_000
-"""The most output asked for in one answer, where the model allows it."""
+"""The most output requested for one answer, if the model allows it."""
 
 MARGIN_TOKENS = 1024
-"""Left free in the window, since the prompt's size is an estimate."""
+"""Tokens left free in the window, since the prompt's size is an estimate."""
 
 Mark: TypeAlias = tuple[int, int]
-"""A place for a cache breakpoint: the number of a message, and of a block in it."""
+"""A place for a cache breakpoint: the index of a message, and of a block in it."""
 
 _MARKS = 4
 _CACHED: Block = {"type": "ephemeral"}
@@ -39,16 +39,17 @@ def build(
     marks: Iterable[Mark | None] = (),
     prompt_follows: bool = False,
 ) -> tuple[Request, list[Mark]]:
-    """One request, and where its marks are in the messages. Nothing that is passed in is changed.
+    """Build a request, and return the places of its marks in the messages. No argument is changed.
 
-    It has at most four cache breakpoints: after the system prompt, on the last block that may
-    carry one, and at `marks`, the most wanted first. With `prompt_follows` it is all that stands
-    before a prompt which bears the last of them.
+    It has at most four cache breakpoints: after the system prompt, on the last block that may have
+    one, and at `marks`, the most important first. With `prompt_follows` it is everything before a
+    prompt, and that prompt gets the last of them.
 
-    `think` asks for adaptive thinking where the model has it. `display` is how thinking
-    comes from a model that thinks by itself, "" for the model's own way; `effort` how deep it is.
-    All marks have one `life`.
+    `think` asks for adaptive thinking where the model has it. `display` is the way in which a model
+    that thinks by itself returns its thinking, "" for the model's default; `effort` its depth. All
+    marks have the same `life`.
     """
+    # The end of the messages comes first: the next request reads up to there from the cache.
     wanted = [_last_mark(messages)] if not prompt_follows else []
     cached = _cached(life)
     marked, placed = _marked(messages, [*wanted, *marks], _MARKS - 1 - prompt_follows, cached)
@@ -65,7 +66,7 @@ def build(
 
 
 def thinking_of(model: ModelInfo, *, think: bool, display: str) -> dict[str, str] | None:
-    """What a request says of thinking; None where it leaves that to the model."""
+    """The thinking field of a request; None to leave it to the model."""
     deep = think and model.adaptive_thinking
     shown = deep or (display and model.thinks and model.adaptive_thinking)
     return {"type": "adaptive", "display": display or "summarized"} if shown else None
@@ -74,7 +75,7 @@ def thinking_of(model: ModelInfo, *, think: bool, display: str) -> dict[str, str
 def with_marks(
     system: list[Block], messages: list[Message], marks: Sequence[Mark], life: CacheLife
 ) -> tuple[list[Block], list[Message]]:
-    """System prompt and messages of a request whose breakpoints are at exactly these places."""
+    """Put the breakpoints of a request's system prompt and messages at exactly these places."""
     cached = _cached(life)
     marked, _ = _marked(messages, marks, len(marks), cached)
     return _mark_last(system, cached), marked
@@ -85,13 +86,13 @@ def _cached(life: CacheLife) -> Block:
 
 
 def output_room(model: ModelInfo, prompt_tokens: int) -> int:
-    """The most output that is asked for after a prompt of that size."""
+    """The most output to ask for after a prompt of that size."""
     room = model.window - prompt_tokens - MARGIN_TOKENS
     return max(MARGIN_TOKENS, min(OUTPUT_TOKENS, model.max_output, room))
 
 
 def to_json(request: Request) -> dict[str, Any]:
-    """A request as `sessions view --json` prints it, ledger aside."""
+    """Encode a request as `sessions view --json` prints it, without the ledger."""
     return {
         "model": request.model,
         "max_tokens": request.max_tokens,
@@ -103,9 +104,10 @@ def to_json(request: Request) -> dict[str, Any]:
 
 
 def printed(request: Request) -> str:
-    """A request to be read: JSON, its parts under comments that number them and mark breakpoints.
+    """Format a request for reading: JSON, its parts under comments that number them and mark
+    breakpoints.
 
-    Line breaks inside of texts are followed by real ones, so it is JSON for the eye only.
+    Line breaks inside texts are followed by real ones, so it is JSON for the eye only.
     """
     return "\n".join(_printed(request))
 
@@ -133,11 +135,11 @@ def _breakpoint(block: Block) -> str:
 
 def readable(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    return re.sub(r"\\(.)", lambda found: found[0] + "\n    " * (found[1] == "n"), text)
+    return re.sub(r"\\(.)", lambda escape: escape[0] + "\n    " * (escape[1] == "n"), text)
 
 
 def end_of_turn(messages: Sequence[Message], *, prompt_follows: bool = False) -> Mark | None:
-    """Where the turn before the last prompt ends."""
+    """Find the place where the turn before the last prompt ends."""
     for number in range(len(messages) - 1 + prompt_follows, 0, -1):
         before = messages[number - 1]
         prompt = number == len(messages) or messages[number]["role"] == "user"
@@ -148,20 +150,20 @@ def end_of_turn(messages: Sequence[Message], *, prompt_follows: bool = False) ->
 
 
 def _mark_last(blocks: Sequence[Block], cached: Block) -> list[Block]:
-    """The blocks with a cache breakpoint on the last one."""
+    """Put a cache breakpoint on the last block."""
     return [*blocks[:-1], {**blocks[-1], "cache_control": cached}] if blocks else []
 
 
 def _last_mark(messages: Sequence[Message]) -> Mark | None:
-    """The last place that may carry a breakpoint."""
+    """Find the last place that may have a breakpoint."""
     for number in range(len(messages) - 1, -1, -1):
-        if found := end_of(messages, number):
-            return found
+        if mark := end_of(messages, number):
+            return mark
     return None
 
 
 def end_of(messages: Sequence[Message], number: int) -> Mark | None:
-    """The last place in a message that may carry a breakpoint."""
+    """Find the last place in a message that may have a breakpoint."""
     content = messages[number]["content"]
     for place in range(len(content) - 1, -1, -1):
         if content[place].get("type") not in _UNMARKED:
@@ -172,13 +174,13 @@ def end_of(messages: Sequence[Message], number: int) -> Mark | None:
 def _marked(
     messages: Sequence[Message], wanted: Iterable[Mark | None], most: int, cached: Block
 ) -> tuple[list[Message], list[Mark]]:
-    """The messages with breakpoints at the first places that are wanted and there."""
+    """Put breakpoints at the first wanted places that exist."""
     marked, placed = list(messages), list[Mark]()
     for mark in wanted:
         if mark is None or mark in placed or len(placed) == most:
             continue
         number, place = mark
-        if not (0 <= number < len(marked) and place >= 0):  # of a record that may say anything
+        if not (0 <= number < len(marked) and place >= 0):  # from a record, which may say anything
             continue
         content = [*marked[number]["content"]]
         if place < len(content) and content[place].get("type") not in _UNMARKED:

@@ -1,6 +1,6 @@
-"""What differs between two requests, in plain words and as a unified diff. Pure.
+"""The difference between two requests, in plain words and as a unified diff. Pure.
 
-Cache marks make no difference here: they move with every request.
+Cache marks are ignored: they move with every request.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _CONTEXT = 3
 
 @dataclass(frozen=True, slots=True)
 class RequestBlock:
-    """A block of a request. `message` is the number of its message, from 1; `text` says what it is,
-    in words."""
+    """A block of a request. `message` is the number of its message, from 1; `text` describes it in
+    words."""
 
     message: int
     role: str
@@ -37,13 +37,13 @@ class RequestBlock:
 
 @dataclass(frozen=True, slots=True)
 class RequestDifference:
-    """How `after` differs from `before`.
+    """The difference of `after` from `before`.
 
-    `extends`: all that `before` said is at the beginning of `after`. `same` messages at the
-    beginning are equal. `front` says in sentences what changed outside of the messages. `added`
-    are the blocks that only `after` has, from the first message that differs; `gone` those that
-    only `before` has. `thoughts_gone` and `thoughts_back` count thinking blocks that only one has,
-    less those that were added at the end.
+    `extends`: `after` begins with all of `before`. `same` is the number of equal messages at the
+    beginning. `front` says in sentences what changed outside the messages. `added` are the blocks
+    that only `after` has, from the first message that differs; `gone` those that only `before` has.
+    `thoughts_gone` and `thoughts_back` count the thinking blocks that only one of them has, except
+    those that were added at the end.
     """
 
     extends: bool
@@ -65,6 +65,7 @@ def difference(before: Request, after: Request) -> RequestDifference:
     names = _call_names(after.messages) | _call_names(before.messages)
     added = tuple(_pieces(after.messages, new, same, removed, names))
     gone = tuple(_pieces(before.messages, old, same, brought, names))
+    # A request also extends one whose last user message got more blocks.
     grown = same >= _answered(before.messages) == _answered(after.messages)
     extends = fixed and (same == len(old) or grown)
     last = max(len(old), same)
@@ -80,9 +81,9 @@ def difference(before: Request, after: Request) -> RequestDifference:
 
 
 def unified(before: Request, after: Request, names: tuple[str, str]) -> str:
-    """A unified diff of what two requests say."""
+    """Make a unified diff of two requests."""
     olds, news = [*map(_keys, before.messages)], [*map(_keys, after.messages)]
-    head = max(0, _same(olds, news) - 1)  # of equal messages one is enough for context
+    head = max(0, _same(olds, news) - 1)  # one equal message is enough context
     most = min(len(olds), len(news)) - head
     tail = max(0, min(most, _same(olds[::-1], news[::-1])) - 1)
     old, new = (
@@ -93,13 +94,13 @@ def unified(before: Request, after: Request, names: tuple[str, str]) -> str:
 
 
 def _same(olds: Sequence[object], news: Sequence[object]) -> int:
-    """How many elements at the beginning are equal."""
+    """Count the equal elements at the beginning."""
     pairs = enumerate(zip(olds, news, strict=False))
     return next((n for n, (one, two) in pairs if one != two), min(len(olds), len(news)))
 
 
 def _front(before: Request, after: Request) -> Iterator[str]:
-    """What changed outside of the messages, in sentences."""
+    """Say in sentences what changed outside the messages."""
     for name in ("model", "max_tokens", "thinking", "effort"):
         one, two = getattr(before, name), getattr(after, name)
         if one != two:
@@ -138,7 +139,8 @@ def _bare(block: Block) -> Block:
 
 
 def _keys(message: Message) -> list[str]:
-    """What is compared: each block with its role; of a message without blocks, all of it."""
+    """Return the strings to compare: each block with its role, or all of a message without
+    blocks."""
     role = message["role"]
     return [f"{role} {_json(_bare(block))}" for block in message["content"]] or [_json(message)]
 
@@ -148,7 +150,7 @@ def _json(value: object) -> str:
 
 
 def _answered(messages: Sequence[Message]) -> int:
-    """How many messages stand before the last group of the user's."""
+    """Count the messages before the last group of the user's."""
     count = len(messages)
     while count and messages[count - 1]["role"] != "assistant":
         count -= 1
@@ -162,20 +164,20 @@ def _pieces(
     others: Counter[str],
     names: dict[str, str],
 ) -> Iterator[RequestBlock]:
-    """The blocks from message `same` on that are not among the `others`."""
-    left = others.copy()
+    """Yield the blocks from message `same` on that are not among the `others`."""
+    unmatched = others.copy()
     for number in range(same, len(messages)):
         message = messages[number]
         for key, block in zip(keys[number], message["content"] or [{}], strict=True):
-            if left[key] > 0:
-                left[key] -= 1
+            if unmatched[key] > 0:
+                unmatched[key] -= 1
                 continue
             kind = str(block.get("type", ""))
             yield RequestBlock(number + 1, message["role"], kind, _in_words(block, names))
 
 
 def _call_names(messages: Iterable[Message]) -> dict[str, str]:
-    """The names of the tools that were called, by the ids of the calls."""
+    """The names of the tools that were called, by call id."""
     blocks = (block for message in messages for block in message["content"])
     return {str(b.get("id")): str(b.get("name")) for b in blocks if b.get("type") == "tool_use"}
 
@@ -218,7 +220,7 @@ def _front_lines(request: Request) -> Iterator[str]:
 
 
 def _message_lines(messages: Sequence[Message], start: int, end: int) -> Iterator[str]:
-    """The messages from `start` to `end`; the others are the same in both requests."""
+    """Render the messages from `start` to `end`; the others are the same in both requests."""
     if start:
         yield f"[{plural(start, 'message')} before]"
     for message in messages[start:end]:

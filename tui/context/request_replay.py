@@ -1,12 +1,13 @@
 """Sent requests, rebuilt from the record alone. Pure.
 
-A request is what its `request` record says (the model, its limits, the places of the cache marks,
-the form of notices) of the records before it on its branch, after the last frame among them. The
-hash in the record tells whether what is made again is what was sent: it is over the system prompt,
-the tools and all messages. The other fields of a request are in its record as they were sent.
+A request is determined by its `request` record (the model, its limits, the places of the cache
+marks, the form of notices) and by the records before it on its branch, after the last frame among
+them. The hash in the record tells if the rebuilt request is the one that was sent: it covers the
+system prompt, the tools and all messages. The other fields of a request are in its record as they
+were sent.
 
-Nothing else has a part in it: no setting, no file, no key, no server. So it works on a session of
-another installation too; whether a frame was made by this one is only said.
+Nothing else plays a part: no setting, no file, no key, no server. So it works on a session of
+another installation, too; it is only noted if a frame was made by this one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _OLD = "an older version of the program did not record everything in it"
 
 
 class SentFields(msgspec.Struct, frozen=True):
-    """What a `request` record says besides where the request is (`Sent`)."""
+    """The fields of a `request` record besides the request's place (`Sent`)."""
 
     model: str
     max_tokens: int
@@ -54,7 +55,7 @@ class SentFields(msgspec.Struct, frozen=True):
     cache_life: CacheLife = "5m"
 
     def rendering(self, frame: Record) -> Rendering:
-        """For whom its messages were made, after a frame."""
+        """The receiver that its messages were made for, after a frame."""
         shared = self.shared_thinking is True
         form, untrusted = Form(*self.form[:4]), frozenset(self.untrusted)
         return Rendering(self.server, form, shared, untrusted, frame.id)
@@ -62,10 +63,10 @@ class SentFields(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedRequest:
-    """A request made again. `problem` says why it is not what was sent, "" where it is.
+    """A rebuilt request. `problem` says why it is not the one that was sent, "" if it is.
 
-    `request` is None where there is nothing to make it of. `frame` is the record of its frame;
-    `own_frame` whether this installation made that.
+    `request` is None if there is nothing to build it from. `frame` is the record of its frame;
+    `own_frame` is True if this installation made that.
     """
 
     number: int
@@ -78,7 +79,7 @@ class ReplayedRequest:
 
 @dataclass(slots=True)
 class _Maker:
-    """Makes the requests of one rendering; what it looked at once it need not look at again."""
+    """Builds the requests of one rendering, and reuses what it has already read."""
 
     viewer: LevelViewer
     lifter: NoticeLifter = field(default_factory=NoticeLifter)
@@ -86,7 +87,7 @@ class _Maker:
 
 
 class RequestReplay:
-    """Makes the requests of a session again. `requests` are their records by number."""
+    """Rebuilds the requests of a session. `requests` are their records by number."""
 
     def __init__(self, records: Sequence[Record], key: bytes = b"") -> None:
         """`records` are all of the session, on every branch; `key` is the installation's."""
@@ -100,16 +101,16 @@ class RequestReplay:
         self._request_index = RecordIndex({REQUEST})
 
     def at(self, number: int) -> ReplayedRequest:
-        """The request of a number, which is one of `requests`."""
+        """Rebuild the request with this number, which is one of `requests`."""
         record = self.requests[number]
         return self._replayed(number, record, self.branch(number))
 
     def branch(self, number: int) -> list[Record]:
-        """The records before a request on its branch."""
+        """Return the records before a request on its branch."""
         return self._path_to(self.requests[number].parent)
 
     def every(self) -> Iterator[ReplayedRequest]:
-        """All requests, in the order of their numbers; each costs what came since the last."""
+        """Rebuild all requests in the order of their numbers; each costs only what is new in it."""
         numbers = {record.id: number for number, record in self.requests.items()}
         path: list[Record] = []
         for record in self._records:
@@ -128,25 +129,25 @@ class RequestReplay:
         return path
 
     def _replayed(self, number: int, record: Record, before: Sequence[Record]) -> ReplayedRequest:
-        found = next(reversed(self._frame_index.of(before)), None)
-        frame, own = self._frame(found) if found else (None, False)
-        made = ReplayedRequest(number, record, frame=found, own_frame=own)
+        frame_record = next(reversed(self._frame_index.of(before)), None)
+        frame, own = self._frame(frame_record) if frame_record else (None, False)
+        made = ReplayedRequest(number, record, frame=frame_record, own_frame=own)
         sent, fields = Sent.of(record), _fields(record)
         if sent is None or fields is None:
             return replace(made, problem=_DAMAGED)
-        if found is None or frame is None:
+        if frame_record is None or frame is None:
             return replace(made, problem=_NO_FRAME)
-        maker = self._maker(fields, fields.rendering(found), frame.room)
+        maker = self._maker(fields, fields.rendering(frame_record), frame.room)
         request = _request(fields, frame, maker, before)
         measured, candidate = maker.trail.measure(request)
         problem = ""
-        if replace(measured, bound=sent.bound) != sent:  # what blocks stand for is no part of it
+        if replace(measured, bound=sent.bound) != sent:  # what blocks stand for does not count
             problem = self._difference(fields, sent, maker.trail, candidate, before)
         maker.trail.keep(candidate)
         return replace(made, request=request, problem=problem)
 
     def _frame(self, record: Record) -> tuple[Frame | None, bool]:
-        """The frame that a record holds, None where it is damaged; whether it was made here."""
+        """Return the frame in a record, None if it is damaged, and True if it was made here."""
         if record.id not in self._frames:
             own = bool(self._key) and is_sealed(record, self._key)
             self._frames[record.id] = frame_in(record), own
@@ -167,7 +168,7 @@ class RequestReplay:
         made: Candidate,
         before: Sequence[Record],
     ) -> str:
-        """What is known of the place where a request made again is another than the one sent."""
+        """Say as precisely as possible where a rebuilt request differs from the one sent."""
         if fields.shared_thinking is None:
             return _OLD
         earlier = [Sent.of(record) for record in self._request_index.of(before)]
@@ -183,7 +184,7 @@ class RequestReplay:
 
 
 def _fields(record: Record) -> SentFields | None:
-    """What a record says; None where it is damaged."""
+    """Decode a record's fields; None if it is damaged."""
     try:
         fields = msgspec.convert(record.data, SentFields)
         rule_of_json(fields.prune)

@@ -1,17 +1,18 @@
-"""What was sent last to a model, and whether the next request extends it.
+"""The last request sent to a model, and the check whether the next one extends it.
 
-Two requests are compared by rolling hashes: that of everything up to the end of a message, over
-its blocks as canonical JSON. Cache marks make no difference. The hash of a request is that at its
-end; its `request` record and the answer keep it, so that it can be checked later, too.
+Two requests are compared by rolling hashes: each covers everything up to the end of a message, by
+its blocks as canonical JSON. Cache marks make no difference. The hash of a request is the one at
+its end; its `request` record and the answer keep it, so that it can be checked later, too.
 
-Behind a server's compaction block there is a second chain: the block stands for a conversation that
-was sent, so what follows it stands for the server where it stood. An answer is bound to the hash of
-that chain, `bound`; where there is no block both are one.
+After a server's compaction block there is a second chain: the block replaces a conversation that
+was sent, so for the server, what follows it is still in its old place. An answer is bound to the
+hash of that chain, `bound`; without a block both are the same.
 
-One invariant: thinking is in a request if and only if everything before it, and the thinking
-before it, is what stood there when it was made.
+One invariant: thinking is in a request if and only if everything before it, and the thinking before
+it, is what was there when it was made.
 
-Nothing is hashed twice: a message that is the same object as in the request before keeps its hash.
+Nothing is hashed twice: a message that is the same object as in the previous request keeps its
+hash.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from tui.provider.base import Request
 from tui.session.records import Record
 
 BOUND_TO: Final = "bound_to"
-"""The field of an answer's record: the hash of the request that it answers."""
+"""The field of an answer's record with the hash of the request that it answers."""
 
 _COMMON: Final = frozenset({"role", "content"})
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where a request stands, by hash and number of messages.
+    """The identity of a request, by hashes and numbers of messages.
 
-    `open_messages` are those before its last user message: until an answer comes after that
-    one, it may grow and its notices move. Of a paused answer, those before the user message that it
+    `open_messages` are those before its last user message: until an answer follows that one, it may
+    grow and its notices move. For a paused answer, they are those before the user message that it
     answers. `blocks` counts system, tools and messages.
     """
 
@@ -65,7 +66,7 @@ class Sent:
 
     @classmethod
     def of(cls, record: Record) -> Sent | None:
-        """From a `request` record; None where that is damaged."""
+        """Decode a `request` record; None if it is damaged."""
         match record.data:
             case {
                 "sha256": str(whole),
@@ -80,12 +81,12 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A request beside the one before it.
+    """A request compared with the one before it.
 
-    `extends`: the one before is its beginning. `changed` is the number of the first message that
-    is another, -1 where the system prompt or the tools are, None where it extends or that is not
-    known. `misplaced` is the number of the first message whose thinking comes after something
-    that it was not made for, None where all is well.
+    `extends`: it begins with the one before. `changed` is the index of the first message that
+    differs, -1 if the system prompt or the tools do, None if it extends or that is not known.
+    `misplaced` is the index of the first message whose thinking comes after something that it was
+    not made for, None if there is none.
     """
 
     sent: Sent
@@ -96,19 +97,20 @@ class Comparison:
 
 @dataclass(slots=True)
 class Part:
-    """A message with the hash of everything up to its end, and how many blocks that is."""
+    """A message with the hash of everything up to its end, and the number of blocks up to there."""
 
     message: Message
     digests: list[bytes]
     after: bytes
     total: int
     bound: bytes
-    """As `after`, but a server's block counts as what it stands for."""
+    """Same as `after`, but a server's block counts as what it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a server's block stands for: the hash of what was sent, after this frame."""
+    """The conversation that a server's block replaces: the hash of what was sent, after this
+    frame."""
 
     bound: bytes
     frame: bytes
@@ -116,9 +118,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A request that may be sent: the first `same` parts are those of the one before.
+    """A request that may be sent: its first `same` parts are those of the one before.
 
-    `seen` are the messages among them that are other objects, by number.
+    `seen` are those messages among them that are different objects, by index.
     """
 
     frame: Part
@@ -145,31 +147,32 @@ class RequestTrail:
         records: Sequence[Record],
         checks: Callable[[str], bool] = lambda _model: True,
     ) -> tuple[Comparison, Candidate]:
-        """A request beside `last`, the record of the one sent before it to the same model.
+        """Compare a request with `last`, the record of the one sent before it to the same model.
 
-        Returns with it what `keep` takes once it is sent. `records` are the branch's; `checks` says
-        of a model whether its thinking is bound to this very rendering of what stood before.
+        Also returns the argument for `keep` once it is sent. `records` are the branch's; `checks`
+        returns True for a model whose thinking is bound to exactly this rendering of what came
+        before.
         """
         self._places = dict(map(_place, self._compactions.of(records)))
-        sent, found = self.measure(request)
-        extends = last is None or self._extends(found, last, records)
+        sent, candidate = self.measure(request)
+        extends = last is None or self._extends(candidate, last, records)
         known = bool(self._frame.digests)
-        changed = None if extends or not known else self._changed(found)
-        misplaced = self._misplaced(found, records, checks)
-        return Comparison(sent, extends, changed, misplaced), found
+        changed = None if extends or not known else self._changed(candidate)
+        misplaced = self._misplaced(candidate, records, checks)
+        return Comparison(sent, extends, changed, misplaced), candidate
 
     def measure(self, request: Request) -> tuple[Sent, Candidate]:
-        """Where a request stands; with it what `keep` and `digest_after` take."""
-        found = self._candidate(request)
-        return self._sent(request, found), found
+        """Identify a request; also returns the argument for `keep` and `digest_after`."""
+        candidate = self._candidate(request)
+        return self._sent(request, candidate), candidate
 
     def digest_after(self, found: Candidate, messages: int) -> str | None:
-        """The hash of a request up to the end of that many messages; None where it has fewer."""
+        """The hash of a request up to the end of that many messages; None if it has fewer."""
         part = self._after(found, messages)
         return part.after.hex() if part else None
 
     def keep(self, sent: Candidate) -> None:
-        """Take a request as sent."""
+        """Record a request as sent."""
         self._frame = sent.frame
         for number, message in sent.seen.items():
             self._messages[number] = self._parts[number].message = message
@@ -181,7 +184,7 @@ class RequestTrail:
         frame = self._next(None, {"role": "user", "content": [*request.system, *request.tools]})
         messages, seen = request.messages, dict[int, Message]()
         same = min(len(self._parts), len(messages)) if frame is self._frame else 0
-        for number in replaced(self._messages[:same], messages):  # mostly by moved cache marks
+        for number in replaced(self._messages[:same], messages):  # mostly by cache marks
             before = self._parts[number - 1] if number else frame
             if self._next(before, messages[number], self._parts[number]) is not self._parts[number]:
                 same = number
@@ -197,7 +200,7 @@ class RequestTrail:
         return Candidate(frame, same, tail, seen)
 
     def _next(self, before: Part | None, message: Message, old: Part | None = None) -> Part:
-        """A part after another one: `old`, where it says the same."""
+        """Return the part after another one: `old` if it is equal."""
         if before is None:
             old = self._frame
         digests = _digests(message, old)
@@ -213,87 +216,88 @@ class RequestTrail:
         return Part(message, digests, after, total + len(digests), bound)
 
     def _place(self, message: Message, before: Part | None) -> Place | None:
-        """What the block stands for with which a request's first message begins."""
+        """Return the conversation that the block at the start of a request's first message
+        replaces."""
         if before is None or not begins_with_block(message):
             return None
         place = self._places.get(str(message["content"][0].get("signature")))
         return place if place and place.frame == before.after else None
 
-    def _after(self, found: Candidate, messages: int) -> Part | None:
-        """The part that ends after that many messages."""
+    def _after(self, candidate: Candidate, messages: int) -> Part | None:
+        """Return the part that ends after that many messages."""
         if messages == 0:
-            return found.frame
-        if messages <= found.same:
+            return candidate.frame
+        if messages <= candidate.same:
             return self._parts[messages - 1]
-        place = messages - found.same - 1
-        return found.tail[place] if place < len(found.tail) else None
+        place = messages - candidate.same - 1
+        return candidate.tail[place] if place < len(candidate.tail) else None
 
-    def _sent(self, request: Request, found: Candidate) -> Sent:
+    def _sent(self, request: Request, candidate: Candidate) -> Sent:
         opened = whole = len(request.messages)
         if request.messages and request.messages[-1]["role"] == "assistant":
-            opened -= 1  # a paused answer, which goes on
+            opened -= 1  # a paused answer, which will continue
         while opened and request.messages[opened - 1]["role"] != "assistant":
             opened -= 1
-        end, start = self._after(found, whole), self._after(found, opened)
+        end, start = self._after(candidate, whole), self._after(candidate, opened)
         assert end
         assert start
         bound = end.bound.hex()
         return Sent(end.after.hex(), whole, start.after.hex(), opened, end.total, bound)
 
-    def _extends(self, found: Candidate, last: Record, records: Sequence[Record]) -> bool:
+    def _extends(self, candidate: Candidate, last: Record, records: Sequence[Record]) -> bool:
         before = Sent.of(last)
-        if before is None or self.digest_after(found, before.messages) == before.sha256:
+        if before is None or self.digest_after(candidate, before.messages) == before.sha256:
             return True
-        grown = self.digest_after(found, before.open_messages) == before.open_sha256
-        return grown and (self._goes_on(found, before) or not _answered(last, records))
+        grown = self.digest_after(candidate, before.open_messages) == before.open_sha256
+        return grown and (self._goes_on(candidate, before) or not _answered(last, records))
 
-    def _goes_on(self, found: Candidate, before: Sent) -> bool:
-        """Whether a request ended with a paused answer, which is longer now."""
-        part = self._after(found, before.messages)
+    def _goes_on(self, candidate: Candidate, before: Sent) -> bool:
+        """True if a request ended with a paused answer that is longer now."""
+        part = self._after(candidate, before.messages)
         if part is None or part.message["role"] != "assistant":
             return False
         number = before.messages - 1
         sent = self._parts[number].digests if number < len(self._parts) else []
         return part.digests[: len(sent)] == sent
 
-    def _changed(self, found: Candidate) -> int:
-        return found.same if found.frame is self._frame else -1
+    def _changed(self, candidate: Candidate) -> int:
+        return candidate.same if candidate.frame is self._frame else -1
 
     def _misplaced(
-        self, found: Candidate, records: Sequence[Record], checks: Callable[[str], bool]
+        self, candidate: Candidate, records: Sequence[Record], checks: Callable[[str], bool]
     ) -> int | None:
-        """The first message of the tail whose thinking was made for another conversation.
+        """Find the first message of the tail whose thinking was made for another conversation.
 
-        Of each message the first thinking counts.
+        In each message only the first thinking counts.
         """
         bound = self._answers.of(records)
-        for place, part in enumerate(found.tail):
+        for place, part in enumerate(candidate.tail):
             if part.message["role"] != "assistant":
                 continue
             signature = next(_signatures(part.message["content"]), None)
             if signature is None:
                 continue
-            before, made = self._after(found, found.same + place), bound.get(signature, {})
-            opened = self._place(part.message, before) if found.same + place == 0 else None
-            stood = opened.bound if opened else before.bound if before else b""
+            before, made = self._after(candidate, candidate.same + place), bound.get(signature, {})
+            opened = self._place(part.message, before) if candidate.same + place == 0 else None
+            preceding = opened.bound if opened else before.bound if before else b""
             authors = made.values()
             if made and not any(map(checks, authors)):
                 continue
-            if stood.hex() not in made and not _went_on(part, stood, made):
-                return found.same + place
+            if preceding.hex() not in made and not _went_on(part, preceding, made):
+                return candidate.same + place
         return None
 
 
 @dataclass(slots=True)
 class BoundAnswers:
-    """Which requests brought thinking, and of which models it is, by its signature."""
+    """The requests that thinking answers, and the models that made it, by its signature."""
 
     _index: RecordIndex = field(default_factory=lambda: RecordIndex({"assistant"}))
     _found: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _read: list[Record] = field(default_factory=list[Record])
 
     def of(self, records: Sequence[Record]) -> Mapping[str, Mapping[str, str]]:
-        """The models by the hashes of the requests, by signature."""
+        """Return the models by the hashes of the requests, by signature."""
         answers = self._index.of(records)
         known = len(self._read)
         if known > len(answers) or (known and answers[known - 1] is not self._read[-1]):
@@ -307,27 +311,27 @@ class BoundAnswers:
         return self._found
 
 
-def _went_on(part: Part, stood: bytes, made: Mapping[str, Any]) -> bool:
-    """Whether the first thinking of a message was made after some of the blocks before it: the
-    answer had paused there."""
+def _went_on(part: Part, preceding: bytes, made: Mapping[str, Any]) -> bool:
+    """True if a message's first thinking was made after some of the blocks before it: the answer
+    had paused there."""
     kinds = [str(block.get("type")) in THINKING for block in part.message["content"]]
     ends = range(1, kinds.index(True) + 1)
-    return any(_chained(stood, part.digests[:end]).hex() in made for end in ends)
+    return any(_chained(preceding, part.digests[:end]).hex() in made for end in ends)
 
 
 def _answered(request: Record, records: Sequence[Record]) -> bool:
-    """Whether an answer came before anything else was said: the last message grows no more."""
-    spoke = ""
+    """True if an answer came before anything else was sent: the last message grows no more."""
+    next_type = ""
     for record in reversed(records):
         if record is request:
             break
         if record.type in SPEAKING:
-            spoke = record.type
-    return spoke == "assistant"
+            next_type = record.type
+    return next_type == "assistant"
 
 
 def _place(record: Record) -> tuple[str, Place]:
-    """What the block of a compaction stands for, by the block's signature."""
+    """Return the conversation that a compaction's block replaces, by the block's signature."""
     signature = str(object_of(record.data.get("block")).get("signature"))
     try:
         bound, frame = (bytes.fromhex(str(record.data.get(n))) for n in ("bound", "frame"))
@@ -341,39 +345,38 @@ def _chained(before: bytes, digests: list[bytes]) -> bytes:
 
 
 def place_of(request: Request, records: Sequence[Record]) -> tuple[str, str]:
-    """Where a request ends, and where its frame does: the hashes that a server's summary of it
-    stands for."""
-    found, candidate = RequestTrail().compare(request, None, records)
-    return found.sent.bound, candidate.frame.after.hex()
+    """Hash a request and its frame up to their ends: a server's summary replaces exactly these."""
+    comparison, candidate = RequestTrail().compare(request, None, records)
+    return comparison.sent.bound, candidate.frame.after.hex()
 
 
 def has_thinking(content: Iterable[Block]) -> bool:
-    """Whether an answer holds thinking."""
+    """True if an answer has thinking."""
     return any(str(block.get("type")) in THINKING for block in content)
 
 
 def _digests(message: Message, old: Part | None) -> list[bytes]:
-    """The hash of each block; of one that is the same object as before, its old one."""
+    """Hash each block; one that is the same object as before keeps its hash."""
     content = message["content"]
     known: dict[int, bytes] = {}
     if old is not None and len(old.message["content"]) == len(old.digests):
         blocks = old.message["content"]
         known = {id(block): digest for block, digest in zip(blocks, old.digests, strict=True)}
     role = message["role"]
-    found = [known.get(id(block)) or _digest(role, block) for block in content]
-    if not content:  # only what else a message may say, such as an effort
-        found.append(_digest(role, {k: v for k, v in message.items() if k not in _COMMON}))
-    return found
+    digests = [known.get(id(block)) or _digest(role, block) for block in content]
+    if not content:  # its other fields only, such as an effort
+        digests.append(_digest(role, {k: v for k, v in message.items() if k not in _COMMON}))
+    return digests
 
 
 def _digest(role: str, block: Mapping[str, Any]) -> bytes:
-    """The hash of a block as it is sent; the order of keys counts, cache marks do not."""
+    """Hash a block as it is sent; the order of keys counts, cache marks do not."""
     bare = {name: part for name, part in block.items() if name != "cache_control"}
     return sha256(json.dumps([role, bare], separators=(",", ":"), default=str).encode()).digest()
 
 
 def _signatures(content: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """What thinking is known by, in its order."""
+    """Yield the signatures that identify thinking, in order."""
     for block in content:
         if str(block.get("type")) in THINKING:
             yield str(block.get("signature") or block.get("data"))

@@ -1,15 +1,15 @@
-"""What the model last saw of each file, and which of that is not so any more. Pure.
+"""The state of each file as the model last saw it, and the files that have changed since. Pure.
 
-The details of a result say what it showed of which file: see `tui.context.file_changes` for those
-that wrote, and `path`, `sha256` (of the whole file), `size`, `mtime_ns` and `lines` for those that
-read; `link` is the name that was asked for where that is a link to the file. A refused edit has the
-same, for it showed what changed.
+The details of a result say what it showed of which file: see `tui.context.file_changes` for writes;
+for reads they are `path`, `sha256` (of the whole file), `size`, `mtime_ns` and `lines`, and `link`
+is the requested name if that is a link to the file. A refused edit has the same, since it showed
+what had changed.
 
-A notice of the kind "changed" tells the model that files are not so any more, one of the kind
-"difference" shows how: `seen` has the state of each file that it is about.
+A notice of the kind "changed" tells the model that files have changed, one of the kind "difference"
+shows how: `seen` has the state of each file in it.
 
-A state is the SHA-256 of a file; size and time where the record has no hash, since the file was too
-large for one; or one of `NO_TEXT`.
+A state is the SHA-256 of a file; its size and time if the record has no hash, because the file was
+too large for one; or one of `NO_TEXT`.
 """
 
 from __future__ import annotations
@@ -39,18 +39,21 @@ NO_TEXT: Final[Mapping[FileState, str]] = {
     OTHER: "not a file now",
     UNREADABLE: "can't be read now",
 }
-"""States of what holds no text to compare, in words."""
+"""The states in which there is no text to compare, in words."""
 NAMED: Final = 12
-"""Files that a notice names; the others are counted."""
+"""Number of files that a notice names; the others are only counted."""
 NAME_CHARS: Final = 160
 COMMAND_CHARS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What one result showed of a file, or a notice of the kind "difference", which has no `call`.
-    `state` is that of the whole file then, `lines` the first and the last that were shown, where
-    that is known; `wrote`: it says what was written."""
+    """The part of a file that one result showed, or a notice of the kind "difference", which has no
+    `call`.
+
+    `state` is the state of the whole file at that time, `lines` the first and the last line shown,
+    if known; `wrote`: the lines were written.
+    """
 
     record: str
     call: str
@@ -62,28 +65,28 @@ class Excerpt:
 
     @property
     def hashed(self) -> bool:
-        """Whether the state is told by the content, not by size and time."""
+        """True if the state is a hash of the content, not size and time."""
         return " " not in self.state
 
 
 @dataclass(slots=True)
 class _FileHistory:
-    """All that a branch says of one file, in its order."""
+    """Everything about one file on a branch, in order."""
 
     excerpts: list[Excerpt] = field(default_factory=list[Excerpt])
     told: list[tuple[str, FileState]] = field(default_factory=list[tuple[str, FileState]])
-    """What notices said that it is, by their ids."""
+    """Pairs of a notice's id and the state that it reported."""
     command: tuple[str, str, str] = ("", "", "")
-    """The last command that changed it: the id of its result, what it is, and when that was."""
+    """The last command that changed it: the id of its result, its text, and the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What the model knows of a file: by the last excerpt that it still sees (`excerpts` are those
-    of the same state, the last first), and by what it was `told` since, None for nothing.
+    """The model's knowledge of a file.
 
-    `by` is what has changed the file since then, at the latest at `by_time`, as in the record; ""
-    where that isn't known.
+    `excerpts` are those it still sees of the last state it saw, the newest first; `told` is the
+    state reported since, None if there was no report. `by` says what has changed the file since, at
+    the latest at `by_time`, as in the record; "" if that isn't known.
     """
 
     excerpts: tuple[Excerpt, ...]
@@ -102,8 +105,8 @@ class Belief:
 
 
 class SeenFiles:
-    """The files that the model has seen on one growing branch. `place` makes a path of the name of
-    a file in the workspace."""
+    """The files that the model has seen on one growing branch. `place` resolves the name of a file
+    in the workspace to a path."""
 
     def __init__(self, place: Callable[[str], str]) -> None:
         self._place = place
@@ -113,8 +116,8 @@ class SeenFiles:
         self._last: Record | None = None
 
     def follow(self, records: Sequence[Record]) -> None:
-        """Take in what is new. A branch that was rewound is read again, and one that gets back what
-        a summary stood for."""
+        """Read the new records. A branch is read again if it was rewound, or if it gets back what a
+        summary had replaced."""
         fresh = range(self._count, len(records))
         if not continues(records, self._count, self._last) or any(
             records[place].type == "uncompaction" for place in fresh
@@ -147,7 +150,7 @@ class SeenFiles:
                 pass
 
     def _blame(self, record: Record) -> None:
-        """Note what a command changed, as far as a checkpoint told."""
+        """Note the files that a command changed, as far as a checkpoint shows."""
         command = self._commands.pop(string_of(record.data.get("call_id")), "")
         for name in list_of(object_of(record.data.get("details")).get("changed_files")):
             history = self._files.get(self._place(str(name)))
@@ -159,32 +162,36 @@ class SeenFiles:
         state_of: Callable[[str], RecordState | None],
         is_sent: Callable[[str], bool] = lambda _: True,
     ) -> dict[str, Belief]:
-        """What the model knows of each file, by path. `state_of` says how a record stands in the
-        window, None for not at all; `is_sent` whether a notice is sent, by its id."""
-        found, over = dict[str, Belief](), list[str]()
+        """Return the model's knowledge of each file, by path.
+
+        `state_of` returns the state of a record in the window, None if it is not in it; `is_sent`
+        says by a notice's id if it is sent.
+        """
+        beliefs, forgotten = dict[str, Belief](), list[str]()
         for path, history in self._files.items():
-            sees = (
+            visible = (
                 one
                 for one in reversed(history.excerpts)
                 if _visible(one, state_of) and (one.call or is_sent(one.record))
             )
-            if (last := next(sees, None)) is None:
+            if (last := next(visible, None)) is None:
+                # Records behind a summary never return, unless the summary is undone.
                 if all(state_of(one.record) == "summarised" for one in history.excerpts):
-                    over.append(path)
+                    forgotten.append(path)
                 continue
-            same = takewhile(lambda one, last=last: one.state == last.state, sees)
-            told = [one for one in history.told if one[0] > last.record and is_sent(one[0])]
-            since, state = told[-1] if told else (last.record, None)
+            same = takewhile(lambda one, last=last: one.state == last.state, visible)
+            reports = [one for one in history.told if one[0] > last.record and is_sent(one[0])]
+            since, state = reports[-1] if reports else (last.record, None)
             ended, command, time = history.command
             by = f"a command: {quoted(command, COMMAND_CHARS)}" if ended > since else ""
-            found[path] = Belief((last, *same), state, by, time if by else "")
-        for path in over:
+            beliefs[path] = Belief((last, *same), state, by, time if by else "")
+        for path in forgotten:
             del self._files[path]
-        return found
+        return beliefs
 
 
 def _visible(excerpt: Excerpt, state_of: Callable[[str], RecordState | None]) -> bool:
-    """Whether the model sees an excerpt, or the call that wrote it."""
+    """True if the model sees an excerpt, or the call that wrote it."""
     state = state_of(excerpt.record)
     return state is not None and (
         state != "summarised" if excerpt.wrote else state not in {"summarised", "masked", "pruned"}
@@ -192,7 +199,7 @@ def _visible(excerpt: Excerpt, state_of: Callable[[str], RecordState | None]) ->
 
 
 def excerpts_of(record: Record) -> Iterator[Excerpt]:
-    """What a result shows of files."""
+    """Yield the parts of files that a result shows."""
     details, call = object_of(record.data.get("details")), string_of(record.data.get("call_id"))
     several = [object_of(one) for one in list_of(details.get("files"))]
     for one in several or [details]:
@@ -223,7 +230,7 @@ def _lines(value: object) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class FileNews:
-    """A file that is not as the model knows it. `state` is what it is now."""
+    """A file that is not as the model knows it. `state` is its current state."""
 
     belief: Belief
     state: FileState
@@ -234,40 +241,40 @@ class FileNews:
 
     @property
     def back(self) -> bool:
-        """Whether it is as the model last saw it again, after it was told of a change."""
+        """True if it is again as the model last saw it, after a change was reported."""
         return self.state == self.belief.last.state
 
     @property
     def calls(self) -> list[str]:
-        """The calls whose results are outdated, or are no longer."""
+        """The calls whose results are outdated, or no longer are."""
         return [one.call for one in self.belief.excerpts if one.call]
 
     @property
     def word(self) -> str:
-        """What became of it: changed, gone or back."""
+        """The change in one word: changed, gone or back."""
         return "back" if self.back else "gone" if self.state == GONE else "changed"
 
     @property
     def why(self) -> str:
-        """What became of it, in words; "" where it has another text, and nobody is known for it."""
+        """The change in words; "" if it has another text and the author is not known."""
         by = f"by {self.belief.by}" if self.belief.by else ""
         return ", ".join(filter(None, (NO_TEXT.get(self.state), by)))
 
 
 def news(beliefs: Iterable[Belief], now: Mapping[str, FileState]) -> list[FileNews]:
-    """The files that are not as the model knows them, sorted; `now` is what they are, by path."""
+    """The files that are not as the model knows them, sorted; `now` has current states, by path."""
     every = [FileNews(one, now.get(one.last.path, one.known)) for one in beliefs]
     return sorted((one for one in every if one.state != one.belief.known), key=lambda one: one.path)
 
 
 def outdated(beliefs: Iterable[Belief], now: Mapping[str, FileState]) -> list[FileNews]:
-    """The files that are not as the model last saw them, whether it was told or not."""
+    """The files that are not as the model last saw them, whether that was reported or not."""
     every = [FileNews(one, now.get(one.last.path, one.last.state)) for one in beliefs]
     return [one for one in every if not one.back]
 
 
 def notice_of(found: Sequence[FileNews], show: Callable[[str], str]) -> dict[str, Any]:
-    """The fields of a notice about files that have changed. `show` names a path."""
+    """Build the fields of a notice about files that have changed. `show` names a path."""
     return {
         "kind": "changed",
         "text": sentences(found, show, "you"),
@@ -278,40 +285,40 @@ def notice_of(found: Sequence[FileNews], show: Callable[[str], str]) -> dict[str
 
 
 def sentences(found: Sequence[FileNews], show: Callable[[str], str], who: str) -> str:
-    """What has changed, in one line; `who` has seen it: "you" or "the model"."""
+    """Describe the changes in one line; `who` has seen the files: "you" or "the model"."""
     changed = [one for one in found if not one.back]
     back = [one for one in found if one.back]
     gone = all(one.state == GONE for one in changed)
-    said: list[str] = []
+    parts: list[str] = []
     if changed:
-        said.append(f"Changed since {who} last saw {_them(changed)}: {_named(changed, show)}.")
+        parts.append(f"Changed since {who} last saw {_them(changed)}: {_named(changed, show)}.")
         if who == "you" and not gone:
-            said.append(f"Read {_them(changed)} again before you rely on {_them(changed)}.")
+            parts.append(f"Read {_them(changed)} again before you rely on {_them(changed)}.")
     if back:
-        said.append(f"Back to what {who} last saw: {_named(back, show)}.")
-    return " ".join(said)
+        parts.append(f"Back to what {who} last saw: {_named(back, show)}.")
+    return " ".join(parts)
 
 
-def _them(found: Sequence[FileNews]) -> str:
-    return "it" if len(found) == 1 else "them"
+def _them(files: Sequence[FileNews]) -> str:
+    return "it" if len(files) == 1 else "them"
 
 
-def _named(found: Sequence[FileNews], show: Callable[[str], str]) -> str:
-    """The files, each with what became of it, or once for all where that is the same."""
-    whys = ["" if one.back else one.why for one in found]
-    all_alike = len(found) > 1 and len(set(whys)) == 1
+def _named(files: Sequence[FileNews], show: Callable[[str], str]) -> str:
+    """List the files, each with its change, or with the change once if all have the same."""
+    whys = ["" if one.back else one.why for one in files]
+    all_alike = len(files) > 1 and len(set(whys)) == 1
     names = [
         f"{quoted(show(one.path))}{f' ({why})' if why and not all_alike else ''}"
-        for one, why in zip(found[:NAMED], whys, strict=False)
+        for one, why in zip(files[:NAMED], whys, strict=False)
     ]
-    more = len(found) - NAMED
-    said = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
-    return f"{said} (all {whys[0]})" if all_alike and whys[0] else said
+    more = len(files) - NAMED
+    listed = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+    return f"{listed} (all {whys[0]})" if all_alike and whys[0] else listed
 
 
 def quoted(name: str, most: int = NAME_CHARS) -> str:
-    """A name that others may have chosen: in quotes, on one line, nothing in it that hides, or
-    opens a tag, and not long. Of a path the end is the part that says most."""
+    """Quote a name that others may have chosen: on one line, shortened, with nothing in it that
+    hides or opens a tag. The end of a path is kept, since it says most."""
     if len(name) > most:
         name = f"{name[: most // 3]}…{name[-(most - most // 3) :]}"
     plain = (c if c.isprintable() and c != "<" else f"\\u{ord(c):04x}" for c in name)
@@ -319,17 +326,17 @@ def quoted(name: str, most: int = NAME_CHARS) -> str:
 
 
 def difference_of(path: str, state: FileState, shown: str, text: str) -> dict[str, Any]:
-    """The fields of a notice that shows how a file has changed: what it holds is data."""
+    """Build the fields of a notice that shows how a file has changed; its content is data."""
     wrapped = untrusted.wrap(text, shown)
     lead = f"{quoted(shown)} has changed since you last saw it. The difference:"
     return {"kind": "difference", "text": f"{lead}\n{wrapped}", "seen": {path: state}}
 
 
 def outdated_calls(records: Iterable[Record]) -> set[str]:
-    """The calls whose results the record says to be outdated."""
-    found: set[str] = set()
+    """The calls whose results are outdated by the record."""
+    outdated_ids: set[str] = set()
     for record in records:
         if record.type == NOTICE:
-            found.update(map(str, list_of(record.data.get("calls"))))
-            found.difference_update(map(str, list_of(record.data.get("again"))))
-    return found
+            outdated_ids.update(map(str, list_of(record.data.get("calls"))))
+            outdated_ids.difference_update(map(str, list_of(record.data.get("again"))))
+    return outdated_ids

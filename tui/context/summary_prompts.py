@@ -1,7 +1,7 @@
 """The prompts for a summary: the conversation as text, limited, in parts if it is long. Pure.
 
-Long results and inputs are shown by their ends, so one result cannot crowd out the rest. All of
-it is wrapped as untrusted content: a text in the conversation is reported, not obeyed.
+Long results and inputs are shown by their ends, so one result cannot crowd out the rest. All of it
+is wrapped as untrusted content: a text in the conversation is reported, not obeyed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tui.core.messages import Block, Message, blocks_of, text_of
 from tui.tokens import tokenizer
 
 SHARE: Final = 0.4
-"""Of the window, what one request to the summariser may carry."""
+"""The share of the window that one request to the summarizer may use."""
 SUMMARY_TOKENS: Final = 6000
-"""The most that a summary may be."""
+"""The most tokens of a summary."""
 WARM_TOKENS: Final = 16_000
-"""The most of an answer with a summary, the thinking before it included."""
+"""The most tokens of an answer with a summary, including the thinking before it."""
 _MEMORY = re.compile(r"^[#*\s]*MEMORY[*:\s]*$", re.MULTILINE)
 _TEXT, _RESULT, _INPUT = 6000, 2000, 600
 
 
 def transcript(messages: Iterable[Message], *, whole: bool = False) -> list[str]:
-    """The conversation in pieces, one for each thing that was said or done; `whole` uncut."""
+    """Split the conversation into pieces, one for each text, call or result; `whole` uncut."""
     return [
         piece
         for message in messages
@@ -38,23 +38,23 @@ def transcript(messages: Iterable[Message], *, whole: bool = False) -> list[str]
 
 
 def parts(pieces: Sequence[str], budget_tokens: int) -> list[str]:
-    """The pieces joined to texts of at most that many tokens each; only a larger piece is split."""
-    found: list[str] = []
+    """Join pieces to texts of at most that many tokens each; only a larger piece is split."""
+    texts: list[str] = []
     room, held = 0, list[str]()
     for piece in (small for whole in pieces for small in _within(whole, budget_tokens)):
         size = tokenizer.count(piece) + 2
         if held and size > room:
-            found.append("\n\n".join(held))
+            texts.append("\n\n".join(held))
             held = []
         if not held:
             room = budget_tokens
         held.append(piece)
         room -= size
-    return [*found, "\n\n".join(held)] if held else found
+    return [*texts, "\n\n".join(held)] if held else texts
 
 
 def halves(part: str) -> tuple[str, str]:
-    """A part in two, between lines where there are any."""
+    """Split a part in two, between lines where possible."""
     middle = len(part) // 2
     line = part.find("\n", middle)
     at = line + 1 if 0 <= line < len(part) - 1 else middle
@@ -62,32 +62,32 @@ def halves(part: str) -> tuple[str, str]:
 
 
 def question(part: str, *, focus: str = "", number: int = 1, of: int = 1) -> str:
-    """The prompt that asks for a summary of a part. `focus` is the person's own wish."""
+    """Build the prompt that asks for a summary of a part. `focus` is the person's own wish."""
     which = f"\n\nThis is part {number} of {of} of the conversation." if of > 1 else ""
     return f"{prose('summary')}{_wish(focus)}{which}\n\n{untrusted.wrap(part, 'conversation')}"
 
 
 def warm_question(*, focus: str = "", notes: bool = False) -> str:
-    """The prompt that asks for a summary of the conversation that it comes after.
+    """Build the prompt that asks for a summary of the conversation before it.
 
-    With `notes` it also asks for what the memory is to keep (see `split_answer`).
+    With `notes` it also asks for notes for the memory (see `split_answer`).
     """
     parts = [f"{prose('warm_summary')}{_wish(focus)}", *([prose("warm_memory")] if notes else [])]
     return "\n\n".join(parts)
 
 
 def split_answer(answer: str) -> tuple[str, str]:
-    """The summary in the answer to a warm question, and what is below MEMORY."""
-    found = _MEMORY.search(answer)
-    if found is None:
+    """Split the answer to a warm question into the summary and the text below MEMORY."""
+    heading = _MEMORY.search(answer)
+    if heading is None:
         return answer.strip(), ""
-    return answer[: found.start()].strip(), answer[found.end() :].strip()
+    return answer[: heading.start()].strip(), answer[heading.end() :].strip()
 
 
 def merge_question(summaries: Sequence[str], *, focus: str = "") -> str:
-    """The prompt that asks for one summary of several."""
-    told = "\n\n".join(f"Part {n}:\n{text}" for n, text in enumerate(summaries, 1))
-    return f"{prose('merge')}{_wish(focus)}\n\n{untrusted.wrap(told, 'summaries')}"
+    """Build the prompt that combines several summaries into one."""
+    numbered = "\n\n".join(f"Part {n}:\n{text}" for n, text in enumerate(summaries, 1))
+    return f"{prose('merge')}{_wish(focus)}\n\n{untrusted.wrap(numbered, 'summaries')}"
 
 
 def _wish(focus: str) -> str:
@@ -127,11 +127,11 @@ def _cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     head = most * 2 // 3
-    left_out = len(text) - most
-    return f"{text[:head]}\n[… {left_out:,} chars left out …]\n{text[-(most - head) :]}"
+    omitted = len(text) - most
+    return f"{text[:head]}\n[… {omitted:,} chars left out …]\n{text[-(most - head) :]}"
 
 
 @cache
 def prose(name: str) -> str:
-    """A text for the model, by its name in `context/prompts/`."""
+    """Read a text for the model by its name in `context/prompts/`."""
     return (files("tui.context") / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()

@@ -1,12 +1,12 @@
 """The system prompt, in layers with caps. Pure; the texts are in `prompts/*.md`.
 
     identity     1   who the model is                                never cut before the rest
-    role         -   what a sub-agent is for, in its own session
-    own          -   a text for this session that takes the place of `identity`, `tools`, `tiers`
+    role         -   the purpose of a sub-agent, in its own session
+    own          -   a text for this session that replaces `identity`, `tools`, `tiers`
     project      1   AGENTS.md or CLAUDE.md, from the root of the repository to the folder
     security     2   hard-coded, whole in every prompt, not counted in the total cap
     tools        3   how to use the tools
-    tiers        3b  what the command tiers are
+    tiers        3b  the command tiers
     environment  3c  folders, platform, date
     user         4   the person's own instructions, from the config folder
     added        -   a text for this session that is added to the rest
@@ -16,8 +16,8 @@
     memory       5   MEMORY.md of the workspace, as untrusted content
     recalled     6   the personal MEMORY.md, as untrusted content
 
-Over the total cap, the last layer is cut first and `identity` last; of several project files
-the one farthest from the folder goes first.
+Over the total cap, the last layer is cut first and `identity` last; of several project files the
+one farthest from the folder goes first.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _ABOUT: Final[dict[Origin, str]] = {
 class Source:
     """A file that takes part. `name` is how it is shown; project files come root first.
 
-    `size` is what the file holds, in characters, where `text` is not all of it.
+    `size` is the length of the file in characters if `text` is not all of it.
     """
 
     origin: Origin
@@ -100,8 +100,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class PromptLayer:
-    """One part of the system prompt. The names are those of the table above, and are unique:
-    a file's name follows where a layer has files (`project AGENTS.md`)."""
+    """One part of the system prompt. Names are unique and come from the table above, followed by
+    the file's name if a layer has files (`project AGENTS.md`)."""
 
     name: str
     text: str
@@ -109,7 +109,7 @@ class PromptLayer:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """How much of a file is in the prompt: `kept` of its `raw` characters."""
+    """The part of a file that is in the prompt: `kept` of its `raw` characters."""
 
     origin: Origin
     name: str
@@ -119,14 +119,14 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class SystemPrompt:
-    """The layers in order, and what was cut of the files that are in them."""
+    """The layers in order, and how much of each file is in them."""
 
     layers: tuple[PromptLayer, ...]
     injected: tuple[Injected, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What layer 3c says, by name."""
+    """The facts in layer 3c, by name."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The hashes of the files that are in it, by name."""
+    """The hashes of the included files, by name."""
 
     def blocks(self) -> list[Block]:
         """The layers as the system blocks of a request: one, so that it is cached as one."""
@@ -156,7 +156,7 @@ class _Part:
 
     @property
     def chars(self) -> int:
-        """Characters of the whole that are in the text."""
+        """Number of characters of the whole that are in the text."""
         return len(self.whole) if self.kept is None else self.kept
 
 
@@ -169,27 +169,28 @@ def compose(
     sources: Iterable[Source] = (),
     caps: Bootstrap | None = None,
 ) -> SystemPrompt:
-    """The system prompt of a session. Made once a session, so that it stays in the cache."""
+    """Compose the system prompt of a session. Done once, so that it stays in the cache."""
     caps = caps or Bootstrap()
-    found = list(sources)
+    files = list(sources)
     facts = environment(workspace, today, auto_grant, branch)
-    said = "\n".join(f"{name}: {value}" for name, value in facts.items())
-    own = _from_files(found, "own", caps)
+    environment_text = "\n".join(f"{name}: {value}" for name, value in facts.items())
+    # A text for this session replaces the built-in ones, but never the security layer.
+    own = _from_files(files, "own", caps)
     parts = [
         *(own or [_Part("identity", _prose("identity"))]),
-        *_from_files(found, "role", caps),
-        *_from_files(found, "project", caps),
+        *_from_files(files, "role", caps),
+        *_from_files(files, "project", caps),
         _Part("security", _prose("security"), head="# Security\n\n"),
         *([] if own else [_Part("tools", _prose("tools"), head="# Tools\n\n")]),
         *([] if own else [_Part("tiers", _prose("tiers"), head="# Commands\n\n")]),
-        _Part("environment", said, head="# Environment\n\n"),
-        *_from_files(found, "user", caps),
-        *_from_files(found, "added", caps),
-        *_from_files(found, "agents", caps),
-        *_from_files(found, "boot", caps),
-        *_from_files(found, "skills", caps),
-        *_from_files(found, "memory", caps),
-        *_from_files(found, "recalled", caps),
+        _Part("environment", environment_text, head="# Environment\n\n"),
+        *_from_files(files, "user", caps),
+        *_from_files(files, "added", caps),
+        *_from_files(files, "agents", caps),
+        *_from_files(files, "boot", caps),
+        *_from_files(files, "skills", caps),
+        *_from_files(files, "memory", caps),
+        *_from_files(files, "recalled", caps),
     ]
     parts = _within(parts, caps.max_total_chars)
     return SystemPrompt(
@@ -200,19 +201,19 @@ def compose(
             if part.source and part.source.origin not in _MADE
         ),
         facts=facts,
-        files={source.name: hash_of(source) for source in found},
+        files={source.name: hash_of(source) for source in files},
     )
 
 
 def hash_of(source: Source) -> str:
-    """What a file's text is known by."""
+    """The hash that identifies a file's text."""
     return sha256(source.text.encode("utf-8", "replace")).hexdigest()
 
 
 def newer_version(source: Source, caps: Bootstrap | None = None) -> str:
-    """A newer version of a file as the model is told of it: wrapped as in the prompt, with its cap.
+    """Render a newer version of a file for the model: wrapped as in the prompt, with its cap.
 
-    "" where nothing is left of it.
+    "" if nothing is left of it.
     """
     return _of_file(source, (caps or Bootstrap()).max_chars_per_file).text
 
@@ -240,7 +241,7 @@ def _of_file(source: Source, cap: int) -> _Part:
 
 
 def _within(parts: list[_Part], cap: int) -> list[_Part]:
-    """The parts within the total cap, cut in the order of CUT_ORDER."""
+    """Cut the parts to the total cap, in the order of CUT_ORDER."""
     joints = 2 * (len(parts) - 1)
     over = sum(len(part.text) for part in parts if part.layer != "security") + joints - cap
     fitting = list(parts)
@@ -258,7 +259,8 @@ def _within(parts: list[_Part], cap: int) -> list[_Part]:
 
 
 def _shortened(part: _Part, by: int) -> _Part:
-    """The part, `by` characters shorter or more; without its body if nothing useful would stay."""
+    """Shorten a part by at least `by` characters; it loses its body if nothing useful would
+    stay."""
     return replace(part, kept=max(0, len(part.body) - by - len(marker(part.chars))))
 
 
@@ -273,9 +275,9 @@ def _say_cut(source: Source, kept: int) -> None:
 def environment(
     workspace: Workspace, today: date, auto_grant: Sequence[str], branch: str
 ) -> dict[str, str]:
-    """The facts of layer 3c, by name. Those without a value are left out.
+    """Collect the facts of layer 3c, by name. Those without a value are left out.
 
-    A name that is not UTF-8 is told with U+FFFD: a request can't hold its bytes.
+    In a name that is not UTF-8, U+FFFD replaces the odd bytes: a request can't contain them.
     """
     facts = [
         ("Working directory", str(workspace.root)),

@@ -1,10 +1,10 @@
-"""The ledger: every item of the next request, what it weighs, and how it stands there.
+"""The ledger: every item of the next request, with its weight and state.
 
-What the server reported with the last answer, or counted itself, is the base; to it comes what was
-added since, its weight times the model's ratio, and what was masked or taken away goes off. The
-items share that total by their weights, so that they sum up to it. Sums are kept as items come and
-change: a new record costs its own size and a changed state that item's, whatever the length of the
-session.
+The base is what the server reported with the last answer, or counted itself. Added to it is what
+came since, by its weight times the model's ratio; subtracted is what was masked or removed. The
+items share that total by their weights, so that they add up to it. Sums are updated as items come
+and change: a new record costs only its own size and a changed state only that item's, however long
+the session.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from tui.tokens import estimate
 __all__ = ["PARTS", "Item", "Kind", "Ledger", "Measure", "Part"]
 
 _TURNS = 6
-"""How many turns make the forecast."""
+"""Number of turns that the forecast is based on."""
 _UNLIKE_TEXT = THINKING | {"image", "document"}
-"""Blocks that cost what no ratio of text says."""
+"""Blocks that cost more or less than a text ratio predicts."""
 
 
 @dataclass(slots=True)
@@ -55,34 +55,32 @@ class Ledger:
     model: str = ""
     ratio: float = estimate.UNKNOWN
     sent: RunningSums = field(default_factory=RunningSums)
-    """What the records weigh as they stand now, by the numbers of their entries."""
+    """Weights of the records in their current state, by the numbers of their entries."""
     brought: RunningSums = field(default_factory=RunningSums)
-    """What those weigh that no summary covers, as recorded."""
+    """Weights, as recorded, of the records that no summary covers."""
     _fixed: dict[str, Entry] = field(default_factory=dict[str, Entry])
     _entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     _weights: dict[Kind, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     _pinned: Collection[str] = ()
     _measured: int = 0  # tokens
-    _estimated: float = 0.0  # tokens that came since, or all where nothing was measured
-    _since: float = 0.0  # the weight of the same
-    _comparable: bool = True  # nothing but text came since, and nothing went
-    _thought: bool = False  # in the turn, which a model may forget when it is over
+    _estimated: float = 0.0  # tokens added since, or all of them if nothing was measured
+    _since: float = 0.0  # their weight
+    _comparable: bool = True  # only text was added since, and nothing removed
+    _thought: bool = False  # in this turn; a model may forget its thinking afterwards
     _prompt: list[Block] | None = None  # unanswered
     _marks: deque[float] = field(default_factory=lambda: deque(maxlen=_TURNS))
     _drift: float | None = None
     _saved: int = 0
-    _stood: dict[str, RecordState] = field(
-        default_factory=dict[str, RecordState]
-    )  # as it was set last
+    _stood: dict[str, RecordState] = field(default_factory=dict[str, RecordState])  # as last set
     _seen: Mapping[str, RecordState] = field(
         default_factory=dict[str, RecordState]
-    )  # as given last; none where a record came after its state
+    )  # as last given; empty if a record came after its state
     _stands: Mapping[str, Stand] = field(default_factory=dict[str, Stand])
     _summary: Entry | None = None
     _stale: bool = False  # a compaction came after what was measured
 
     def fixed(self, layers: Iterable[tuple[str, str]], tools: Sequence[Mapping[str, Any]]) -> None:
-        """Set what every request carries: (name, text) of the system layers, tool schemas."""
+        """Set what every request has: (name, text) of the system layers, tool schemas."""
         now = fixed_entries(layers, tools)
         share, before = self.share, self._weight()
         for entry in self._fixed.values():
@@ -97,20 +95,20 @@ class Ledger:
         self._fixed = now
 
     def resume(self, records: Sequence[Record]) -> None:
-        """Take in what was recorded earlier. Nothing is learned from it a second time."""
+        """Add what was recorded earlier. Nothing is learned from it a second time."""
         for record in records:
             self._enter(record, learn=False)
 
     def add(self, record: Record) -> None:
-        """Take in a record that the next request will carry; others cost nothing.
+        """Add a record that the next request will include; others cost nothing.
 
         An answer with usage is a measurement of everything so far, from which the ratio is learned.
         """
         self._enter(record, learn=True)
 
     def count(self, tokens: int) -> None:
-        """Take the server's own count of the next request, less the prompt: it measures as an
-        answer's usage does, and the ratio is learned from it."""
+        """Take the server's own count of the next request, without the prompt. Like an answer's
+        usage it is a measurement, and the ratio is learned from it."""
         self._measure(tokens, tokens, learn=True)
 
     def stand(
@@ -122,40 +120,42 @@ class Ledger:
         summary: Record | None = None,
         measured: bool = False,
     ) -> None:
-        """Set how items stand, by id; one that is not named stands as before. `pinned` is all pins.
+        """Set the states of items by id; one that is not named keeps its state. `pinned` is all
+        pins.
 
-        `stands` has what is sent of those that are not sent as recorded; `summary` is the
-        compaction in force. `measured`: they stood so in the last request already, so that the
-        server's measure holds.
+        `stands` has the stand-ins of those that are not sent as recorded; `summary` is the
+        compaction in force. `measured`: they had the same states in the last request, so that the
+        server's measurement stays valid.
         """
         self._pinned = pinned
         measured = measured and not self._stale
-        anew = self._sum_up(summary, measured=measured)
-        stood, before = self._stood, self._stands
+        remeasure = self._sum_up(summary, measured=measured)
+        last_states, last_stands = self._stood, self._stands
+        # Mostly, both only grew since the last call: then only the new ones are examined.
         if _grown(states, self._seen):
             changed = [*islice(states, len(self._seen), None)]
         else:
-            changed = [id_ for id_, state in states.items() if stood.get(id_) is not state]
-        if _grown(stands, before):
-            changed += islice(stands, len(before), None)
+            changed = [id_ for id_, state in states.items() if last_states.get(id_) is not state]
+        if _grown(stands, last_stands):
+            changed += islice(stands, len(last_stands), None)
         else:
-            changed += [id_ for id_, stand in stands.items() if before.get(id_) is not stand]
-            changed += before.keys() - stands.keys()
+            changed += [id_ for id_, stand in stands.items() if last_stands.get(id_) is not stand]
+            changed += last_stands.keys() - stands.keys()
         for id_ in changed:
             entry, state = self._entries.get(id_), states.get(id_)
             if entry is None or state is None:
                 continue
-            stood[id_] = entry.state = state
+            last_states[id_] = entry.state = state
             self._count(entry)
             if (stand := stands.get(id_)) != entry.stand:
                 entry.stand = stand
                 self._restand(entry, measured=measured)
         self._seen, self._stands = states, stands
-        if anew:
+        if remeasure:
             self._reckon()
 
     def use(self, model: str, ratio: float) -> None:
-        """Reckon for another model: what one measured says nothing about the other."""
+        """Switch to another model: a measurement of one says nothing about the other."""
         self.model, self.ratio = model, ratio
         entries, self._entries = self._entries, {}
         self._weights = dict.fromkeys(PARTS, 0.0)
@@ -171,7 +171,7 @@ class Ledger:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the next request, less the prompt."""
+        """Tokens of the next request, without the prompt."""
         return round(self._total())
 
     def under(self, ratio: float) -> int:
@@ -183,7 +183,7 @@ class Ledger:
         total, share = self.tokens, self.share
         parts: dict[Part, int] = dict.fromkeys(PARTS.values(), 0)
         weight, shown = 0.0, 0
-        for kind, own in self._weights.items():  # rounded so that they sum up
+        for kind, own in self._weights.items():  # rounded so that they add up
             weight += own
             parts[PARTS[kind]] += round(weight * share) - shown
             shown = round(weight * share)
@@ -192,9 +192,9 @@ class Ledger:
         )
 
     def forecast(self, limit: float) -> int | None:
-        """In how many turns like the last ones the context reaches `limit` tokens.
+        """The number of turns like the last ones until the context reaches `limit` tokens.
 
-        None while that is unknown, and where it does not grow; 0 where it is reached.
+        None if that is unknown, or if the context does not grow; 0 if the limit is reached.
         """
         now = self._total()
         if now >= limit:
@@ -205,26 +205,27 @@ class Ledger:
         return math.ceil((limit - now) / growth) if growth >= 1 else None
 
     def would(self, id_: str, stand: Stand | None) -> int:
-        """The tokens of a record's item if it stood so; None is as recorded. Raises KeyError."""
+        """The tokens of a record's item with this stand-in; None is as recorded. Raises
+        KeyError."""
         return round(self.share * weight_as(self._entries[id_], stand))
 
     def compacted(self, ids: Iterable[str], summary: str) -> int:
-        """The tokens of the next request with a summary in the place of records, by id, and of the
-        compaction in force: all of it estimated, as after a compaction."""
+        """The tokens of the next request if a summary replaces records, by id, and the compaction
+        in force: all of it estimated, as after a compaction."""
         weight = self._weight() + in_frame("summary", [text_block(framed_summary(summary))])
         weight -= sum(self._entries[id_].weight for id_ in ids if id_ in self._entries)
         weight -= self._summary.weight if self._summary else 0.0
         return round(max(0.0, self.ratio * weight))
 
     def items(self, *, images: bool = False) -> list[Item]:
-        """All items in the order of the request; with `images` those of prompts apart."""
+        """List all items in the order of the request; with `images` those of prompts apart."""
         share = self.share
         items = listed(self._fixed, self._summary, self._entries, pinned=self._pinned, ratio=share)
         return with_images(items, self._entries, share) if images else items
 
     def conversation_sizes(self) -> list[ItemSize]:
-        """The sizes of the summary and the records, in the order of the request: what decisions
-        need of `items`, without the labels, which take far longer."""
+        """List the sizes of the summary and the records, in the order of the request: the part of
+        `items` that decisions need, without the labels, which take far longer."""
         share = self.share
         sizes = [
             ItemSize(id_, entry.state, round(share * entry.weight), round(share * entry.own))
@@ -236,12 +237,12 @@ class Ledger:
         return sizes
 
     def entries_of(self, ids: Iterable[str]) -> list[Entry]:
-        """The entries of records, each once; of those that have one. To be read, not changed."""
-        found = (self._entries.get(id_) for id_ in dict.fromkeys(ids))
-        return [entry for entry in found if entry is not None]
+        """The entries of records that have one, each once. To be read, not changed."""
+        entries = (self._entries.get(id_) for id_ in dict.fromkeys(ids))
+        return [entry for entry in entries if entry is not None]
 
     def state_of(self, id_: str) -> RecordState | None:
-        """How a record stands in the next request; None for one that is not in it."""
+        """The state of a record in the next request; None for one that is not in it."""
         entry = self._entries.get(id_)
         return entry.state if entry else None
 
@@ -252,7 +253,7 @@ class Ledger:
         content = content_of(record)
         if record.type == "user":
             if content and content == self._prompt:
-                return  # sent again after a failure: it is in the request once
+                return  # sent again after a failure, but in the request only once
             self._begin_turn(content)
         entry = known or entry_of(record, content)
         entry.weight = entry.own
@@ -263,7 +264,7 @@ class Ledger:
             self._estimated += entry.weight * self.ratio
             self._comparable = self._comparable and not unlike
         else:
-            if usage.context_tokens:  # the other counts are sums, of which nothing is learned
+            if usage.context_tokens:  # the other counts are sums, which teach nothing
                 self._take(usage.context)
             else:
                 self._measure(usage.prompt_tokens, usage.total, learn=learn)
@@ -280,11 +281,11 @@ class Ledger:
         if record.type in {"assistant", "interrupt"}:
             self._prompt = None
         self._saved += withheld_tokens(record)
-        if entry.stand is not None:  # only where it was known before
+        if entry.stand is not None:  # only if it was already known
             self._restand(entry, measured=False)
 
     def _measure(self, prompt: int, total: int, *, learn: bool) -> None:
-        """Take the tokens that the server found so far; `total` is with the answer to them."""
+        """Take the server's count of the tokens so far; `total` includes the answer to them."""
         self._drift = self._total() / max(1, prompt) - 1
         if learn and self._comparable:
             reported = prompt - self._measured
@@ -292,7 +293,7 @@ class Ledger:
         self._take(total)
 
     def _take(self, total: int) -> None:
-        """So much is in the context, as the server found."""
+        """Set the size of the context, as counted by the server."""
         self._measured, self._estimated, self._since = total, 0.0, 0.0
         self._comparable, self._stale = True, False
 
@@ -314,7 +315,7 @@ class Ledger:
         self._since += change
         self._estimated += change * share
         self._comparable = self._comparable and not self._measured
-        for index in range(len(self._marks)):  # what was taken away did not make turns smaller
+        for index in range(len(self._marks)):  # earlier turns were no smaller
             self._marks[index] += change * share
 
     def _count(self, entry: Entry) -> None:
@@ -322,7 +323,7 @@ class Ledger:
         self.brought.put(entry.number, 0.0 if entry.state == "summarised" else entry.own)
 
     def _sum_up(self, summary: Record | None, *, measured: bool) -> bool:
-        """Count the compaction in force. Returns whether nothing measured holds any more."""
+        """Count the compaction in force. Returns True if no measurement is valid any more."""
         before = self._summary
         if (before and before.record) == summary:
             return False
@@ -336,7 +337,7 @@ class Ledger:
         return not measured
 
     def _reckon(self) -> None:
-        """Estimate all of it again: what was measured holds no more."""
+        """Estimate everything again, because no measurement is valid any more."""
         self._measured, self._since = 0, self._weight()
         self._estimated = self._since * self.ratio
         self._comparable, self._stale, self._drift = True, False, None
@@ -350,18 +351,18 @@ class Ledger:
 
     @property
     def share(self) -> float:
-        """The tokens of a unit of weight, so that the items sum up to the total.
+        """The tokens of a unit of weight, so that the items add up to the total.
 
-        Where the server reported what no tokeniser makes of them (it adds a long prompt of its
-        own, or leaves out what it had in its cache), it is the ratio.
+        If the server reported a total that no tokenizer would give (it adds a long prompt of its
+        own, or omits what it had in its cache), this is the ratio.
         """
         share = self._total() / max(self._weight(), 1.0)
         return share if estimate.plausible(share) else self.ratio
 
 
 def _grown(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
-    """Whether there is nothing but new keys, at the end. Compared as wholes, which is far faster:
-    there is one for each record."""
+    """True if there are only new keys, at the end. Compared as a whole, which is far faster: there
+    is one for each record."""
     count = len(before)
     keys, values = [*islice(now, count)], [*islice(now.values(), count)]
     return keys == [*before] and values == [*before.values()]

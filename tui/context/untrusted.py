@@ -7,14 +7,14 @@ from typing import Final
 
 TAG: Final = "untrusted_content"
 OPEN_MAX: Final = 120
-"""Characters of a source's name that the opening tag shows."""
+"""Maximum characters of a source's name in the opening tag."""
 
 _OPENING = re.compile(rf'<{TAG} source="([^">]*)">\n')
 _TAG = re.compile(rf"<(?=\s*/?\s*{TAG})", re.IGNORECASE)
 
 
 def wrap(text: str, source: str) -> str:
-    """The text between tags that name its source. Tags inside it are neutralised."""
+    """Wrap a text in tags that name its source. Tags inside it are neutralized."""
     return f"{opening_tag(source)}\n{neutral(text)}\n{CLOSING}"
 
 
@@ -28,11 +28,11 @@ CLOSING: Final = f"</{TAG}>"
 
 
 def source_of(text: str) -> str:
-    """The source of a text that is marked, "" where it is not."""
-    found = _OPENING.match(text)
-    return found[1] if found else ""
+    """The source of a marked text; "" if it is not marked."""
+    tag = _OPENING.match(text)
+    return tag[1] if tag else ""
 
 
 def neutral(text: str) -> str:
-    """The text with our tags in it made plain text. Doing it twice changes nothing more."""
+    """Turn our tags inside a text into plain text. Doing it twice changes nothing more."""
     return _TAG.sub("&lt;", text)

@@ -45,21 +45,21 @@ def check(
     thinking: Mapping[str, Any] | None = None,
     tail: Tail = "user",
 ) -> list[Violation]:
-    """What the API would answer about a list of messages; nothing if it is valid.
+    """Return the API's objections to a list of messages; none if it is valid.
 
-    An empty list is valid here (nothing has been said yet), not in a request.
+    An empty list is valid here (nothing has been said yet), but not in a request.
     """
     return list(_violations(messages, thinking, tail))
 
 
 def check_request(body: Mapping[str, Any], *, prefill: bool = False) -> list[Violation]:
-    """What the API would answer about a whole request body, as sent.
+    """Return the API's objections to a whole request body, as sent.
 
-    `prefill`: the model takes an unfinished last message of the assistant.
+    `prefill`: the model accepts an unfinished last message of the assistant.
     """
-    found = list(request_violations(body))
+    violations = list(request_violations(body))
     messages, thinking = list_of(body.get("messages")), object_of(body.get("thinking"))
-    return [*found, *_violations(messages, thinking, "prefill" if prefill else "user")]
+    return [*violations, *_violations(messages, thinking, "prefill" if prefill else "user")]
 
 
 def _violations(
@@ -77,7 +77,7 @@ def _violations(
         given = _as_block(content) if isinstance(content, str) else list_of(content)
         blocks = [object_of(block) for block in given]
         seen.append(CheckedMessage(where, message.get("role"), blocks))
-        plain = True  # what is plain is no image and has no mark
+        plain = True  # plain blocks are no images and have no marks
         for number, block in enumerate(given):
             if not _is_plain(block):
                 plain = False
@@ -95,7 +95,7 @@ def _violations(
 
 
 def _shape(message: object, where: str) -> Iterator[Violation]:
-    """What is wrong with the frame of a message; its role and blocks have rules of their own."""
+    """Check the frame of a message; its role and blocks have rules of their own."""
     if not is_object(message):
         yield Violation("B56", where, f"{where}: Input should be an object")
         return
@@ -108,12 +108,12 @@ def _shape(message: object, where: str) -> Iterator[Violation]:
 
 
 def _as_block(content: str) -> list[object]:
-    """The block that a bare string stands for; none where it is blank."""
+    """The block that a bare string is short for; none if it is blank."""
     return [] if is_blank(content) else [text_block(content)]
 
 
 def _is_plain(block: Any) -> bool:
-    """Whether a block is a text, a call or a result that breaks no rule by itself.
+    """True if a block is a text, a call or a result that breaks no rule by itself.
 
     That is nearly every block, and takes a fraction of the time of all its rules.
     """
@@ -135,16 +135,16 @@ def _is_plain(block: Any) -> bool:
 def thinking_for(
     messages: Sequence[Message], thinking: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """The thinking switch for one request: None if the last answer lacks its thinking, which the
-    API would refuse."""
+    """Return the thinking switch for one request: None if the last answer lacks its thinking, which
+    the API would refuse."""
     if thinking is None or thinking.get("type") != "enabled":
         return dict(thinking) if thinking is not None else None
-    found = check(messages, thinking=thinking, tail="open")
-    return None if any(problem.code == "B20" for problem in found) else dict(thinking)
+    problems = check(messages, thinking=thinking, tail="open")
+    return None if any(problem.code == "B20" for problem in problems) else dict(thinking)
 
 
 def begins_turn(messages: Sequence[Message], index: int) -> bool:
-    """Whether this message is a valid prompt after an answer without calls."""
+    """True if this message is a valid prompt after an answer without calls."""
     before, here = messages[index - 1], messages[index]
     return (
         here["role"] == "user"
@@ -160,7 +160,7 @@ def calls_in(messages: Iterable[Message]) -> set[str]:
 
 
 def media_and_marks(messages: Iterable[Message]) -> tuple[int, int]:
-    """How many images and documents, and how many cache marks."""
+    """Count the images and documents, and the cache marks."""
     media = marks = 0
     for message in messages:
         media += sum(1 for _ in media_in(message["content"], ""))
@@ -169,10 +169,10 @@ def media_and_marks(messages: Iterable[Message]) -> tuple[int, int]:
 
 
 def moved_findings(findings: Iterable[Finding], by: int) -> tuple[Finding, ...]:
-    """Findings about a part of the messages, as findings about all of them."""
-    found: list[Finding] = []
+    """Convert findings about a part of the messages to findings about all of them."""
+    moved: list[Finding] = []
     for finding in findings:
         message, _ = place(finding.where)
         where = finding.where.replace(f"messages.{message}", f"messages.{message + by}", 1)
-        found.append(replace(finding, where=where))
-    return tuple(found)
+        moved.append(replace(finding, where=where))
+    return tuple(moved)

@@ -1,13 +1,13 @@
-"""The view: what the model will be sent of a record, and how each part of it stands. Pure.
+"""The view: what the model gets to see of the record, and the state of each part. Pure.
 
-    records → a summary in the place of what it covers → history, record by record, masked and
-    cut ones by their stand-ins → repaired → pruned by age
+    records → a summary replaces what it covers → history, record by record, with stand-ins for
+    masked and cut ones → repaired → pruned by age
 
-Overlays and compactions name records, so they are obeyed where records become messages; the
-repair comes after them and makes whatever they leave valid. Each of them, and a break, makes the
-viewer start again, since it may concern any turn; other records do not. Pruning by age comes last:
-what it does to a turn follows from the turns after it (see `tui.context.prune`), and it takes the
-text of results alone, so what was valid stays so.
+Overlays and compactions name records, so they apply where records become messages; the repair comes
+after them and makes the result valid. Each of them, and a break, restarts the viewer, since it may
+concern any turn; other records do not. Pruning by age comes last: its effect on a turn depends on
+the turns after it (see `tui.context.prune`), and it changes only the text of results, so what was
+valid stays valid.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ __all__ = ["RecordState", "Stand", "View", "Viewer", "build", "thinking_for"]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Messages that the API takes: to be read, not changed, for their blocks are the record's.
+    """Messages that the API accepts. Read them, don't change them: their blocks are the record's.
 
-    `findings` is what was wrong with the record; `states` how each record that speaks stands in
-    the request, by id; `thinking` the switch that fits the messages; `stands` what is sent
-    of records that are not sent as recorded, by id; `pinned` what nothing automatic takes away.
-    `summary` is the compaction in force, `due` what pruning would take and has not yet.
+    `findings` is the damage in the record; `states` the state of each sent record in the request,
+    by id; `thinking` the switch that fits the messages; `stands` the stand-ins of records that are
+    not sent as recorded, by id; `pinned` the records that nothing automatic removes. `summary` is
+    the compaction in force, `due` what pruning would remove and has not yet.
     """
 
     messages: list[Message]
@@ -79,22 +79,22 @@ def build(
     room: Room | None = None,
     prune: Prune | None = None,
 ) -> View:
-    """The view of a branch for a request to `model`.
+    """Build the view of a branch for a request to `model`.
 
-    It ends with the user: where the last word is the model's, "(continue)" follows, unless
-    a prompt does. That is part of asking, not damage, so it is no finding. `room` is what a
-    result may take; None for the limits as written. `prune` is by what rule old results
-    are pruned; None for not at all.
+    It ends with the user: if the last message is the model's, "(continue)" follows, unless a prompt
+    does. That is part of asking, not damage, so it is no finding. `room` is the size allowed for a
+    result; None for the limits as written. `prune` is the rule for pruning old results; None for no
+    pruning.
     """
     viewer = Viewer(room, prune)
     return viewer.build(records, model=model, thinking=thinking, prompt_follows=prompt_follows)
 
 
 class Viewer:
-    """Makes the views of one growing branch, each equal to what `build` would make.
+    """Builds the views of one growing branch, each equal to the result of `build`.
 
-    Turns that are over are looked at once: a view costs what came since. Given another branch or
-    another model it starts again.
+    Finished turns are processed once: a view costs only what is new. For another branch or another
+    model it starts over.
     """
 
     def __init__(
@@ -105,8 +105,9 @@ class Viewer:
         head: Sequence[Message] = (),
         rendering: Rendering | None = None,
     ) -> None:
-        """`room` and `prune` are as in `build`. Every view continues from `head`, a valid list; a
-        compaction does not count then, as it would be one of what the head stands for."""
+        """`room` and `prune` are the same as for `build`. Every view continues from `head`, a
+        valid list. Compactions are ignored then, since they would cover what the head already
+        replaces."""
         self._room = room
         self._rendering = rendering or Rendering()
         self._head = head
@@ -121,25 +122,26 @@ class Viewer:
         thinking: Mapping[str, Any] | None = None,
         prompt_follows: bool = False,
     ) -> View:
-        """See `build`."""
+        """Build the next view; see `build`."""
         self._follow(records, model)
-        told = self._told.messages
-        recent, findings = repair(told[self._over :], thinking=thinking, tail="open")
+        branch_messages = self._told.messages
+        recent, findings = repair(branch_messages[self._over :], thinking=thinking, tail="open")
+        # If the new messages don't depend on the finished turns, only they need a repair.
         if self._fits(recent, findings, thinking):
             sound, before, over = not findings, len(self._settled), self._over
             if sound:
                 self._settle(recent, ())
                 recent = recent[len(self._settled) - before :]
             pruned = self._prune(self._settled, recent, prompt_follows=prompt_follows)
-            all_found = (*self._findings, *moved_findings(findings, over))
+            all_findings = (*self._findings, *moved_findings(findings, over))
             if not sound:
                 self._settle(recent, findings)
-            findings = all_found
+            findings = all_findings
         else:
-            whole, findings = repair(told, thinking=thinking, tail="open")
+            whole, findings = repair(branch_messages, thinking=thinking, tail="open")
             pruned = self._prune(None, whole, prompt_follows=prompt_follows)
         messages = pruned.messages
-        if messages:  # what is told of last may grow: this view keeps what it is now
+        if messages:  # the last message may grow later: this view keeps its own copy
             last = messages[-1]
             messages[-1] = {"role": last["role"], "content": list(last["content"])}
             ended = last["role"] == "assistant" and not is_paused(last["content"])
@@ -165,20 +167,21 @@ class Viewer:
     def _prune(
         self, settled: Sequence[Message] | None, recent: Sequence[Message], *, prompt_follows: bool
     ) -> PrunedMessages:
-        """What is sent of the messages; without `settled`, of a list of no past."""
+        """Prune the messages; without `settled`, as a list that has nothing in common with earlier
+        ones."""
         if self._pruner is None:
             return PrunedMessages([*(settled or ()), *recent], {})
         pruner = self._pruner if settled is not None else Pruner(self._pruner.rule)
         return pruner.prune(settled or (), recent, self._facts, prompt_follows=prompt_follows)
 
     def _facts(self, call_id: str) -> Facts | None:
-        """What is known of a result."""
+        """Return the facts about a result; None if it is not known."""
         record = self._results.get(call_id)
         if record is None:
             return None
         own = self._stands.get(record.id)
-        kept = record.id in self._pinned or record.id in self._restored
-        return Facts(record.id, copy_of(record), kept or (own is not None and own.state != "cut"))
+        exempt = record.id in self._pinned or record.id in self._restored
+        return Facts(record.id, copy_of(record), exempt or (own is not None and own.state != "cut"))
 
     def _start_anew(self, model: str, records: Sequence[Record]) -> None:
         self._overlays, self._restored = overlays_of(records), restored(records)
@@ -189,6 +192,7 @@ class Viewer:
             for record in records
             if record.id in concerned and (one := self._stand(record))
         }
+        # A head is a replacement for the beginning, so no summary of the beginning applies.
         if self._head:
             opened = ViewStart(History(model, thoughtless(records), self._rendering))
             opened.history.go_on_from(self._head)
@@ -207,8 +211,8 @@ class Viewer:
         self._states.update((id_, one.state) for id_, one in self._stands.items())
         if self._pruner is not None:
             self._pruner.restart()
-        self._over = 0  # so many messages of the history belong to turns that are over
-        self._settled: list[Message] = []  # what they are in a request
+        self._over = 0  # number of messages of the history that belong to finished turns
+        self._settled: list[Message] = []  # the same messages as in a request
         self._findings: tuple[Finding, ...] = ()
         self._calls: set[str] = set()
         self._media = self._marks = 0
@@ -237,7 +241,7 @@ class Viewer:
         self._last = records[-1] if records else None
 
     def _concerns_all(self, record: Record) -> bool:
-        """Whether a record may change how any other stands."""
+        """True if a record may change the state of any other."""
         if record.type in {"compaction", "uncompaction", BREAK}:
             return True
         if record.type == "pin":
@@ -261,12 +265,12 @@ class Viewer:
         findings: Iterable[Finding],
         thinking: Mapping[str, Any] | None,
     ) -> bool:
-        """Whether what came since is on its own: nothing in it concerns what is settled."""
+        """True if the new messages are independent of the settled ones."""
         if not self._settled:
             return True
         media, marks = media_and_marks(recent)
         return (
-            (thinking or {}).get("type") != "disabled"  # concerns the last answer, wherever
+            (thinking or {}).get("type") != "disabled"  # concerns the last answer, wherever it is
             and all(finding.code not in {"B02", "B39"} for finding in findings)
             and calls_in(recent).isdisjoint(self._calls)
             and media + self._media <= MANY_IMAGES
@@ -274,24 +278,24 @@ class Viewer:
         )
 
     def _settle(self, recent: Sequence[Message], findings: Sequence[Finding]) -> None:
-        """Put away the turns that are over: up to the last prompt after a finished answer.
+        """Settle the finished turns: up to the last prompt after a finished answer.
 
-        `recent` is what came since, repaired, and `findings` what was done to it.
+        `recent` are the new messages, repaired, and `findings` the changes made by the repair.
         """
-        told = self._told.messages
-        end = len(told) - 1
-        while end > self._over and not begins_turn(told, end):
+        branch_messages = self._told.messages
+        end = len(branch_messages) - 1
+        while end > self._over and not begins_turn(branch_messages, end):
             end -= 1
         if end <= self._over:
             return
-        done, found = self._up_to(end, recent, findings)
-        lost = any(finding.code == "B02" for finding in found)  # its call may be yet to come
+        done, changes = self._up_to(end, recent, findings)
+        lost = any(finding.code == "B02" for finding in changes)  # its call may still come
         ended = bool(done) and done[-1]["role"] == "assistant"
-        if lost or not ended or not self._fits(done, found, None):
+        if lost or not ended or not self._fits(done, changes, None):
             return
         media, marks = media_and_marks(done)
         self._settled.extend(done)
-        self._findings += moved_findings(found, self._over)
+        self._findings += moved_findings(changes, self._over)
         self._calls |= calls_in(done)
         self._media += media
         self._marks += marks
@@ -300,17 +304,17 @@ class Viewer:
     def _up_to(
         self, end: int, recent: Sequence[Message], findings: Sequence[Finding]
     ) -> tuple[Sequence[Message], tuple[Finding, ...]]:
-        """What came since, up to a prompt, repaired on its own."""
-        told = self._told.messages
+        """Return the new messages up to a prompt, repaired on their own."""
+        branch_messages = self._told.messages
         if not findings:
-            return told[self._over : end], ()
-        # Where the repair left the prompt as it was, the same object, it repaired the turns
-        # before without looking further.
+            return branch_messages[self._over : end], ()
+        # If the repair left the prompt unchanged, as the same object, it repaired the turns before
+        # it without looking further.
         for place_ in range(len(recent) - 1, -1, -1):
-            if recent[place_] is told[end]:
+            if recent[place_] is branch_messages[end]:
                 count = end - self._over
                 return recent[:place_], tuple(f for f in findings if place(f.where)[0] < count)
-        return repair(told[self._over : end], tail="open")
+        return repair(branch_messages[self._over : end], tail="open")
 
     def _hit(self, findings: Iterable[Finding]) -> Iterable[str]:
         """The records that findings are about."""

@@ -1,8 +1,8 @@
-"""What a session and others changed in the workspace, by its checkpoints and its record.
+"""The changes that a session and others made in the workspace, by its checkpoints and its record.
 
-What lies between two checkpoints is the session's own where a command of its own ran meanwhile (see
-`tui.agent.checkpoints`); what its file tools wrote is in their results. All else was changed by
-somebody else: the person, an editor, git. Whatever compares checkpoints blocks.
+A difference between two checkpoints is the session's own if one of its commands ran in between (see
+`tui.agent.checkpoints`); the writes of its file tools are in their results. Everything else was
+changed by somebody else: the person, an editor, git. Everything that compares checkpoints blocks.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from tui.session.checkpoints.entries import Change, CheckpointError, PathEntry
 from tui.session.records import CHECKPOINT, Record
 
 Difference: TypeAlias = Callable[[str, str], Sequence[Change]]
-"""What differs between two checkpoints, named by their ids."""
+"""Lists the differences between two checkpoints, named by their ids."""
 _State: TypeAlias = PathEntry | str | None
-"""A file as one left it: by its entry, by its hash alone (the file tools), or gone."""
+"""The state in which a file was left: its entry, its hash alone (the file tools), or gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceChanges:
-    """What differs in the workspace since a moment: what the session itself did last (`own`), what
-    others did (`others`), and what its file tools did where no checkpoint knows it (`beside`)."""
+    """The changes in the workspace since a moment: by the session itself (`own`), by others
+    (`others`), and by its file tools where no checkpoint has them (`beside`)."""
 
     known: bool = True
-    """Whether checkpoints say it: else only `beside` is there."""
+    """True if checkpoints were compared; otherwise only `beside` is filled."""
     own: tuple[Change, ...] = ()
     others: tuple[Change, ...] = ()
     edited_since: tuple[Path, ...] = ()
-    """Those of others that the session had changed before."""
+    """Files of `others` that the session had changed before."""
     beside: tuple[FileChange, ...] = ()
 
     @property
     def own_files(self) -> list[Path]:
-        """What a person would call the session's changed files: nothing ignored, no folders."""
+        """The session's changed files as a person would list them: nothing ignored, no folders."""
         return [*files_of(self.own), *(change.path for change in self.beside)]
 
 
@@ -47,9 +47,9 @@ def files_of(found: Iterable[Change]) -> list[Path]:
 
 
 def checkpoint_at(records: Sequence[Record], place: int) -> str:
-    """The checkpoint of the files at a prompt or a request in the record; "" where there is none.
+    """The checkpoint of the files at a prompt or a request in the record; "" if there is none.
 
-    That of a prompt is recorded once it is taken, which may be after the first request.
+    The checkpoint of a prompt is recorded once it is taken, which may be after the first request.
     """
     user = next((one.id for one in reversed(records[: place + 1]) if one.type == "user"), "")
     later = (one for one in records[place:] if one.type == CHECKPOINT)
@@ -61,22 +61,22 @@ def checkpoint_at(records: Sequence[Record], place: int) -> str:
 def changed_since(
     records: Sequence[Record], place: int, now: str, difference: Difference
 ) -> WorkspaceChanges:
-    """What differs between the files at a prompt and the checkpoint `now`.
+    """Compare the files at a prompt with the checkpoint `now`.
 
-    Raises CheckpointError where a checkpoint that is needed isn't stored any more.
+    Raises CheckpointError if a checkpoint that is needed isn't stored any more.
     """
     written = changes(records[place:])
     start = checkpoint_at(records, place)
     if not start or not now:
         return WorkspaceChanges(known=False, beside=tuple(written))
-    found = difference(start, now)
+    differences = difference(start, now)
     last = _last_states(records[place:], start, now, difference)
-    own = [change for change in found if _is(change.new, last.get(change.path, _NOBODY))]
-    known = {change.path for change in found}
+    own = [change for change in differences if _is(change.new, last.get(change.path, _NOBODY))]
+    known = {change.path for change in differences}
     mine = {change.path for change in own}
     return WorkspaceChanges(
         own=tuple(own),
-        others=tuple(change for change in found if change.path not in mine),
+        others=tuple(change for change in differences if change.path not in mine),
         edited_since=tuple(path for path in last if path in known - mine),
         beside=tuple(change for change in written if change.path not in known),
     )
@@ -85,42 +85,41 @@ def changed_since(
 def own_paths(
     records: Sequence[Record], places: Sequence[int], difference: Difference
 ) -> list[set[Path]]:
-    """For each place in a record, the files that the session changed since, even if they are as
-    they were by now. Checkpoints that aren't stored any more are passed over.
-    """
+    """Collect for each place in a record the files that the session changed since, even if they are
+    back in their old state by now. Checkpoints that aren't stored any more are skipped."""
     touched = _touched(records, difference)
-    found: list[set[Path]] = []
+    by_place: list[set[Path]] = []
     paths: set[Path] = set()
     end = len(records)
     for place in sorted(places, reverse=True):
         for number in range(place, end):
             paths.update(touched.get(number, ()))
         end = place
-        found.append(set(paths))
-    return found[::-1]
+        by_place.append(set(paths))
+    return by_place[::-1]
 
 
 _NOBODY = "nobody"
 
 
 def _touched(records: Sequence[Record], difference: Difference) -> dict[int, set[Path]]:
-    found: dict[int, set[Path]] = {}
+    touched: dict[int, set[Path]] = {}
     for number, before, record in _own_checkpoints(records, ""):
         if before:
             try:
-                found[number] = set(files_of(difference(before, _id(record))))
+                touched[number] = set(files_of(difference(before, _id(record))))
             except CheckpointError:
                 continue
     for number, record in enumerate(records):
         if written := changes([record]):
-            found.setdefault(number, set()).update(change.path for change in written)
-    return found
+            touched.setdefault(number, set()).update(change.path for change in written)
+    return touched
 
 
 def _last_states(
     records: Sequence[Record], start: str, now: str, difference: Difference
 ) -> dict[Path, _State]:
-    """How the session itself left what it changed."""
+    """The states in which the session itself left the files it changed."""
     last: dict[Path, _State] = {}
     own = {
         number: (before, _id(record)) for number, before, record in _own_checkpoints(records, start)
@@ -134,6 +133,7 @@ def _last_states(
             end = _id(record)
         for change in changes([record]):
             last[change.path] = change.after_sha256
+    # A command that still runs may have changed anything since the last checkpoint.
     if _open(records):
         for change in difference(end, now):
             last[change.path] = change.new
@@ -141,7 +141,8 @@ def _last_states(
 
 
 def _own_checkpoints(records: Sequence[Record], start: str) -> Iterable[tuple[int, str, Record]]:
-    """The checkpoints before which the session's own commands ran: place, the id before, record."""
+    """Yield the checkpoints taken after the session's own commands: place, the id before,
+    record."""
     before = start
     for number, record in enumerate(records):
         if record.type == CHECKPOINT:
@@ -151,7 +152,7 @@ def _own_checkpoints(records: Sequence[Record], start: str) -> Iterable[tuple[in
 
 
 def _open(records: Sequence[Record]) -> bool:
-    """Whether a call that runs something has begun and not ended."""
+    """True if a call that runs something has begun and not ended."""
     begun = {
         r.data.get("call_id")
         for r in records
@@ -161,7 +162,7 @@ def _open(records: Sequence[Record]) -> bool:
 
 
 def _is(entry: PathEntry | None, state: _State) -> bool:
-    """Whether a file is as it was left."""
+    """True if a file is as it was left."""
     if isinstance(state, str):
         return entry is not None and entry.digest is not None and entry.digest.hex() == state
     return entry.same(state) if entry is not None else state is None

@@ -1,4 +1,4 @@
-"""The facts that a record tells again, for whoever reads a session that is over.
+"""The facts of a record, for readers of a session that is over.
 
 A record tells the fact that was published when it was written, so that a session looks the same
 live and again. A field that a record lacks is empty.

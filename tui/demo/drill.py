@@ -39,7 +39,7 @@ A throwaway folder. Everything here is removed when the drill ends.
 
 
 def run(options: Options) -> int:
-    """Open the screen with the row of faults. Returns the exit code; raises UsageError."""
+    """Open the screen with the series of faults, and return the exit code; raises UsageError."""
     guide.need_terminal(
         "The drill",
         hint=(
@@ -51,9 +51,9 @@ def run(options: Options) -> int:
 
     theme = guide.theme_of(options)
     with place() as root:
-        return guide.show(DrillApp(DrillProgram(root, Drill(options.faults), theme)))
+        return guide.show(DrillApp(DrillProgram(root, Drill(options.help.faults), theme)))
 
 
 def place() -> AbstractContextManager[Path]:
-    """The folder of a drill: see `tui.demo.guide.place`."""
+    """Return the folder of a drill: see `tui.demo.guide.place`."""
     return guide.place("drill", _FILES, settings=_SETTINGS)

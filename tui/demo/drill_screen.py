@@ -1,4 +1,4 @@
-"""The program's own screen for a guide, and for the drill, which announces the faults."""
+"""The program's own screen with a guide, and with the drill, which announces the faults."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _NOTE = "This is here to be shortened, once the model says that its context is f
 _SHEETS = Path(app.__file__).parent
 
 _DELAY_S = 0.02
-"""Between two pieces of an answer, so that a person sees where the fault strikes."""
+"""Seconds between two pieces of an answer, so that a person sees where the fault strikes."""
 
 
 class GuidedProgram(CompositionRoot):
-    """Wires a session in a folder of `tui.demo.guide.place`, whose model meets the faults of a
+    """Sets up a session in a folder of `tui.demo.guide.place`, whose model meets the faults of a
     guide."""
 
     def __init__(self, root: Path, guide: Guide[Any], theme: str) -> None:
-        super().__init__(Options(practice=True, cwd=root / "project", theme=theme), None)
+        super().__init__(Options().having(practice=True, cwd=root / "project", theme=theme), None)
         self._guide, self.theme = guide, theme
-        self.launch = replace(self.launch, practice_delay_s=_DELAY_S, around=self._with_faults)
+        self.launch = self.launch.reached(practice_delay_s=_DELAY_S, around=self._with_faults)
 
     def _with_faults(self, model: Provider, clock: Clock) -> Provider:
         async def strike(request: Request) -> Fault | None:
@@ -63,11 +63,11 @@ class GuidedApp(HoldfastApp):
     def on_mount(self) -> None:
         self.chat.header.state = replace(self.chat.header.state, mark=self._mark)
         if self.chat.start is not None:
-            self.chat.start.rows = None  # its own steps say what comes first
+            self.chat.start.rows = None  # the guide's own steps say what comes first
 
 
 class DrillProgram(GuidedProgram):
-    """Says what a drill is and which fault comes first."""
+    """Announces what a drill is and the first fault."""
 
     def __init__(self, root: Path, drill: Drill, theme: str) -> None:
         super().__init__(root, drill, theme)
@@ -82,7 +82,7 @@ class DrillProgram(GuidedProgram):
 
 
 def _fill(session: Session, model: str) -> None:
-    """Records a conversation, so that there is something to shorten."""
+    """Record a conversation, so that there is something to shorten."""
     exchanges = [(f"Keep note {n} in mind. {_NOTE}", f"I will. {_NOTE}") for n in range(1, _TURNS)]
     for asked, answer in (*exchanges, ("Is that enough to fill a context?", "For a drill, yes.")):
         session.record(UserMessage(asked, content=[text_block(asked)], typed=asked))
@@ -92,7 +92,7 @@ def _fill(session: Session, model: str) -> None:
 
 
 class DrillApp(GuidedApp):
-    """Says which fault comes next, and puts a prompt for it into the input line."""
+    """Announces each fault, and puts a prompt for it into the input line."""
 
     def __init__(self, program: DrillProgram) -> None:
         super().__init__(program, mark=MARK)

@@ -1,4 +1,4 @@
-"""The faults of the drill: what goes wrong, what the program does, and how far one has come."""
+"""The faults of the drill: what goes wrong, what the program does, and the person's progress."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tui.provider.practice.script import Fault
 
 @dataclass(frozen=True, slots=True)
 class DrillStep(GuideStep):
-    """A fault that is played, and what is said of it."""
+    """A fault to play, and its announcement."""
 
     happens: str
-    """What goes wrong, in a sentence."""
+    """A sentence that says what goes wrong."""
     done: str
-    """What the program does about it, in a sentence."""
+    """A sentence that says what the program does about it."""
     prompt: str = "read README.md"
     """The prompt that is put into the input line for it."""
 
@@ -92,7 +92,7 @@ STEPS: Final[Mapping[str, DrillStep]] = {
         ),
     ),
 }
-"""By the names of `holdfast drill`."""
+"""The steps by the names of `holdfast drill`."""
 
 INTRO: Final = (
     "This is a drill. Everything is offline and fake. Press Enter to send the sample prompt."
@@ -115,16 +115,16 @@ class Drill(Guide[DrillStep]):
         super().__init__([STEPS[name] for name in faults], DrillStep("", "", ""))
 
     def announcement(self) -> str:
-        """What is said before the step."""
+        """Return the text before the step."""
         if self.over:
             return OVER
         number = f"{self.at + 1} of {len(self.names)}"
         return f"Drill {number}, {self.names[self.at]}. {self.step.happens} {self.step.done}"
 
     def turn_ended(self, *, failed: bool = False) -> bool:
-        """Go on to the next step if this one was played to its end. Returns whether it was.
+        """Continue with the next step if this one was played to its end. True if it was.
 
-        One whose turn failed is not: the person has yet to choose how to go on.
+        A step whose turn failed was not: the person has yet to choose how to continue.
         """
         if failed or not self.struck:
             return False

@@ -1,5 +1,5 @@
-"""What the drill and the tour share: a folder of their own, and steps one after the other, each
-with a fault that its first requests may meet."""
+"""The common base of the drill and the tour: a folder of their own, and steps one after the other,
+each with a fault that its first requests may meet."""
 
 from __future__ import annotations
 
@@ -26,27 +26,28 @@ if TYPE_CHECKING:
 
 
 def need_terminal(what: str, *, hint: str) -> None:
-    """Raises UsageError where there is no terminal to show `what` on."""
+    """Raise UsageError if there is no terminal to show `what` on."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(f"{what} needs a terminal.", hint=hint)
 
 
 def theme_of(options: Options) -> str:
-    """The colors that were asked for, else those of the last run."""
-    return options.theme or theme_cache.load().get("theme", DEFAULT_DARK)
+    """Return the requested theme, else that of the last run."""
+    return options.screen.theme or theme_cache.load().get("theme", DEFAULT_DARK)
 
 
 def show(app: HoldfastApp) -> int:
-    """Run an app to its end. Returns the exit code; raises what it failed with."""
+    """Run an app to its end and return the exit code; raises the error that it failed with."""
     return app.run_to_end()
 
 
 @contextmanager
 def place(name: str, files: Mapping[str, str], *, settings: str = "") -> Generator[Path]:
-    """A scratch folder with all that a session needs: `home` for the program, `project` with files.
+    """Make a scratch folder with everything that a session needs: `home` for the program, `project`
+    with files.
 
-    While it exists, it is HOLDFAST_HOME; the person's own themes are there too, and what they
-    chose about motion holds. Everything is removed at the end.
+    While it exists, it is HOLDFAST_HOME; the person's own themes are there too, and their setting
+    of motion applies. Everything is removed at the end.
     """
     before, mine = os.environ.get("HOLDFAST_HOME"), folders()
     themes, calm = mine.config / "themes", _wants_reduced_motion(mine.config_file)
@@ -72,7 +73,7 @@ def place(name: str, files: Mapping[str, str], *, settings: str = "") -> Generat
 
 
 def _wants_reduced_motion(config: Path) -> bool:
-    """Whether nothing shall move by itself. Other faults of that file are not reported here."""
+    """True if nothing should move by itself. Other faults of that file are not reported here."""
     try:
         return parse_toml(config.read_text(encoding="utf-8")).get("motion") == "reduced"
     except (OSError, ValueError):
@@ -81,20 +82,20 @@ def _wants_reduced_motion(config: Path) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuideStep:
-    """What the requests of a step meet."""
+    """A step, and the fault that its requests meet."""
 
     fault: Fault | None = None
     attempts: int = 1
-    """How many attempts in a row the fault strikes."""
+    """Number of attempts in a row that the fault strikes."""
     every_model: bool = False
-    """It strikes those of every model; otherwise only those of the model that is asked first."""
+    """True if it strikes every model; otherwise only the model that is asked first."""
 
 
 StepT = TypeVar("StepT", bound=GuideStep)
 
 
 class Guide(Generic[StepT]):
-    """Steps, and at which of them the person is; `end` comes after the last."""
+    """Steps, and the one that the person is at; `end` comes after the last."""
 
     def __init__(self, steps: Sequence[StepT], end: StepT) -> None:
         self.steps = tuple(steps)
@@ -110,12 +111,12 @@ class Guide(Generic[StepT]):
         return self.at >= len(self.steps)
 
     def go(self, to: int) -> None:
-        """To the beginning of a step."""
+        """Go to the beginning of a step."""
         self.at, self.struck = to, 0
         self._model, self._passed = "", False
 
     def strike(self, model: str) -> Fault | None:
-        """The fault that an attempt with a model meets, if it meets one."""
+        """Return the fault that an attempt with a model meets, if any."""
         step = self.step
         if step.fault is None or self._passed:
             return None

@@ -1,4 +1,4 @@
-"""How far the tour has come, and what its panel says."""
+"""The progress of the tour, and the text of its panel."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tui.demo.tour_steps import Cue, Observations, TourStep, Words
 from tui.session.records import Record
 
 TITLE: Final = "tour · "
-"""How the title of the panel begins."""
+"""The start of the panel's title."""
 
 
 @dataclass(frozen=True, slots=True)
 class PanelText:
-    """What the panel says, keys in backticks."""
+    """The panel's text, keys in backticks."""
 
     title: str
     happened: str
     now: str
-    """What to press next."""
+    """The keys to press next."""
     lay: str = ""
-    """The prompt to be put into the input line."""
+    """The prompt to put into the input line."""
     over: bool = False
-    """No step follows."""
+    """True if no step follows."""
 
 
 class Tour(Guide[TourStep]):
-    """The steps, and which of them is asked for. `damaged` is the id of a session to repair."""
+    """The steps, and the current one. `damaged` is the id of a session to repair."""
 
     def __init__(self, damaged: str, steps: Sequence[TourStep] = tour_steps.STEPS) -> None:
         super().__init__(steps, tour_steps.END)
@@ -40,20 +40,20 @@ class Tour(Guide[TourStep]):
         self._happened = tour_steps.OPENING
 
     def panel_text(self) -> PanelText:
-        """What the panel says now, wherever the person is."""
+        """Return the panel's current text, wherever the person is."""
         number = "the end" if self.over else f"{self.at + 1} of {len(self.steps)}"
         cue = self._cue()
         lay = cue.lay.replace("{damaged}", self.damaged)
-        here = self.seen.at in {tour_steps.CHAT, tour_steps.BUSY, tour_steps.REPAIR}
-        news = _words(cue.news, self.seen) or (self._happened if here else "")
+        in_sight = self.seen.at in {tour_steps.CHAT, tour_steps.BUSY, tour_steps.REPAIR}
+        news = _words(cue.news, self.seen) or (self._happened if in_sight else "")
         return PanelText(f"{TITLE}{number} · {self.step.title}", news, cue.say, lay, self.over)
 
     def hear(self, event: Fact) -> None:
-        """Take note of an event."""
+        """Record an event."""
         self.seen.hear(event)
 
     def observe(self, at: str, *, narrow: bool, output: bool, records: Sequence[Record]) -> None:
-        """Take note of where the person is, and go on if the step is done."""
+        """Record where the person is, and go on if the step is done."""
         seen = self.seen
         seen.at, seen.records = at, records
         seen.narrow, seen.output = narrow, output
@@ -67,7 +67,7 @@ class Tour(Guide[TourStep]):
             self._go(self.at + 1, "")
 
     def back(self) -> None:
-        """Take the step before once more."""
+        """Go back to the step before."""
         if self.at:
             self._go(self.at - 1, "")
 

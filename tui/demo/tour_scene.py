@@ -1,4 +1,4 @@
-"""What the tour is played in: a small repository, and a session that a power cut has damaged."""
+"""The scene of the tour: a small repository, and a session that a power cut has damaged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ min_chars = 500
 [compaction]
 keep_messages = 2
 """
-"""So that a conversation of a few turns is pruned, and can be summarized."""
+"""Settings that prune a conversation after a few turns, and let it be summarized."""
 
 FILES = {
     "README.md": """\
@@ -68,12 +68,12 @@ _KEEPER = {
 
 
 def place() -> AbstractContextManager[Path]:
-    """The folder of a tour, see `tui.demo.guide.place`; `prepare` completes it."""
+    """Return the folder of a tour, see `tui.demo.guide.place`; `prepare` completes it."""
     return guide.place("tour", FILES, settings=SETTINGS)
 
 
 def prepare(root: Path, clock: Clock) -> str:
-    """Make the project a repository and put a damaged session there. Returns the session's id.
+    """Make the project a repository, put a damaged session there, and return the session's id.
 
     Blocks, and must not be called in an event loop.
     """
@@ -83,7 +83,8 @@ def prepare(root: Path, clock: Clock) -> str:
 
 
 def _repository(project: Path) -> None:
-    """Without git it stays a plain folder: nothing in the tour needs it."""
+    """Make the project a repository. Without git it stays a plain folder: nothing in the tour needs
+    it."""
     env = dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull) | _KEEPER
     with suppress(GitError):
         git(project, "init", "--quiet", "--template=", "--initial-branch=main", env=env)
@@ -93,8 +94,8 @@ def _repository(project: Path) -> None:
 
 
 def _damaged(project: Path, clock: Clock) -> str:
-    """A session as the program writes it, then what a power cut does: a torn line, a line of NUL
-    bytes, and the last one cut short, so that a call has lost its result."""
+    """Write a session as the program does, then damage it like a power cut: a torn line, a line of
+    NUL bytes, and the last line cut short, so that a call has lost its result."""
     session = Session.create(project, folders=folders(), clock=clock)
     for type_, data in _conversation():
         session.append(type_, **data)

@@ -33,10 +33,10 @@ from tui.ui.widgets.prompt import Prompt
 MARK = "TOUR"
 
 _POLL_S = 0.2
-"""How often it is checked where the person is, besides the events that show it."""
+"""Seconds between checks of where the person is, besides the events that show it."""
 
 _WIDE, _TALL = 72, 22
-"""Below this many columns fewer words are made; below this many rows only what is next is said."""
+"""With fewer columns the panel is shorter; with fewer rows it shows only what comes next."""
 
 _KEYS = (
     ("f8", "back", "app.tour_back"),
@@ -55,7 +55,7 @@ class TourPanel(Vertical):
     """
 
     class Sized(Message):
-        """It takes more rows now, or fewer."""
+        """Posted when it takes more or fewer rows."""
 
     def __init__(self, text: PanelText) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class TourPanel(Vertical):
         self.post_message(self.Sized())
 
     def show(self, text: PanelText) -> None:
-        """Say something else."""
+        """Show another text."""
         self.text = text
         width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
         wide = width >= _WIDE
@@ -95,7 +95,7 @@ class TourPanel(Vertical):
 
 
 def marked(text: str) -> Content:
-    """A text of the tour; what is in backticks is a key."""
+    """Style a text of the tour; what is in backticks is a key."""
     return code_styled(text, "bold $text-accent")
 
 
@@ -110,7 +110,7 @@ def _keys(keys: Sequence[tuple[str, str, str]]) -> Content:
 
 
 class TourProgram(GuidedProgram):
-    """Prepares what the tour is played in."""
+    """Prepares the scene of the tour."""
 
     def __init__(self, root: Path, theme: str) -> None:
         self.tour = Tour(tour_scene.prepare(root, SystemClock()))
@@ -118,7 +118,7 @@ class TourProgram(GuidedProgram):
 
 
 class ObservedEventLog(EventLog):
-    """The log of the debug view; the tour hears every event too."""
+    """The log of the debug view, which passes every event on to the tour."""
 
     def __init__(self, clock: Clock, tour: Tour) -> None:
         super().__init__(clock)
@@ -143,7 +143,7 @@ class TourApp(GuidedApp):
         self._shown: PanelText | None = None
         self._laid = ""
         self._own = False
-        self._again = False  # a turn ended: the prompt is laid once more if the step is not done
+        self._again = False  # after a turn: put the prompt there again if the step is not done
 
     def on_mount(self) -> None:
         self.screen_change_signal.subscribe(self, lambda _: self.call_later(self.follow))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
@@ -168,13 +168,13 @@ class TourApp(GuidedApp):
         self.follow()
 
     def action_tour_back(self) -> None:
-        """Take the step before once more."""
+        """Go back to the step before."""
         self.tour.back()
         self.follow()
 
     @on(OutputSide.Resized)
     def follow(self) -> None:
-        """Show what comes next, by where the person is now."""
+        """Show what comes next, depending on where the person is now."""
         if not self.screen_stack or not self.ready or self.conversation.agent is None:
             return
         tour, where = self.tour, self._where()
@@ -235,7 +235,7 @@ class TourApp(GuidedApp):
         return BUSY if self.conversation.busy or self.conversation.opening else CHAT
 
     def _show(self, text: PanelText) -> None:
-        """On the screen that is shown, whichever it is."""
+        """Show a text on the current screen, whichever it is."""
         screen = self.screen
         if isinstance(screen, SystemModalScreen) or not screen.is_mounted:
             return
@@ -246,7 +246,7 @@ class TourApp(GuidedApp):
             panels.first().show(text)
 
     def _lay_ready(self, text: str) -> None:
-        """Put a prompt there, unless the person has typed one."""
+        """Put a prompt into the input line, unless the person has typed one."""
         prompt = self.chat.prompt
         if self._own and prompt.text.strip() and prompt.text != self._laid:
             return

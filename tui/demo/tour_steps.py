@@ -1,5 +1,5 @@
-"""The steps of the tour: what is asked for at each place, and how it is known to be done, by what
-happened since a step began and where the person is. Pure."""
+"""The steps of the tour: what each asks for at a place, and when it is done, by the events since it
+began and the person's place. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tui.provider.practice.script import Fault
 from tui.session.records import Record
 
 CHAT, BUSY, OUTPUT, WHOLE = "chat", "busy", "output", "whole"
-"""The conversation while nothing runs and while something does; the output over it, in a narrow
-terminal, and over the whole screen. Every other place is the name of a screen's class."""
+"""The places: the conversation while nothing runs, and while something does; the output over it in
+a narrow terminal, and over the whole screen. Every other place is the name of a screen's class."""
 
 APPROVAL, CONTEXT, WAYS, PICK = "ApprovalModal", "ContextScreen", "ChoiceDialog", "PickScreen"
 SESSIONS, REPAIR, DEBUG = "SessionsScreen", "RepairScreen", "DebugLogScreen"
@@ -32,21 +32,21 @@ _SMALL: Final = (
     facts.CompactionDelta,
     facts.Alive,
 )
-"""Many, and nothing that a step waits for."""
+"""Frequent facts that no step waits for."""
 
 
 @dataclass(slots=True)
 class Observations:
-    """What happened since a step began."""
+    """Events and places since a step began."""
 
     at: str = CHAT
     """The place where the person is."""
     narrow: bool = False
-    """The output covers the conversation when it is shown."""
+    """True if the output covers the conversation when it is shown."""
     output: bool = False
-    """The output is in sight."""
+    """True if the output is visible."""
     records: Sequence[Record] = ()
-    """The records of the session that is open."""
+    """The records of the open session."""
     been: set[str] = field(default_factory=set[str])
     """The places where the person has been."""
     _heard: list[Fact] = field(default_factory=list[Fact])
@@ -56,25 +56,26 @@ class Observations:
             self._heard.append(event)
 
     def all(self, kind: type[E]) -> list[E]:
-        """The events of a kind, in order."""
+        """Return the events of a kind, in order."""
         return [event for event in self._heard if isinstance(event, kind)]
 
     def has(self, kind: type[Fact], *, after: type[Fact] | None = None) -> bool:
-        """Whether an event of a kind was heard; with `after`, since the first one of that."""
-        heard = self._heard
+        """True if there was an event of a kind; with `after`, since the first event of that
+        kind."""
+        events = self._heard
         if after is not None:
-            first = next((n for n, event in enumerate(heard) if isinstance(event, after)), None)
-            heard = [] if first is None else heard[first + 1 :]
-        return any(isinstance(event, kind) for event in heard)
+            first = next((n for n, event in enumerate(events) if isinstance(event, after)), None)
+            events = [] if first is None else events[first + 1 :]
+        return any(isinstance(event, kind) for event in events)
 
     @property
     def back(self) -> bool:
-        """Whether the conversation is shown and nothing runs."""
+        """True if the conversation is shown and nothing runs."""
         return self.at == CHAT
 
     @property
     def prompts(self) -> int:
-        """How many prompts the session holds."""
+        """Number of prompts in the session."""
         return sum(record.type == "user" for record in self.records)
 
     @property
@@ -85,7 +86,7 @@ class Observations:
 
     @property
     def views(self) -> list[str]:
-        """What results were changed to in the context, in order: masked, full and so on."""
+        """The changes of results in the context, in order: masked, full and so on."""
         changed = self.all(facts.ContextChanged)
         return [str(one.get("view", "")) for event in changed for one in event.changes]
 
@@ -94,10 +95,10 @@ Condition: TypeAlias = Callable[[Observations], bool]
 Words: TypeAlias = str | Callable[[Observations], str]
 
 ENOUGH_PROMPTS: Final = 2
-"""How many prompts make a conversation that can be summarized."""
+"""Number of prompts that make a conversation long enough to summarize."""
 
 WAIT_S: Final = 20.0
-"""What the server of the rate limit asks for: long enough to read the line that says so."""
+"""Seconds that the server of the rate limit asks for: long enough to read the line about it."""
 
 
 def _always(_: Observations) -> bool:
@@ -106,17 +107,17 @@ def _always(_: Observations) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What to do next at a place."""
+    """The next thing to do at a place."""
 
     at: str
     """The place."""
     say: str
-    """What to press, keys in backticks."""
+    """The keys to press, in backticks, and why."""
     lay: str = ""
-    """A prompt that is put into the input line."""
+    """A prompt to put into the input line."""
     when: Condition = _always
     news: Words = ""
-    """What has just happened, or is shown there."""
+    """Something that has just happened, or is shown there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +125,13 @@ class TourStep(GuideStep):
     """One feature of the program."""
 
     name: str
-    """In a word, for tests."""
+    """A short name, for tests."""
     title: str
     cues: tuple[Cue, ...]
-    """The first that fits is shown."""
+    """The first one that fits is shown."""
     done: Condition
     happened: Words
-    """What is said above the next step when this one is done."""
+    """The text above the next step once this one is done."""
 
 
 OPENING: Final = "About five minutes, offline. `F9`, or `Enter` on an empty prompt, skips a step."
@@ -146,7 +147,7 @@ GENERAL: Final[Mapping[str, Cue]] = {
     WHOLE: Cue(WHOLE, "`o` makes it smaller again."),
     WAYS: Cue(WAYS, "Press a letter to answer, `Esc` to go back."),
 }
-"""By place, where a step says nothing of it."""
+"""The cues by place, for steps without their own."""
 
 ELSEWHERE: Final = Cue("", "`Esc` returns to the conversation.")
 
@@ -174,7 +175,7 @@ def _cut_sizes(seen: Observations) -> str:
 
 
 def _waits(seen: Observations) -> bool:
-    """Whether the wait that was announced is not over yet."""
+    """True if the announced wait is not over yet."""
     return seen.has(facts.RetryScheduled) and not seen.has(
         facts.RequestSent, after=facts.RetryScheduled
     )
@@ -189,7 +190,7 @@ def _queued(seen: Observations) -> bool:
 
 
 def _given_back(seen: Observations) -> bool:
-    """Whether what was queued is in the prompt again, and was not sent yet."""
+    """True if the queued text is in the prompt again, and was not sent yet."""
     sent = seen.has(facts.UserMessage, after=facts.TurnFinished)
     return _stopped(seen) and _queued(seen) and not sent
 
@@ -330,7 +331,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "That was the tour. It leaves nothing on this machine.",
     ),
 )  # fmt: skip
-"""In the order of the tour."""
+"""The steps in the order of the tour."""
 
 END: Final = TourStep(
     "end",

@@ -30,29 +30,29 @@ READ_BYTES: Final = 1 << 18
 _POLL_S: Final = 0.05
 _STEP_S: Final = 0.005
 _END_S: Final = 5.0
-"""How long the keeper's report is waited for once all was killed."""
+"""Seconds to wait for the keeper's report once everything was killed."""
 _GONE: Final = ".gone-"
-"""What the name of a folder begins with that is being removed."""
+"""The prefix of the name of a folder that is being removed."""
 
 
 Kept: TypeAlias = Literal["", "unstarted", "running", "finished", "lost"]
-"""How it stands with the command of a folder: there is none, it was not started, it runs, it has
-ended and how is kept, or it was started and its keeper is gone (or whether it was started is not
-known, for the machine was restarted since)."""
+"""The state of a folder's command: there is none, it was not started, it runs, it has ended and its
+end is recorded, or it was started and its keeper is gone (or it is unknown if it was started,
+because the machine was restarted since)."""
 
 
 class StartedBeforeError(Exception):
-    """A command is not started, for its folder is there: one call starts one command."""
+    """A command is not started because its folder exists: one call starts one command."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandEnd:
-    """How a command ended, and what it printed in numbers.
+    """The end of a command, with the figures of its output.
 
     `returncode` is negative if a signal ended it. `rest`: something that it had left running was
     stopped. `written` of all `bytes` are in the file; `stopped` says why no more ("limit" for the
-    limit), and `tail` is then the end of the output. `timed_out`: the keeper ended it, for its time
-    was over and no program was there. `lost`: its keeper was killed, so that most is unknown.
+    limit), and `tail` is then the end of the output. `timed_out`: the keeper ended it, because its
+    time was over and no program was there. `lost`: its keeper was killed, so most is unknown.
     """
 
     returncode: int = -9
@@ -70,8 +70,8 @@ class CommandEnd:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Where a command is kept (`folder`, which exists), the file that gets its output (open for
-    reading and writing), and the limits for it."""
+    """The place where a command is kept (`folder`, which exists), the file that gets its output
+    (open for reading and writing), and its limits."""
 
     folder: Path
     output: int
@@ -92,20 +92,20 @@ Starter: TypeAlias = Callable[
     [Sequence[str], Path, Mapping[str, str], Keep], Awaitable["tuple[int, MonitorReport]"]
 ]
 """Starts a command: its words, its folder, its environment, and where it is kept. Returns its
-process, and what its keeper reports. Raises OSError or HoldfastError."""
+process, and its keeper's report. Raises OSError or HoldfastError."""
 
 
 class SupervisedCommand:
-    """A command that runs, or has ended. Its keeper lives on without this object.
+    """A command that runs, or has ended. Its keeper does not depend on this object.
 
-    `end` is None as long as anything of it runs. The output is read with `read`, at any time.
+    `end` is None as long as anything of it runs. The output can be read with `read` at any time.
     """
 
     def __init__(self, pid: int, folder: Path, output: int, call: Mapping[str, Any]) -> None:
         self.pid = pid
         self.folder = folder
         self.call = call
-        """What was run, as the program noted it (`call` in the folder)."""
+        """The program's note of what was run (`call` in the folder)."""
         self.end: CommandEnd | None = None
         self.read_up_to = 0
         self._output = output
@@ -128,9 +128,9 @@ class SupervisedCommand:
         elsewhere: bool = True,
     ) -> SupervisedCommand:
         """Run a program by its full path, kept in `folder`, which is made for it; with `elsewhere`
-        in a temporary one where that can't be made.
+        in a temporary one if that can't be made.
 
-        Raises StartedBeforeError where the folder is there; OSError, and what `starter` raises.
+        Raises StartedBeforeError if the folder exists; OSError, and whatever `starter` raises.
         """
 
         def run(made: _Made) -> Awaitable[tuple[int, MonitorReport]]:
@@ -141,6 +141,7 @@ class SupervisedCommand:
             _start(partial(_make, folder, call, elsewhere=elsewhere), run)
         )
         try:
+            # A cancelled start must still end, or a command would run that nobody knows of.
             made, pid, report = await asyncio.shield(starting)
         except asyncio.CancelledError:
             await to_the_end(_undo(starting))
@@ -151,10 +152,10 @@ class SupervisedCommand:
 
     @classmethod
     def take_over(cls, folder: Path) -> SupervisedCommand | None:
-        """A command of an earlier run; None where the folder holds none. Blocks. Call it in the
-        event loop's thread."""
+        """Take over a command of an earlier run; None if the folder has none. Blocks. Call it in
+        the event loop's thread."""
         call, alive = note(folder, names.CALL), lives(folder)
-        state = note(folder, names.STATE)  # after the look at the lock: it is the last one then
+        state = note(folder, names.STATE)  # read after the lock, so that it is final
         try:
             output = os.open(folder / names.OUTPUT, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
@@ -173,11 +174,11 @@ class SupervisedCommand:
 
     @property
     def size(self) -> int:
-        """How much of its output is in the file by now."""
+        """Bytes of its output that are in the file by now."""
         return os.fstat(self._output).st_size
 
     def seconds(self, now: datetime) -> float:
-        """How long it has run or ran, by what is noted of its start."""
+        """Seconds that it has run or ran, from its noted start."""
         if self.end is not None and not self.end.lost:
             return self.end.seconds
         with suppress(ValueError, TypeError, KeyError):
@@ -185,19 +186,19 @@ class SupervisedCommand:
         return 0.0
 
     def read(self, most: int = READ_BYTES) -> bytes:
-        """What it has printed since the last time; b"" for nothing. Blocks."""
+        """Read the output since the last call; b"" for none. Blocks."""
         data = os.pread(self._output, most, self.read_up_to)
         self.read_up_to += len(data)
         return data
 
     def note(self, **changes: Any) -> None:
-        """Change what is noted of it for a later run of the program. Blocks."""
+        """Change the note about it for a later run of the program. Blocks."""
         self.call = {**self.call, **changes}
         with suppress(OSError):
             _write_call(self.folder, self.call)
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Whether it has ended, waiting at most `seconds` (None: as long as it takes)."""
+        """Wait at most `seconds` (None: as long as it takes); True if it has ended."""
         if seconds is None:
             await self._over.wait()
         else:
@@ -207,8 +208,8 @@ class SupervisedCommand:
         return self._over.is_set()
 
     async def stop(self, clock: Clock) -> None:
-        """SIGTERM to its group, two seconds of grace, SIGKILL to all of it. Cancelled, it kills at
-        once. Returns when it has ended."""
+        """Send SIGTERM to its group, and after two seconds SIGKILL to all of it. If cancelled, it
+        kills at once. Returns when it has ended."""
         try:
             names.send(self.folder, names.END)
             until = clock.monotonic() + GRACE_S
@@ -219,16 +220,16 @@ class SupervisedCommand:
         await self.wait(_END_S)
 
     def kill(self) -> None:
-        """At once, without waiting."""
+        """Kill it without waiting."""
         if self.end is None:
             names.send(self.folder, names.KILL)
 
     def without_limit(self) -> None:
-        """Let it take its time from now on, also where no program is there."""
+        """Lift its time limit from now on, also while no program is there."""
         names.send(self.folder, names.NO_LIMIT)
 
     def close(self) -> None:
-        """Let go of it: it runs on if it runs. May be called again."""
+        """Release it: if it runs, it continues. May be called again."""
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
@@ -237,7 +238,7 @@ class SupervisedCommand:
             self._output = -1
 
     def discard(self) -> None:
-        """Let go of it and remove its folder: all of it is recorded elsewhere. Blocks."""
+        """Release it and remove its folder: all of it is recorded elsewhere. Blocks."""
         self.close()
         remove(self.folder)
 
@@ -250,7 +251,7 @@ class SupervisedCommand:
         await self._until_state()
 
     async def _until_state(self) -> None:
-        """Look at the state until it says the end, or the keeper is gone."""
+        """Poll the state until it has the end, or the keeper is gone."""
         while self.end is None:
             alive = await asyncio.to_thread(lives, self.folder)
             state = await asyncio.to_thread(note, self.folder, names.STATE)
@@ -271,16 +272,16 @@ class SupervisedCommand:
 
 
 def note(folder: Path, name: str) -> dict[str, Any]:
-    """One of the JSON files of a folder; empty where it can't be read. Blocks."""
+    """Read one of the JSON files of a folder; empty if it can't be read. Blocks."""
     with suppress(OSError, ValueError, RecursionError), (folder / name).open("rb") as file:
-        found: object = json.loads(file.read(1 << 20))
-        if isinstance(found, dict):
-            return cast("dict[str, Any]", found)
+        content: object = json.loads(file.read(1 << 20))
+        if isinstance(content, dict):
+            return cast("dict[str, Any]", content)
     return {}
 
 
 def lives(folder: Path) -> bool:
-    """Whether the keeper of a folder lives. Blocks."""
+    """True if the keeper of a folder lives. Blocks."""
     try:
         file = os.open(folder / names.LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -295,12 +296,12 @@ def lives(folder: Path) -> bool:
 
 
 def state_of(folder: Path) -> Kept:
-    """How it stands with the command of a folder. Changes nothing. Blocks."""
+    """Determine the state of a folder's command, without changing anything. Blocks."""
     if not folder.is_dir():
         return ""
     if lives(folder):
         return "running"
-    state = note(folder, names.STATE)  # after the look at the lock: it is the last one then
+    state = note(folder, names.STATE)  # read after the lock, so that it is final
     if isinstance(state.get("status"), int):
         return "finished"
     if "error" in state:
@@ -311,8 +312,8 @@ def state_of(folder: Path) -> Kept:
 
 
 def forbid_start(folder: Path) -> bool:
-    """Whether the command of a folder was not started; it never is then, though a zygote may have
-    the request still. Blocks."""
+    """True if the command of a folder was not started; it then never will be, even if a zygote
+    still has the request. Blocks."""
     if state_of(folder) != "unstarted":
         return False
     try:
@@ -331,7 +332,7 @@ def forbid_start(folder: Path) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, whose keeper may still write how it ended. Blocks."""
+    """Remove a folder whose keeper may still be writing the end. Blocks."""
     with suppress(OSError):
         gone = folder.with_name(f"{_GONE}{token_hex(8)}")
         folder.rename(gone)
@@ -345,15 +346,15 @@ def remove(folder: Path) -> None:
 def command_folders(place: Path) -> list[Path]:
     """The folders of commands in a place, oldest first. Blocks."""
     with suppress(OSError):
-        found = [path for path in place.iterdir() if (path / names.CALL).is_file()]
-        found = [path for path in found if not path.name.startswith(_GONE)]
-        return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
+        folders = [path for path in place.iterdir() if (path / names.CALL).is_file()]
+        folders = [path for path in folders if not path.name.startswith(_GONE)]
+        return sorted(folders, key=lambda path: (path.stat().st_mtime, path.name))
     return []
 
 
 @dataclass(slots=True)
 class PlainStarter:
-    """Starts commands without walls, by a zygote of its own or one that is shared."""
+    """Starts commands without walls, by a zygote of its own or a shared one."""
 
     parent: WarmParent = field(default_factory=WarmParent)
 
@@ -364,15 +365,15 @@ class PlainStarter:
         return await start_supervised(self.parent, lambda: spec, keep)
 
     def close(self) -> None:
-        """End the zygote; what is kept runs on. Blocks."""
+        """End the zygote; kept commands continue. Blocks."""
         self.parent.close()
 
 
 async def start_supervised(
     parent: WarmParent, make: Callable[[], dict[str, Any]], keep: Keep
 ) -> tuple[int, MonitorReport]:
-    """Let a zygote start what `make` returns, kept. The process is 0 where its keeper was killed
-    before it could say it. Raises OSError with what the monitor says."""
+    """Let a zygote start what `make` returns, kept. The process is 0 if its keeper was killed
+    before it could report. Raises OSError with the monitor's reason."""
     report = MonitorReport()
     try:
         with report.theirs as theirs:
@@ -425,7 +426,7 @@ class _Made:
 
 
 def _make(folder: Path, call: Mapping[str, Any], *, elsewhere: bool) -> _Made:
-    """The folder with its first files. Raises OSError."""
+    """Make the folder with its first files. Raises OSError."""
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
@@ -443,7 +444,7 @@ def _make(folder: Path, call: Mapping[str, Any], *, elsewhere: bool) -> _Made:
     try:
         return _Made(folder, _fill(folder, call))
     except OSError:
-        shutil.rmtree(folder)  # what stays behind would say that nothing was started
+        shutil.rmtree(folder)  # its remains would say that nothing was started
         if not elsewhere:
             raise
         return _made_elsewhere(call)
@@ -457,7 +458,7 @@ def _made_elsewhere(call: Mapping[str, Any]) -> _Made:
 async def _start(
     make: Callable[[], _Made], run: Callable[[_Made], Awaitable[tuple[int, MonitorReport]]]
 ) -> tuple[_Made, int, MonitorReport]:
-    """Make the folder, and start a command in it; the folder stays only where it was started."""
+    """Make the folder, and start a command in it; the folder stays only if that succeeded."""
     made = await asyncio.to_thread(make)
     try:
         pid, report = await run(made)
@@ -469,7 +470,8 @@ async def _start(
 
 
 async def _undo(starting: asyncio.Future[tuple[_Made, int, MonitorReport]]) -> None:
-    """Nobody wants a command that is just started: kill it, for nobody would see that it runs."""
+    """Kill a command that was just started and is not wanted any more: nobody would notice that it
+    runs."""
     await asyncio.wait({starting})
     if starting.cancelled() or starting.exception() is not None:
         return
@@ -504,7 +506,7 @@ def _write_call(folder: Path, call: Mapping[str, Any]) -> None:
 
 @cache
 def _boot() -> str:
-    """Which start of the machine this is; "" where that is not known."""
+    """The id of the machine's current start; "" if not known."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return ""

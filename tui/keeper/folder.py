@@ -1,12 +1,12 @@
-"""The folder of a command that is kept: what the program and the keeper leave there for the next.
+"""The folder of a kept command: the files through which the program and the keeper communicate.
 
     call     what was run, for whom: JSON, by the program, before the command starts
     output   all that it printed, as it came
-    state    how it stands, then how it ended: JSON, by the keeper. Made right before the command
-             starts, and only where there is none: what has no state was not started, and what
-             has one is not started again
+    state    its state, and later its end: JSON, by the keeper. Made right before the command
+             starts, and only if there is none: a command without a state was not started, and
+             one with a state is not started again
     lock     locked by the keeper as long as it lives
-    control  a FIFO: one letter each to end the command, to kill it, or to let it take its time
+    control  a FIFO: one letter each to end the command, to kill it, or to lift its time limit
 
 Standard library only, and little of it: the keeper imports it.
 """
@@ -24,16 +24,16 @@ END, KILL, NO_LIMIT = b"e", b"k", b"n"
 """SIGTERM to the group of the command; SIGKILL to all of it; no time limit any more."""
 
 VERSION = 1
-"""Of `state` and `call`: a program of another version may read them."""
+"""The version of `state` and `call`: a program of another version may read them."""
 
 LIMIT = "limit"
-"""Why no more is written into `output`, where it is that."""
+"""The reason why no more is written into `output`, if it is the limit."""
 
 TAIL_BYTES = 64 * 1024
-"""Of an output that is not kept to its end, so much of the end is in the state."""
+"""If the file lacks the end of the output, the state has this much of it."""
 
 _STATE_BYTES = 1024
-"""The state is padded to this, so that its end can be written on a full disk too."""
+"""The state is padded to this size, so that the end can be written even on a full disk."""
 
 
 def state_text(**fields: Any) -> bytes:
@@ -42,22 +42,22 @@ def state_text(**fields: Any) -> bytes:
 
 
 def begin(folder: int, **fields: Any) -> None:
-    """Make the state, which nobody may have done before: the one place where it is decided that
-    the command of a folder starts, or that it never does.
+    """Make the state, which must not exist yet: the one place that decides if a folder's command
+    starts, or never does.
 
-    Raises FileExistsError where that is decided already, OSError where nothing can be decided.
+    Raises FileExistsError if that is decided already, OSError if nothing can be decided.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(STATE, flags, 0o600, dir_fd=folder)
     try:
-        with suppress(OSError):  # a full disk: that it is there says it
+        with suppress(OSError):  # a full disk: its existence is enough
             os.write(file, state_text(**fields))
     finally:
         os.close(file)
 
 
 def send(folder: str | os.PathLike[str], letter: bytes) -> bool:
-    """Tell the keeper something. False where none lives. Never blocks."""
+    """Send a letter to the keeper. False if none lives. Never blocks."""
     try:
         file = os.open(os.path.join(folder, CONTROL), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # noqa: PTH118
     except OSError:

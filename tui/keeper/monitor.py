@@ -1,8 +1,8 @@
-"""What watches one command, in a process of its own: a fork of the zygote.
+"""The process that watches one command: a fork of the zygote.
 
-`Monitor` reports to the program and ends with the zygote. `Keeper` ends with nobody: it reads what
-the command prints into a file, ends it when its time is over and the program has gone, and writes
-down how it ended. Standard library only: each running command has one in memory.
+`Monitor` reports to the program and ends with the zygote. `Keeper` ends with nobody: it reads the
+command's output into a file, ends the command when its time is over and the program has gone, and
+records the end. Standard library only: each running command has one in memory.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Any, NoReturn
 from tui.keeper import folder as names
 
 GRACE_S = 2.0
-"""Between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 _PIPE_BYTES = 1 << 20
 """No pipe holds more. After this many bytes, another process must still be printing."""
 _CHUNK = 1 << 18
 _IDLE_S = 0.25
 _STEP_S = 0.01
 _ALWAYS_BYTES = 1 << 20
-"""So much is written even where little space is free."""
+"""Bytes that are written even if little space is free."""
 _CHECK_FREE_EVERY = 64 * 1024**2
 
 
 def words(error: BaseException) -> str:
-    """An error as a person reads it."""
+    """An error in words for a person."""
     if isinstance(error, OSError) and error.strerror:
         name = f" ({error.filename})" if error.filename else ""
         return f"{error.strerror}{name}"
@@ -43,7 +43,7 @@ def words(error: BaseException) -> str:
 
 
 def end_descendants() -> None:
-    """Kill what is still below us and wait for all of it."""
+    """Kill all remaining descendants and wait for them."""
     while True:
         with suppress(OSError, ValueError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123 - pathlib is slow to load
             for child in children.read().split():
@@ -60,7 +60,7 @@ def end_and_exit(*_: object) -> NoReturn:
 
 
 class Monitor:
-    """Watches a command that somebody else reads: by its report alone.
+    """Watches a command whose output somebody else reads; it only reports.
 
     `parent` is the process that it ends with, 0 for none. `streams` are the command's own.
     """
@@ -77,15 +77,16 @@ class Monitor:
             self.answer.sendall(json.dumps(message).encode() + b"\n")
 
     def running(self, pid: int) -> None:
-        """The command runs. `pid` leads its process group."""
+        """Report that the command runs. `pid` leads its process group."""
         self.report(pid=pid)
 
     def wait(self, child: int) -> int:
-        """Wait for a child; its status."""
+        """Wait for a child; return its status."""
         return os.waitpid(child, 0)[1]
 
     def ended(self, status: int, *, rest: bool) -> None:
-        """Nothing of the command runs any more. `rest`: something still did when it ended."""
+        """Report that nothing of the command runs any more. `rest`: something still did when it
+        ended."""
         self.report(status=status, rest=rest)
 
     def failed(self, error: BaseException) -> None:
@@ -93,21 +94,21 @@ class Monitor:
 
 
 class Keeper(Monitor):
-    """Keeps a command and what it prints, whatever becomes of the program."""
+    """Keeps a command and its output, whatever happens to the program."""
 
     def __init__(self, answer: socket.socket, streams: list[int], keep: dict[str, Any]) -> None:
-        """`streams` are the command's input and the file that gets its output; `keep` says in which
-        `folder`, up to which `limit` of bytes, how much space is to stay free (`min_free`), and
-        after how many seconds the command is over (`timeout`, None for never)."""
+        """`streams` are the command's input and the file that gets its output; `keep` has the
+        `folder`, the `limit` of bytes, the space to leave free (`min_free`), and the seconds after
+        which the command is over (`timeout`, None for never)."""
         source, self._output = streams
         self._pipe, theirs = os.pipe()
-        with suppress(OSError, AttributeError):  # this user's pipes hold as much as they may
+        with suppress(OSError, AttributeError):  # this user's pipes may be at their limit
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         self._folder = os.open(keep["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._check_folder()
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         self._lock = os.open(names.LOCK, flags, 0o600, dir_fd=self._folder)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)  # whoever looks whether it is locked lets go at once
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # anybody who tests the lock releases it at once
         os.mkfifo(names.CONTROL, 0o600, dir_fd=self._folder)
         flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
         self._control = os.open(names.CONTROL, flags, dir_fd=self._folder)
@@ -126,7 +127,7 @@ class Keeper(Monitor):
         for file in (self._wake, wakes):
             os.set_blocking(file, False)
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-        # Handlers, for what is ignored stays so in the command.
+        # Handlers, because ignored signals stay ignored in the command.
         for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, _nothing)
         signal.signal(signal.SIGTERM, self._asked_to_end)
@@ -136,7 +137,7 @@ class Keeper(Monitor):
             self._poll.register(file, select.POLLIN)
         names.begin(self._folder, **self._about)
 
-    # What engines call
+    # Called by engines
 
     def running(self, pid: int) -> None:
         self._pid = pid
@@ -151,8 +152,8 @@ class Keeper(Monitor):
             self._step(self._patience())
 
     def end_group(self) -> bool:
-        """The command itself has ended: read what is left, and end what it left running in its
-        group. Returns whether there was anything."""
+        """Read the remaining output of a command that has ended, and end what it left running in
+        its group. Returns True if there was anything."""
         first = self.bytes
         while not self._eof and self.bytes - first <= _PIPE_BYTES:
             before = self.bytes
@@ -174,7 +175,7 @@ class Keeper(Monitor):
             before = self.bytes
             self._step(_IDLE_S, until=time.monotonic() + _IDLE_S)
             if self.bytes == before:
-                break  # somebody who is no child of ours has it open
+                break  # a process that is no child of ours has it open
         fields = self._fields(status=status, rest=rest)
         self._write_state(**fields)
         self.report(**fields)
@@ -184,7 +185,7 @@ class Keeper(Monitor):
         self._write_state(error=words(error), pid=self._pid)
 
     def end(self) -> None:
-        """SIGTERM now, SIGKILL after two seconds."""
+        """Send SIGTERM now, SIGKILL after two seconds."""
         if self._pid:
             self._kill_at = self._kill_at or time.monotonic() + GRACE_S
             with suppress(ProcessLookupError, PermissionError):
@@ -197,7 +198,7 @@ class Keeper(Monitor):
         return {"keeper": os.getpid(), "started": self._started}
 
     def _check_folder(self) -> None:
-        """Raise OSError where the folder was replaced since the request: that is another start."""
+        """Raise OSError if the folder was replaced since the request: that is another start."""
         ours = os.fstat(self._output)
         there = os.stat(names.OUTPUT, dir_fd=self._folder, follow_symlinks=False)
         if not os.path.samestat(ours, there):
@@ -215,7 +216,7 @@ class Keeper(Monitor):
                 os.kill(int(child), signal.SIGKILL)
 
     def _patience(self) -> float | None:
-        """Until when nothing happens by itself, in seconds; what is due now happens."""
+        """Do what is due; return the seconds until something is, None for nothing."""
         now = time.monotonic()
         if self._kill_at is not None:
             if now < self._kill_at:
@@ -231,7 +232,7 @@ class Keeper(Monitor):
         return GRACE_S
 
     def _step(self, patience: float | None, until: float | None = None) -> None:
-        """Wait for something to happen, and deal with it; with `until`, for output that long."""
+        """Wait for an event, and handle it; with `until`, for output until then."""
         read = self.bytes
         while True:
             for file, what in self._poll.poll(None if patience is None else patience * 1000):
@@ -248,7 +249,7 @@ class Keeper(Monitor):
                 return
 
     def _check_program(self, what: int) -> None:
-        """The program has gone."""
+        """Note if the program has gone."""
         if what & ~select.POLLIN or not self.answer.recv(1):
             self._poll.unregister(self.answer.fileno())
             self._attended = False
@@ -282,7 +283,7 @@ class Keeper(Monitor):
             self._tail = (self._tail + data)[-names.TAIL_BYTES :]
 
     def _write(self, data: bytes) -> bytes:
-        """Keep output in the file; what there was no room for."""
+        """Keep output in the file; return what there was no room for."""
         if self._written >= self._checked_at:
             more = _CHECK_FREE_EVERY if self._written else _ALWAYS_BYTES
             self._checked_at = self._written + more
@@ -317,7 +318,7 @@ class Keeper(Monitor):
         }
 
     def _write_state(self, **fields: Any) -> None:
-        """Replace the state; where there is no room for it, without the end of the output."""
+        """Replace the state; if there is no room for it, without the end of the output."""
         fields = self._about | fields
         new = f"{names.STATE}.new"
         try:
@@ -340,16 +341,16 @@ class Keeper(Monitor):
 
 
 def _nothing(*_: object) -> None:
-    """A signal that only wakes."""
+    """A handler for a signal that only wakes."""
 
 
 def _free(file: int) -> int:
-    found = os.fstatvfs(file)
-    return found.f_bavail * found.f_frsize
+    space = os.fstatvfs(file)
+    return space.f_bavail * space.f_frsize
 
 
 def group_alive(group: int) -> bool:
-    """Whether a process of the group still runs; zombies do not count if /proc exists."""
+    """True if a process of the group still runs; zombies do not count if /proc exists."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The program's end of the zygote: starts it with the first command, and hands requests over."""
+"""The program's end of the zygote: starts it with the first command, and passes requests on."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _REPORT_BYTES: Final = 1 << 16
 
 
 class WarmParent:
-    """Starts the zygote on demand, again where it was ended. `close` ends it, and each command
-    that isn't kept."""
+    """Starts the zygote on demand, again if it was ended. `close` ends it, and each command that
+    isn't kept."""
 
     def __init__(self, module: str = "tui.keeper.zygote") -> None:
         """`module` has the `main` that serves."""
@@ -48,9 +48,9 @@ class WarmParent:
         report: int,
         errors: int | None = None,
     ) -> None:
-        """Start a command; `output` gets what it prints, `errors` its errors where they are to come
-        apart, `report` is the monitor's end of a socket. Blocks. Raises OSError, and what `make`
-        raises."""
+        """Start a command; `output` gets its output, `errors` its errors if they are to be
+        separate, `report` is the monitor's end of a socket. Blocks. Raises OSError, and whatever
+        `make` raises."""
         spec = make()
         null = os.open(os.devnull, os.O_RDONLY)
         files = [report, null, output, output if errors is None else errors]
@@ -64,7 +64,7 @@ class WarmParent:
             os.close(null)
 
     def send(self, request: dict[str, Any], files: list[int]) -> None:
-        """Hand over a request with its files. Blocks. Raises OSError."""
+        """Send a request with its files. Blocks. Raises OSError."""
         payload = _memory_file()
         try:
             with os.fdopen(os.dup(payload), "wb") as file:
@@ -102,23 +102,23 @@ class WarmParent:
 
 
 class UnreportedError(OSError):
-    """Who was to start a command ended without a word."""
+    """The process that was to start a command ended without a report."""
 
     def __str__(self) -> str:
         return "it ended before the command ran"
 
 
 class MonitorReport:
-    """What a monitor says about its command: JSON objects, a line each."""
+    """A monitor's reports about its command: JSON objects, a line each."""
 
     def __init__(self) -> None:
         self._end, self.theirs = socket.socketpair()
-        """`theirs` is the monitor's end; whoever has handed it over closes it."""
+        """`theirs` is the monitor's end; whoever passes it on closes it."""
         self._end.setblocking(False)
         self._read = b""
 
     async def next(self) -> dict[str, Any]:
-        """The next message; empty when the monitor has gone."""
+        """The next message; empty if the monitor has gone."""
         loop = asyncio.get_running_loop()
         with suppress(OSError, ValueError):
             while b"\n" not in self._read:
@@ -131,10 +131,11 @@ class MonitorReport:
         return {}
 
     async def process(self) -> int:
-        """The process of the command, once it runs. Raises OSError with what is said instead."""
+        """Return the process of the command, once it runs. Raises OSError with the reason if it
+        does not."""
         message = await self.next()
         if "pid" not in message:
-            raise OSError(said) if (said := message.get("error")) else UnreportedError
+            raise OSError(reason) if (reason := message.get("error")) else UnreportedError
         return message["pid"]
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """A small process with one thread that forks a monitor for each command of the program.
 
-The program has threads and an event loop: after a fork, only system calls would be safe in it.
-This process is started once for each session (`python -I -S`), loads little, and forks in about a
-millisecond. The program's end of the socket is all that keeps it alive; the keepers that it forked
-live on.
+The program has threads and an event loop: after a fork, only system calls would be safe in it. This
+process is started once for each session (`python -I -S`), loads little, and forks in about a
+millisecond. It lives as long as the program's end of the socket; the keepers that it forked outlive
+it.
 
 A request is a file with JSON, a socket for the report, and the streams of the command. The monitor
 reports `{"pid": …}` once it runs, then `{"status": …, "rest": …}` when nothing of it runs any more,
@@ -25,9 +25,9 @@ from typing import Any, NoReturn, TypeAlias
 from tui.keeper.monitor import Keeper, Monitor, words
 
 Run: TypeAlias = Callable[[Monitor], tuple[int, bool]]
-"""Runs a command to its end, in its monitor: its status, and whether something still ran then."""
+"""Runs a command to its end, in its monitor: its status, and True if something still ran then."""
 Begin: TypeAlias = Callable[[dict[str, Any]], Run]
-"""From a request to what runs it, in the zygote: raises OSError where that can't be."""
+"""Makes the runner for a request, in the zygote: raises OSError if that is impossible."""
 Ask: TypeAlias = Callable[[dict[str, Any], socket.socket], None]
 _EVERY_S = 5
 
@@ -50,7 +50,7 @@ def main(
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         ready = select.select([requests], [], [], _EVERY_S)[0]
-        if not ready:  # ended monitors do not wait for the next command
+        if not ready:  # reap ended monitors without waiting for the next command
             if tidy:
                 tidy()
             continue
@@ -85,6 +85,7 @@ def _serve(files: list[int], requests: socket.socket, begin: Begin, ask: Ask | N
             Monitor(answer, 0, []).failed(error)
             return
         monitor = None
+        # The fork must let go of everything that belongs to the zygote before it runs the command.
         try:
             requests.close()
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
@@ -104,7 +105,7 @@ def _serve(files: list[int], requests: socket.socket, begin: Begin, ask: Ask | N
 
 
 def plain(spec: dict[str, Any]) -> Run:
-    """A command without walls."""
+    """Return the runner of a command without walls."""
 
     def run(monitor: Monitor) -> tuple[int, bool]:
         error, theirs = os.pipe()
@@ -130,13 +131,13 @@ def plain(spec: dict[str, Any]) -> Run:
 
 
 def close_streams() -> None:
-    """Only the command holds its output open, so that its end is seen."""
+    """Close our copies: only the command keeps its output open, so that its end is noticed."""
     for file in (0, 1, 2):
         os.close(file)
 
 
 def execute(spec: dict[str, Any], error: int) -> NoReturn:
-    """Become the command; why that can't be goes to `error`."""
+    """Become the command; if that is impossible, the reason is written to `error`."""
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         for number in (signal.SIGPIPE, signal.SIGXFSZ):

@@ -1,1 +1,1 @@
-"""Who may do what: policy is data, the risk of a command is read from its syntax."""
+"""Permissions: policy is data, and the risk of a command is read from its syntax."""

@@ -1,4 +1,4 @@
-"""What is never run, and what is high-risk. Each check gives a reason, "" where there is none."""
+"""Checks for commands that are never run or are high-risk; each returns a reason, or ""."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ HIDDEN = frozenset(
 
 
 def blocked_reason(simple: SimpleCommand, program: Invocation, places: Places) -> str:
-    """Why the command is never run; "" if nothing speaks against it."""
+    """Explain why the command is never run; "" if nothing speaks against it."""
     name, operands = program.name, program.operands
     texts = {word.text for word in program.args}
     if name in BLOCKED_PROGRAMS:
@@ -103,12 +103,12 @@ def _reads_key(simple: SimpleCommand, program: Invocation, places: Places) -> st
 
 
 def high_risk_reason(simple: SimpleCommand, program: Invocation, places: Places) -> str:
-    """Why the command is high-risk; "" if it is not."""
+    """Explain why the command is high-risk; "" if it is not."""
     return named_risk(simple, program) or _writes(simple, program, places)
 
 
 def named_risk(simple: SimpleCommand, program: Invocation) -> str:
-    """Why the command is high-risk, wherever it is run; "" if it is not."""
+    """Explain why the command is high-risk wherever it is run; "" if it is not."""
     name, args, operands = program.name, program.args, program.operands
     if name in HIGH_PROGRAMS:
         return f"{name} {HIGH_PROGRAMS[name]}"
@@ -123,6 +123,7 @@ def named_risk(simple: SimpleCommand, program: Invocation) -> str:
         return "it deletes whatever matches a pattern"
     if name == "find" and any(word.text == "-delete" for word in args):
         return "it deletes whatever it finds"
+    # From here on, unknown words count: an option among them could do anything.
     if (name in DECIDED_BY_WORDS and program.open) or not all(word.known for word in first):
         return ONLY_THEN
     if name == "git":
@@ -143,6 +144,7 @@ def _git(program: Invocation) -> str:
     texts = [word.text for word in (*program.settings, *program.args)]
     if subcommand == "clean" and rest.has("-n", "--dry-run"):
         return ""
+    # Unstaging loses nothing, unless the working tree is restored, too.
     staged = rest.has("--staged", "-S") and not (rest.open or rest.has("-W", "--worktree"))
     if subcommand == "restore" and staged:
         return ""
@@ -166,7 +168,7 @@ def _git(program: Invocation) -> str:
 
 
 def _writes(simple: SimpleCommand, program: Invocation, places: Places) -> str:
-    """A program that writes, given a path it should not touch."""
+    """Explain the danger of a writing program that gets a path it should not touch; "" for none."""
     in_place = program.name == "sed" and (program.open or program.has("-i", "--in-place"))
     if program.name not in WRITERS and not in_place:
         return ""
@@ -191,7 +193,7 @@ def _internal(parts: tuple[str, ...], places: Places) -> str:
 
 
 def redirect(one: Redirect, places: Places) -> tuple[Risk, str]:
-    """The tier of a redirection, and why."""
+    """Return the tier of a redirection, and the reason."""
     path = places.path(one.target.text, one.cwd)
     if places.secret(one.target, one.cwd):
         return "blocked", "it reaches Holdfast's own key"

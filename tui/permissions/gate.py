@@ -1,4 +1,4 @@
-"""The gate: asks the policy, remembers what the person granted, says what a yes would cover."""
+"""The gate: asks the policy, remembers what the person granted, and says what a yes would cover."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _LONG = 200
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What a lasting yes to a call covers: in words, as a grant, and as rules for always."""
+    """The calls that a lasting yes covers: in words, as a grant, and as rules for always."""
 
     words: str
     grant: Grant
     rules: tuple[Rule, ...]
 
     def at(self, level: Level) -> _Scope:
-        """The same for a level of the sandbox."""
+        """Return the same scope for a level of the sandbox."""
         rules = tuple(replace(rule, level=level) for rule in self.rules)
         own = tuple(replace(rule, level=level) for rule in self.grant.rules)
         return _Scope(self.words, replace(self.grant, rules=own, level=level), rules)
@@ -51,8 +51,8 @@ class _Scope:
 class Gate:
     """Holds the policy and this session's grants. One per agent.
 
-    `remember_always` writes a rule into the person's own configuration; where it cannot, the
-    answer counts for the session and the failure is logged.
+    `remember_always` writes a rule into the person's own configuration; if it fails, the answer
+    counts for the session and the failure is logged.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Gate:
         self.policy = policy
         self.grants: tuple[Grant, ...] = ()
         self.turn_grants: tuple[Grant, ...] = ()
-        """What the command allows whose turn runs."""
+        """Grants of the command whose turn is running."""
         self._workspace: Workspace | None = None
         self._remember = remember_always
 
@@ -74,7 +74,7 @@ class Gate:
         workspace: Workspace,
         holds: Collection[Level] = (),
     ) -> Decision:
-        """Ask the policy. `record` and `scope_of` go by the workspace of the last decision."""
+        """Ask the policy. `record` and `scope_of` use the workspace of the last decision."""
         self._workspace = workspace
         return decide(
             call,
@@ -88,7 +88,7 @@ class Gate:
 
     def record(self, call: Call, answer: Answer, level: Level = Level.WORKSPACE) -> None:
         """Keep what "session" and "always" grant, at the level that was asked about; `scope_of`
-        says what that is."""
+        describes it."""
         if answer.answer not in {"session", "always"}:
             return
         scope = self._at(call, level)
@@ -106,22 +106,22 @@ class Gate:
                 self.policy = replace(self.policy, allow=(*self.policy.allow, rule))
 
     def scope_of(self, call: Call) -> str:
-        """What "this session" and "always" would cover, in words for the person."""
+        """Describe for the person what "this session" and "always" would cover."""
         return self._scope(call).words
 
     @property
     def allowances(self) -> int:
-        """How many rules and yeses allow what the mode alone would ask for."""
+        """Number of rules and grants that allow what the mode alone would ask about."""
         granted = {rule for grant in self.grants for rule in grant.shown}
         return len(granted | set(self.policy.allow))
 
     def always(self, call: Call, level: Level = Level.WORKSPACE) -> tuple[str, ...]:
-        """The rules that "always" would write; none where it counts for this session alone."""
+        """The rules that "always" would write; none if it counts for this session only."""
         return tuple(map(str, self._at(call, level).rules)) if self._remember else ()
 
     def revoke(self, rule: Rule) -> bool:
-        """Let go of what a rule, or a yes for this session, allows from now on. False where there
-        is none. A rule of a file stays there: that is the caller's to change."""
+        """Withdraw what a rule, or a yes for this session, allows. False if there is none. A rule
+        in a file stays there: changing that is up to the caller."""
         before = self.policy.allow, self.grants
         self.policy = replace(
             self.policy, allow=tuple(one for one in self.policy.allow if one != rule)
@@ -140,6 +140,7 @@ class Gate:
             facts = examine(call, self.policy, workspace)
         except ToolError:
             return _this_call(call, "exactly this call")
+        # A rule that always asks must ask again, so a yes covers no other call.
         if matching_rule(self.policy.ask, call, facts.verdict, facts.forms):
             words = "exactly this call (one of your rules always asks)"
             return _Scope(words, _this_call(call, "").grant, ())
@@ -184,7 +185,8 @@ def _this_call(call: Call, words: str) -> _Scope:
 
 
 def _command(facts: CallFacts) -> _Scope:
-    """Program and subcommand of what is ordinary, the very command for all else."""
+    """Scope a yes to program and subcommand if the command is ordinary, otherwise to this very
+    command."""
     this = _this_call(facts.call, "exactly this command")
     verdict = facts.verdict
     assert verdict is not None
@@ -200,7 +202,7 @@ def _command(facts: CallFacts) -> _Scope:
 
 
 def prefix_of(one: PlainCommand) -> str | None:
-    """What a yes to a command may stand for (`git commit`), None if only for itself."""
+    """The prefix that a yes to a command covers (`git commit`); None if only the command itself."""
     name, *rest = one.text.split(" ")
     program = name.rpartition("/")[2].lower()
     if name in EXACT_ONLY | SHELLS or program in WRAPPERS or not re.fullmatch(r"[\w./+-]+", name):
@@ -215,7 +217,7 @@ def prefix_of(one: PlainCommand) -> str | None:
 
 
 class RulesOnly:
-    """The approver where nobody can be asked: what no rule allows is not done, no plan is
+    """The approver where nobody can be asked: calls that no rule allows are refused, no plan is
     approved, and the model answers its questions itself."""
 
     async def ask(self, call: Call, decision: Decision) -> Answer:

@@ -1,7 +1,7 @@
-"""What the words of a command say that it needs, once walls have stopped it: files that it writes,
+"""The needs that the words of a command show, once walls have stopped it: files that it writes,
 places outside the workspace, settings of git.
 
-An error's text can say anything, so a question about a place is never made from it alone.
+An error's text can say anything, so a question about a place is never based on it alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tui.permissions.shell import read
 from tui.permissions.wrapper_commands import inner_commands
 
 _MOST = 1000
-"""Nodes of syntax trees, and commands, that are looked at."""
+"""Maximum number of syntax nodes and commands that are examined."""
 
 _GIT_WRITES = frozenset(
     names(
@@ -46,25 +46,25 @@ _GIT_LOOKS = re.compile(
     r"|tag(?: (?:-[lv]|-n\d*))?|(?:branch|tag) --(?:list|all|remotes|show-current|contains"
     r"|no-contains|merged|no-merged|points-at|sort|format)(?:=.*)?"
 )
-"""Those of them that only look, with their first argument."""
+"""Those of them that only read, with their first argument."""
 _WRITE_THEIR_FILES = frozenset(
     names(
         "vi vim nvim ex ed sqlite3 cmake meson tar unzip zip cpio patch javac flex bison lex yacc"
     )
     + tuple(WRITERS)
 )
-"""Programs that mostly write, and of which some say nothing of a read-only folder."""
+"""Programs that mostly write; some of them print nothing about a read-only folder."""
 _TO = re.compile(
     r"-[oOCdDtP]|--(?:out|outdir|outfile|output|output-dir|output-document|dest|destination"
     r"|directory|prefix|target|target-dir|target-directory|root|user-install)"
 )
-"""Options whose value is where a program writes."""
+"""Options whose value is a path that a program writes to."""
 _READERS = frozenset(
     names(
         "ls grep egrep fgrep rg test [ cut diff cmp comm head tail wc stat file du df ps xargs find"
     )
 )
-"""Programs that write nowhere, whose options of these names mean something else."""
+"""Programs that write nowhere; their options of these names mean something else."""
 _GIT_TO = re.compile(r"-o|--output(?:-directory)?|--separate-git-dir")
 _LAST_IS_WRITTEN = frozenset(names("cp mv install ln"))
 _GLOBAL = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
@@ -75,25 +75,25 @@ _SIGNS = re.compile(r"-S.*|--gpg-sign.*|-s|-u.*|--sign")
 
 @dataclass(slots=True)
 class NamedNeeds:
-    """What a command names. All paths are real ones."""
+    """The needs that a command names. All paths are real ones."""
 
     files: dict[Path, None] = field(default_factory=dict[Path, None])
-    """In the workspace, which it is there to write; in their order."""
+    """Files in the workspace that it is meant to write, in order."""
     outside: dict[Path, None] = field(default_factory=dict[Path, None])
-    """Those elsewhere."""
+    """Files elsewhere that it is meant to write."""
     mentioned: dict[str, Path] = field(default_factory=dict[str, Path])
-    """Other places outside, each by the words that name it: it may only read them."""
+    """Other places outside, by the words that name them: it may only read them."""
     git: set[str] = field(default_factory=set[str])
     """The subcommands of git."""
     writes: bool = False
-    """Whether one of its programs is known to write."""
+    """True if one of its programs is known to write."""
     signs: bool = False
-    """Whether git is told to sign."""
+    """True if git is told to sign."""
     fetches: bool = False
-    """Whether a program that downloads is given an address of another machine."""
+    """True if a program that downloads gets the address of another machine."""
 
     def outside_in(self, line: str) -> Path | None:
-        """A place outside that the command names for writing, or that it names and a line too."""
+        """A place outside that the command names for writing, or that both it and a line name."""
         for path in self.outside:
             return path
         for text, path in self.mentioned.items():
@@ -103,13 +103,13 @@ class NamedNeeds:
 
 
 def named_needs(command: str, folder: Path, workspace: Workspace, home: Path) -> NamedNeeds:
-    """What a command names that is run in a folder; nothing where it cannot be read."""
-    found = _Finder(Places(workspace, real_path(home)), home)
+    """Collect what a command run in `folder` names; nothing if it cannot be read."""
+    finder = _Finder(Places(workspace, real_path(home)), home)
     try:
-        found.text(command, folder)
+        finder.text(command, folder)
     except TooMuchError:
         return NamedNeeds()
-    return found.needs
+    return finder.needs
 
 
 @dataclass(slots=True)
@@ -158,6 +158,7 @@ class _Finder:
             self._git(called, cwd)
         if name in DOWNLOADERS or (called.args and called.args[0].text in GIT_REACHES):
             self.needs.fetches |= any(_ADDRESS.match(word.text) for word in called.args)
+        # The first operand of an interpreter is a program's text or file, not a place.
         skipped = operands[:1] if name in SHELLS or INTERPRETERS.fullmatch(name) else ()
         before, to = "", _GIT_TO if name == "git" else _TO
         for word in called.args:

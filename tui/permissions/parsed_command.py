@@ -1,4 +1,4 @@
-"""What a command line holds, once it is read: words, commands, redirections, problems.
+"""The content of a parsed command line: words, commands, redirections, problems.
 
 A simple command can also be seen as a program with arguments, however it was spelled.
 """
@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 UNKNOWN = "\0"
-"""Stands in a word for text that only the shell will know. No command line can hold it."""
+"""Placeholder in a word for text that only the shell will know. No command line can contain it."""
 
 
 class TooMuchError(Exception):
@@ -20,7 +20,7 @@ class TooMuchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ShellWord:
-    """One word after expansion. `glob` says that it holds an unquoted pattern."""
+    """One word after expansion. `glob` is True if it has an unquoted pattern."""
 
     text: str
     glob: bool = False
@@ -31,7 +31,7 @@ class ShellWord:
 
     @property
     def open(self) -> bool:
-        """Whether it may be any option, or any name."""
+        """True if it may be any option, or any name."""
         return re.match(rf"(-.*|[\w.]*){UNKNOWN}", self.text, re.DOTALL) is not None
 
 
@@ -50,17 +50,17 @@ class SimpleCommand:
     """One simple command."""
 
     words: tuple[ShellWord, ...]
-    """Empty for a bare assignment."""
+    """The words; empty for a bare assignment."""
     text: str
-    """How it was written, without redirections and with single spaces."""
+    """The text as written, without redirections and with single spaces."""
     cwd: Path | None
-    """The folder that it is run in, None where that is not known."""
+    """The folder that it is run in, None if not known."""
     assigned: tuple[tuple[str, str], ...] = ()
     """The variables that it sets, and their values."""
     downloaded: bool = False
-    """Whether a command before it in its pipeline downloads something."""
+    """True if a command before it in its pipeline downloads something."""
     fed: bool = False
-    """Whether the line gives it something to read: from a pipe, a file, a here-document."""
+    """True if the line gives it input: from a pipe, a file, a here-document."""
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -75,16 +75,16 @@ class SimpleCommand:
 
 @dataclass(slots=True)
 class ParsedLine:
-    """What a command line holds. `problem` says what could not be read, "" when all was."""
+    """A parsed command line. `problem` says what could not be read, "" if everything was."""
 
     commands: list[SimpleCommand] = field(default_factory=list[SimpleCommand])
     redirects: list[Redirect] = field(default_factory=list[Redirect])
     problem: str = ""
     fork_bomb: bool = False
     unseen: bool = False
-    """Whether the text holds code that the syntax tree does not show, or may not show."""
+    """True if the text has code that the syntax tree does not show, or may not show."""
     nodes: int = 0
-    """How large its syntax tree is."""
+    """The size of its syntax tree."""
 
 
 _GIT_VALUED = {
@@ -103,7 +103,7 @@ class Invocation:
 
     @cached_property
     def operands(self) -> tuple[ShellWord, ...]:
-        """The arguments that are no options. After `--` everything is one."""
+        """The arguments that are not options. After `--` all are operands."""
         texts = [word.text for word in self.args]
         end = texts.index("--") if "--" in texts else len(texts)
         before = (word for word in self.args[:end] if word.text == "-" or word.text[:1] != "-")
@@ -116,13 +116,13 @@ class Invocation:
 
     @property
     def open(self) -> bool:
-        """Whether only the shell will know with which options it is run."""
+        """True if only the shell will know which options it is run with."""
         return any(word.open for word in self.args)
 
     def has(self, *options: str) -> bool:
-        """Whether one of the options is there: also abbreviated, `=value`, or in `-abc`.
+        """True if it has one of the options: also abbreviated, with `=value`, or in `-abc`.
 
-        Errs on the side of yes: `-n1` is seen as having `-1`.
+        Errs on the side of True: `-n1` is seen as having `-1`.
         """
         given = dict.fromkeys(word.text for word in self.args)
         for text in given:
@@ -134,7 +134,7 @@ class Invocation:
 
 
 def invocation(simple: SimpleCommand) -> Invocation:
-    """The program of a command that has words."""
+    """Return the program of a command that has words."""
     name, args = simple.program, simple.words[1:]
     if re.fullmatch(r"(python|pypy)[\d.]*", name) and [w.text for w in args[:2]] == ["-m", "pip"]:
         return Invocation("pip", args[2:])
@@ -147,7 +147,7 @@ def invocation(simple: SimpleCommand) -> Invocation:
 
 
 def is_option(text: str, option: str) -> bool:
-    """Whether a word is an option: see `Invocation.has`."""
+    """True if a word is this option: see `Invocation.has`."""
     if not option.startswith("-"):
         return text == option
     if option.startswith("--"):

@@ -1,4 +1,4 @@
-"""What a path in a command means: outside, protected, a device, the program's own secrets."""
+"""The meaning of a path in a command: outside, protected, a device, the program's own secrets."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SYSTEM: Mapping[Path, str] = {
         ),
     )
 }
-"""The root, and the folders below it whose loss is the loss of the system; each with its name."""
+"""The root, and the folders below it whose loss is the loss of the system, with their names."""
 
 _LONGEST_PATH = 4096
-"""Bytes. The kernel opens no longer path, so a longer word names no file that is known."""
+"""Bytes. The kernel opens no longer path, so a longer word does not name a known file."""
 _DEEPEST_PATH = 50
-"""Folders. To follow the links of each takes its time; a deeper path is as good as not known."""
+"""Folders. Following the links of each takes time; a deeper path counts as not known."""
 
 _HARMLESS_DEVICES = re.compile(
     r"/dev/(null|zero|full|u?random|std(in|out|err)|tty|ptmx|fd/\d+|shm/.*|pts/\d+)"
@@ -37,15 +37,15 @@ _HARMLESS_DEVICES = re.compile(
 _NETWORK = re.compile(r"/dev/(tcp|udp)/")
 _ENVIRONMENT = re.compile(r"/proc/(?!self/|thread-self/)[^/]*/(task/[^/]*/)?environ")
 _EVERYTHING = {"*", "**", ".*", "?*", "*.*", ".??*", ".[!.]*", ".[^.]*", "[!.]*", "[^.]*"}
-"""Patterns that take (nearly) all of a folder."""
+"""Patterns that match (nearly) everything in a folder."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """The folders that the commands of one line are judged by. All are real paths.
+    """The folders by which the commands of one line are judged. All are real paths.
 
-    `config` is the program's own config folder, None if there is none. What a word names is looked
-    up once: make a new object for each line, for links may change.
+    `config` is the program's own config folder, None if there is none. Each word is resolved only
+    once: make a new object for each line, since links may change.
     """
 
     workspace: Workspace
@@ -60,7 +60,7 @@ class Places:
         return self.workspace.root
 
     def path(self, text: str, cwd: Path | None) -> Path | None:
-        """The absolute path that a word names, links not followed; None where it is open."""
+        """The absolute path that a word names, links not followed; None if it is not determined."""
         resolved = self._resolve(text, cwd)
         return resolved[0] if resolved else None
 
@@ -78,7 +78,7 @@ class Places:
         return self._resolved[key]
 
     def outside(self, word: ShellWord, cwd: Path | None) -> bool:
-        """Whether a word names, or may name, a path that the file tools could not reach."""
+        """True if a word names, or may name, a path that the file tools could not reach."""
         resolved = self._resolve(word.text, cwd)
         if resolved is None:
             return True
@@ -86,20 +86,20 @@ class Places:
         return not _HARMLESS_DEVICES.fullmatch(str(path)) and not self.workspace.contains(real)
 
     def vital(self, word: ShellWord, cwd: Path | None) -> str:
-        """What would be lost with everything at `word`: "" if it is only some folder.
+        """Name what would be lost by deleting everything at `word`; "" if it is only some folder.
 
-        The root, the system's folders, the home, the workspace, what holds them, and the
-        workspace's `.git`.
+        The root, the system's folders, the home, the workspace, their parents, and the workspace's
+        `.git` count.
         """
         return self.system(word, cwd) or self._lost(word, cwd, self._own)
 
     def system(self, word: ShellWord, cwd: Path | None) -> str:
-        """The folder of the system that would be lost with everything at `word`, "" if none."""
+        """The system's folder that would be lost by deleting everything at `word`; "" if none."""
         return self._lost(word, cwd, _SYSTEM)
 
     @cached_property
     def _own(self) -> dict[Path, str]:
-        """The person's own folders that must not be lost, the first name of each counts."""
+        """The person's own folders that must not be lost; the first name of each counts."""
         git = self.root / ".git"
         named = (
             (self.root, "the workspace"),
@@ -111,7 +111,7 @@ class Places:
         return dict(reversed(named))
 
     def _lost(self, word: ShellWord, cwd: Path | None, vital: Mapping[Path, str]) -> str:
-        """What of `vital` deleting `word` deletes first. What is not known may be empty."""
+        """The first of `vital` that deleting `word` would delete. Unknown text may be empty."""
         text = word.text.replace(UNKNOWN, "")
         if not text or (UNKNOWN in word.text and not text.strip("/*.") and "/" not in text):
             return ""
@@ -119,6 +119,8 @@ class Places:
         if resolved is None:
             return ""
         taken = {*resolved}
+        # A pattern that matches everything deletes the folder's whole content, so the folder
+        # counts.
         if word.glob:
             path = resolved[0]
             while path.name in _EVERYTHING:
@@ -130,7 +132,7 @@ class Places:
         return next((name for path, name in vital.items() if path in taken), "")
 
     def device(self, word: ShellWord, cwd: Path | None) -> bool:
-        """Whether a word names a device that is more than a stream."""
+        """True if a word names a device that is more than a stream."""
         resolved = self._resolve(word.text, cwd) or ()
         if any(
             _HARMLESS_DEVICES.fullmatch(str(one)) or _NETWORK.match(str(one))
@@ -140,11 +142,11 @@ class Places:
         return any(one.parts[:2] == ("/", "dev") and len(one.parts) > 2 for one in resolved)
 
     def network(self, word: ShellWord) -> bool:
-        """Whether a redirection to `word` is a network connection of bash."""
+        """True if a redirection to `word` is a network connection of bash."""
         return _NETWORK.match(word.text) is not None
 
     def secret(self, word: ShellWord, cwd: Path | None) -> bool:
-        """Whether a word reaches the program's stored key, or the environment it runs in."""
+        """True if a word reaches the program's stored key, or the environment it runs in."""
         if _ENVIRONMENT.search(word.text):
             return True
         if self.config is None:
@@ -160,7 +162,7 @@ class Places:
         )
 
     def may_be_secret(self, word: ShellWord, cwd: Path | None) -> bool:
-        """Whether the known beginning of a word leads to the program's key."""
+        """True if the known beginning of a word leads to the program's key."""
         start, unknown, _ = word.text.partition(UNKNOWN)
         if self.config is None or not unknown or not start:
             return False

@@ -1,9 +1,9 @@
 """Plain commands: those whose effect can be known by reading them.
 
-A plain command is a list of simple commands, joined by `|`, `&&`, `||` or `;`, whose every word is
-a literal: nothing is left for the shell to find out. Rules match only such commands. Those that
-also run a program of the table below, with known options and on paths that may be read, run
-without a question. Everything here is a list of what is allowed; what is not listed asks.
+A plain command is a list of simple commands, joined by `|`, `&&`, `||` or `;`, in which every word
+is a literal: nothing is left for the shell to find out. Rules match only such commands. Those that
+also run a program in the table below, with known options and on paths that may be read, run without
+a question. Everything here is a list of what is allowed; anything else asks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _PROGRAM = re.compile(r"[A-Za-z0-9_./:@%+-]+")
-"""What may be first: no quotes, and no `=` of an assignment."""
+"""A program's name: no quotes, and no `=` of an assignment."""
 
 _RESERVED = frozenset(
     names("if then elif else fi for in do done while until case esac select function time coproc")
@@ -46,7 +46,7 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlainCommand:
-    """One simple command: its words without quotes, and how it was written, spaces evened.
+    """One simple command: its words without quotes, and its text with single spaces.
 
     `joint` is what joins it to the next one, "" at the end.
     """
@@ -57,10 +57,10 @@ class PlainCommand:
 
 
 def parse(command: str) -> tuple[PlainCommand, ...] | None:
-    """The simple commands of a line in plain words; None for every other line."""
+    """Parse the simple commands of a line in plain words; None for every other line."""
     if len(command) > MOST_CHARS or not command.isprintable():
         return None
-    found: list[PlainCommand] = []
+    commands: list[PlainCommand] = []
     written: list[str] = []
     redirected, end = False, 0
     for token in _TOKEN.finditer(command.rstrip(" ")):
@@ -68,7 +68,7 @@ def parse(command: str) -> tuple[PlainCommand, ...] | None:
             return None
         end = token.end()
         if token["joint"]:
-            found.append(_plain_command(written, token["joint"]))
+            commands.append(_plain_command(written, token["joint"]))
             written, redirected = [], False
         elif token["redirection"]:
             redirected = True
@@ -76,10 +76,10 @@ def parse(command: str) -> tuple[PlainCommand, ...] | None:
             return None  # words after a redirection are rare, and easily misread
         else:
             written.append(token["word"])
-    found.append(_plain_command(written, ""))
-    firsts = [one.text.partition(" ")[0] for one in found]
+    commands.append(_plain_command(written, ""))
+    firsts = [one.text.partition(" ")[0] for one in commands]
     can_be_run = all(_PROGRAM.fullmatch(first) and first not in _RESERVED for first in firsts)
-    return tuple(found) if can_be_run and end == len(command.rstrip(" ")) else None
+    return tuple(commands) if can_be_run and end == len(command.rstrip(" ")) else None
 
 
 def _plain_command(written: Sequence[str], joint: str) -> PlainCommand:
@@ -92,7 +92,8 @@ def _unquoted(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadableArea:
-    """What a plain command may read: the workspace without the program's own `private` folders."""
+    """The paths that a plain command may read: the workspace without the program's own `private`
+    folders."""
 
     workspace: Workspace
     private: tuple[Path, ...] = ()
@@ -103,15 +104,15 @@ class ReadableArea:
         )
 
     def walks(self, path: Path) -> bool:
-        """Whether everything below the path may be read, too."""
+        """True if everything below the path may be read, too."""
         return self.reads(path) and not any(path in private.parents for private in self.private)
 
 
 def reasons_to_ask(
     line: Sequence[PlainCommand], folder: Path, reach: ReadableArea
 ) -> tuple[str, ...]:
-    """For each command of a line that is run in `folder` why it asks; "" where it only reads."""
-    found: list[str] = []
+    """Explain for each command of a line run in `folder` why it asks; "" if it only reads."""
+    reasons: list[str] = []
     folders: tuple[Path, ...] = (folder,)
     for number, one in enumerate(line):
         if one.words[0] in _MOVES:
@@ -124,16 +125,16 @@ def reasons_to_ask(
             why = "the folder it runs in is unknown"
         else:
             why = next((w for where in folders if (w := _in_folder(one, where, reach))), "")
-        found.append(why)
-    return tuple(found)
+        reasons.append(why)
+    return tuple(reasons)
 
 
 _MOVES = frozenset({"cd", "pushd", "popd", "builtin", "command", "eval", "source", "."})
-"""Built into the shell: they may change the folder that later commands run in."""
+"""Shell builtins that may change the folder in which later commands run."""
 
 
 def _moves(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
-    """`cd` into a folder is plain at the start of a line, before `&&`."""
+    """Object to changing folders except by `cd` at the start of a line, before `&&`."""
     if one.words[0] != "cd" or len(one.words) != 2 or one.joint != "&&":
         return f"`{one.words[0]}` may change folders in more than one way"
     target = one.words[1]
@@ -145,7 +146,7 @@ def _moves(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:
 
 _WALKS = frozenset({"rg", "grep", "find", "tree", "du"})
 _NO_PATTERN = frozenset({"-e", "--regexp", "--files", "--type-list"})
-"""With one of these options the first operand of grep and rg is a path."""
+"""Options that make the first operand of grep and rg a path."""
 
 _RUNS_GPG = re.compile(r"%[-+ ]?G")
 
@@ -168,13 +169,14 @@ def _name(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def shows_contents(one: PlainCommand) -> bool:
-    """Whether a command of the table shows what is in files, not only which there are."""
+    """True if a command of the table shows file contents, not only which files exist."""
     seen = _seen(one.words)
     return seen[:1] in SHOW_CONTENTS or seen[:2] in SHOW_CONTENTS
 
 
 def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
-    """Why a command of literal words may do more than read in the area; "" if it only reads."""
+    """Explain why a command of literal words may do more than read in the area; "" if it does
+    not."""
     name = _name(words)
     unknown = f"`{words[0].rpartition('/')[2].lower()}` isn't on the read-only list"
     if not name:
@@ -186,6 +188,7 @@ def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
     read = _read(arguments, _options(program.options))
     if read is None or len(read.words) > program.most:
         return unknown
+    # Not even the value of an option may look like one that writes or runs something.
     if any(is_option(word, never) for word in arguments for never in NEVER.get(name[0], ())):
         return unknown
     texts = _texts(read, program)
@@ -202,7 +205,7 @@ def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
 
 
 def _loses_what_is_read(path: Path) -> bool:
-    """Whether reading takes something away, so that the command must run once and no more."""
+    """True if reading removes something, so that the command must run exactly once."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -212,8 +215,8 @@ def _loses_what_is_read(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlace:
-    """A path that a command reads, from where it runs. `below`: what is below it is read, too; git
-    reads so all of a repository."""
+    """A path that a command reads, from where it runs. `below`: everything below it is read, too;
+    `git`: git reads a whole repository there."""
 
     path: Path
     below: bool = False
@@ -221,7 +224,7 @@ class ReadPlace:
 
 
 def places_read(line: Sequence[PlainCommand], folder: Path) -> Iterator[ReadPlace]:
-    """What a line that only reads may read, run in `folder`, which is the first."""
+    """Yield the paths that a line which only reads may read; the folder it runs in is the first."""
     folders = [Path()]
     yield ReadPlace(folders[0])
     for one in line:
@@ -241,7 +244,7 @@ def places_read(line: Sequence[PlainCommand], folder: Path) -> Iterator[ReadPlac
 
 
 def _texts(read: _Arguments, program: PlainProgram) -> int:
-    """How many of the first operands are no paths."""
+    """The number of first operands that are not paths."""
     return 0 if read.used & _NO_PATTERN else program.texts
 
 
@@ -260,8 +263,8 @@ class _Arguments:
     values: list[str] = field(default_factory=list[str])
     operands: list[str] = field(default_factory=list[str])
     words: list[str] = field(default_factory=list[str])
-    """The operands, and the values that are words of their own: another version of the program
-    may take one for the other."""
+    """The operands, and the values that are words of their own: another version of the program may
+    take one for the other."""
 
     def take_value(self, pending: list[str]) -> None:
         value = pending.pop(0) if pending else ""
@@ -274,7 +277,8 @@ class _Arguments:
 
 
 def _read(words: Sequence[str], options: Mapping[str, str]) -> _Arguments | None:
-    """None where a word begins with `-` and is no known option."""
+    """Read arguments by the known options; None if a word begins with `-` and is not one of
+    them."""
     read = _Arguments()
     pending = list(words)
     while pending:
@@ -293,6 +297,7 @@ def _read(words: Sequence[str], options: Mapping[str, str]) -> _Arguments | None
             read.used.add(name)
             read.values.append(value)
         elif not ("-#" in options and re.fullmatch(r"-[0-9]+", word)):
+            # Several short options may share one word.
             known = _joined(word, options, read)
             if known is None:
                 return None
@@ -317,6 +322,6 @@ def _joined(word: str, options: Mapping[str, str], read: _Arguments) -> str | No
 
 @cache
 def _options(text: str) -> dict[str, str]:
-    """Each option with "", "=" or "[=]" for how it takes a value."""
-    found = (re.fullmatch(r"(-[^=\[]*)(\[?=?\]?)", word) for word in text.split())
-    return {match[1]: match[2] for match in found if match}
+    """Map each option to "", "=" or "[=]", the way it takes a value."""
+    matches = (re.fullmatch(r"(-[^=\[]*)(\[?=?\]?)", word) for word in text.split())
+    return {match[1]: match[2] for match in matches if match}

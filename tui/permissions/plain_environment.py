@@ -1,10 +1,10 @@
-"""What surrounds a command that nobody was asked about: no file of the workspace steers it.
+"""The environment of a command that nobody was asked about: no file of the workspace steers it.
 
 The programs come from folders that the workspace cannot fill, the shell reads no file of its own,
-and git runs without hooks, monitors, signatures, downloads and bare repositories that it happens
-upon. Settings of a repository can still name programs that even `git status` runs: filters, text
-converters. A variable cannot switch all of them off, so each setting must be one that is known to
-run nothing, and all that git reads must lie where the file tools may read.
+and git runs without hooks, monitors, signatures, downloads and bare repositories that it comes
+across. Settings of a repository can still name programs that even `git status` runs: filters, text
+converters. A variable cannot switch off all of them, so each setting must be one that is known to
+run nothing, and all that git reads must be where the file tools may read.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _STEERS = re.compile(
     r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|POSIXLY_CORRECT|(LD|DYLD)_.*"
     r"|GREP_OPTIONS|RIPGREP_CONFIG_PATH|GIT_EXTERNAL_DIFF|GIT_CONFIG_PARAMETERS"
 )
-"""Variables by which a shell or a program that only reads may come to run something else."""
+"""Variables by which a shell or a program that only reads may be made to run something else."""
 
 
 def plain_environment(workspace: Workspace) -> dict[str, str]:
-    """The environment of a tool's process without what could steer a plain command."""
+    """The environment of a tool's process, without anything that could steer a plain command."""
     given = child_environment()
     clean = {name: value for name, value in given.items() if not _STEERS.fullmatch(name)}
     roots = (workspace.root, *workspace.extra)
@@ -77,13 +77,13 @@ _HARMLESS_KEYS = re.compile(
     r"|log\.(date|decorate|abbrevcommit|follow)"
     r"|lfs\.(repositoryformatversion|.*\.access)"
 )
-"""Settings of a repository that neither name a program nor a file whose text git would show."""
+"""Settings of a repository that name neither a program nor a file whose text git would show."""
 
 
 def repository_objection(folder: Path, readable: Callable[[Path], bool]) -> str:
-    """Why git may not read the repository of `folder` without a question; "" if it may.
+    """Explain why git may not read the repository of `folder` without a question; "" if it may.
 
-    Its submodules count: `git status` runs git in each. No repository is harmless.
+    Submodules count, too: `git status` runs git in each. A folder without a repository is harmless.
     """
     pending, seen = [folder], 0
     while pending:
@@ -95,7 +95,7 @@ def repository_objection(folder: Path, readable: Callable[[Path], bool]) -> str:
         except InsideGitError:
             return "the folder isn't an ordinary work tree"
         except (NoCheckoutError, NoGitError):
-            continue  # so git will refuse when it is run
+            continue  # git will refuse likewise when it is run
         except GitError:
             return "git's answers about the folder can't be relied on"
         if why:
@@ -105,8 +105,8 @@ def repository_objection(folder: Path, readable: Callable[[Path], bool]) -> str:
 
 
 def _judge(folder: Path, readable: Callable[[Path], bool]) -> tuple[str, list[Path]]:
-    """Why the repository is not harmless, "" if it is; and the folders of its submodules. Raises
-    GitError, also where folder and git folder don't belong together."""
+    """Explain why the repository is not harmless, "" if it is; also return the folders of its
+    submodules. Raises GitError, also if folder and git folder don't belong together."""
     here = Checkout.of(folder)
     own = here.own_settings()
     if unknown := next((key for key in own if not _HARMLESS_KEYS.fullmatch(key)), ""):
@@ -116,6 +116,5 @@ def _judge(folder: Path, readable: Callable[[Path], bool]) -> tuple[str, list[Pa
     objects = real_path(here.common / "objects")
     if objects.parent != here.common or (objects / "info" / "alternates").exists():
         return "the repository borrows objects from another one", []
-    entries = here.git("ls-files", "--stage", "-z")
-    modules = [here.top / path for path in re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", entries)]
+    modules = [here.top / path for path in here.submodules()]
     return "", [path for path in modules if os.path.lexists(path / ".git")]

@@ -1,4 +1,4 @@
-"""What may run without a question: programs that only read, each with its known options."""
+"""Programs that only read, each with its known options: they may run without a question."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tui.permissions.risk_tiers import names
 
 @dataclass(frozen=True, slots=True)
 class PlainProgram:
-    """How a program that only reads may be called.
+    """The allowed ways to call a program that only reads.
 
-    Operands that are no texts, and the values of all options, are checked as if they were paths.
+    Operands that are not texts, and the values of all options, are checked as if they were paths.
     """
 
     options: str = ""
     """`-l` may be joined to others, `-n=` takes a value (attached or the next word), `--color[=]`
     takes one only after `=`, `-#` is a number such as `-20`, `*` is any word whatever."""
     texts: int = 0
-    """How many of its first operands are texts."""
+    """Number of first operands that are texts."""
     like: str = r".*"
     """The pattern that these texts, joined by spaces, must match."""
     most: int = 1000
-    """The most operands that it may have."""
+    """Maximum number of operands."""
 
 
 _DIFF = (
@@ -141,7 +141,8 @@ _TABLE: Mapping[str, PlainProgram] = {
     "wc": PlainProgram("-l -w -c -m -L --lines --words --bytes --chars"),
     "which": PlainProgram("-a", texts=1000),
 }
-"""What only reads. Not here: what can be told to write, run or follow links, as `diff -r` does."""
+"""Programs that only read. Any that can be told to write, run or follow links, as `diff -r` does,
+are not here."""
 
 PROGRAMS: Mapping[tuple[str, ...], PlainProgram] = {
     tuple(name.split()): program for name, program in _TABLE.items()
@@ -151,7 +152,7 @@ SHOW_CONTENTS = {
     *((name,) for name in names("cat cut file grep head nl rg sed sort tail tr uniq wc")),
     *(("git", name) for name in names("blame cat-file diff log shortlog show stash")),
 }
-"""Those that show what is in files, not only which there are."""
+"""Those that show file contents, not only which files exist."""
 
 NEVER: Mapping[str, tuple[str, ...]] = {
     "find": names("-delete -exec -execdir -ok -okdir -fprint -fprint0 -fprintf -fls"),

@@ -1,4 +1,4 @@
-"""Who may do what: rules, grants and modes as data, the decision as a pure function of them.
+"""The policy: rules, grants and modes as data, and the decision as a pure function of them.
 
 The order, first answer wins: always blocked · outside the workspace · the program's own files ·
 deny rules · plan mode · [ask rules · allow rules · what was granted in this session · accepted
@@ -6,12 +6,12 @@ edits · auto-granted folders · reads · safe commands · ask]. Elevated turns 
 brackets into an allow, and nothing else.
 
 Where a sandbox confines commands, the decision says to which level. Nobody is asked about a command
-that runs read-only, whatever it is: the walls decide. Without one, a command is safe if it is plain
-(`plain_command`), and everything else asks.
+that runs read-only, whatever it is: the walls decide. Without a sandbox, a command is safe if it is
+plain (`plain_command`), and everything else asks.
 
-A web address asks in every mode but elevated: it is sent to its host, and so is all that is in it.
-One that holds a key is refused. Where it may lead into the person's own network, the decision says
-so: a rule names it, or the person saw it.
+A web address asks in every mode but elevated: it is sent to its host, with everything in it. One
+that has a key in it is refused. The decision says if it may lead into the person's own network:
+because a rule names it, or because the person saw it.
 """
 
 from __future__ import annotations
@@ -65,22 +65,22 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, Decision, Mode
 
 _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patch"})
-"""They show what is in a file that is there, in part at least where something fails."""
+"""Tools that show the content of an existing file, in part at least where something fails."""
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."
 _WRITES = frozenset({Level.WORKSPACE, Level.NETWORK})
 _CHANGES_FILES = frozenset({"git", "find", *DESTROYERS, *RECURSIVE})
 """High-risk programs that need nothing but the files of the project."""
 _OWN = frozenset({"config.toml", "tool-results", "plans", "run", ".gitignore"})
-"""What in `.holdfast/` is the program's to write."""
+"""The files in `.holdfast/` that only the program writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The person's rules and the facts they are judged by.
+    """The person's rules and the facts by which calls are judged.
 
     `auto_grant` are patterns of folders whose files may be written without a question. `private`
-    are the program's own folders, which no tool reads or writes; the first holds its key.
+    are the program's own folders, which no tool reads or writes; the first has its key.
     """
 
     allow: tuple[Rule, ...] = ()
@@ -100,7 +100,7 @@ class Policy:
         auto_grant: Iterable[str] = (),
         private: Iterable[Path] = (),
     ) -> Policy:
-        """A policy from the texts of rules. Raises UsageError that names a bad one."""
+        """Build a policy from the texts of rules. Raises UsageError that names a bad one."""
         return cls(
             allow=parse_all(allow, allow=True),
             ask=parse_all(ask),
@@ -110,7 +110,7 @@ class Policy:
         )
 
     def reading(self, workspace: Workspace, *, elevated: bool = False) -> ReadingRules:
-        """What the rules say about reading files; elevated, none asks."""
+        """The rules on reading files; elevated, none asks."""
         return ReadingRules.of(
             deny=self.deny,
             ask=() if elevated else self.ask,
@@ -120,21 +120,21 @@ class Policy:
         )
 
     def denied_places(self, root: Path) -> tuple[Path, ...]:
-        """What the walls hide from commands because rules deny reading it."""
+        """The places that the walls hide from commands because rules deny reading them."""
         return denied_places(self.deny, (), root, self.home) or ()
 
     def walls_hold(self, root: Path) -> bool:
-        """Whether walls can keep commands from what rules keep from being read."""
+        """True if walls can enforce the rules on reading for commands."""
         return denied_places(self.deny, self.ask, root, self.home) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the person allowed for this session.
+    """A permission that the person gave for this session.
 
-    With `rules` it covers what they match, up to standard risk. With `subject` it is this very
-    call (the same command in the same folder, the same path), whatever its risk, and goes before
-    the ask rules.
+    With `rules` it covers what they match, up to standard risk. With `subject` it covers this very
+    call (the same command in the same folder, the same path), whatever its risk, and precedes the
+    ask rules.
     """
 
     tool: str
@@ -142,13 +142,13 @@ class Grant:
     subject: str | None = None
     paths: tuple[str, ...] = ()
     level: Level = Level.OUTSIDE
-    """Of this very call; a rule has its own."""
+    """The level of this very call; a rule has its own."""
     command: str = ""
-    """The command that the person wrote whose turn has it, "" where they said yes themselves."""
+    """The person's own slash command whose turn has it, "" if they said yes themselves."""
 
     @property
     def shown(self) -> tuple[Rule, ...]:
-        """What it covers, as rules."""
+        """The calls that it covers, as rules."""
         if self.subject is None:
             return self.rules
         return (Rule.exactly(self.tool, self.subject) if self.subject else Rule(self.tool),)
@@ -156,17 +156,17 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What a decision about a call depends on."""
+    """The facts about a call that a decision depends on."""
 
     call: Call
     verdict: RiskVerdict | None
     """The risk of its command; None for every other tool."""
     real: tuple[Path, ...]
-    """The paths it names, with links followed."""
+    """The paths that it names, with links followed."""
     forms: tuple[str, ...]
     """The texts by which rules may name it."""
     ruled: tuple[RuledPath, ...] = ()
-    """Its paths as rules see them; what it is about, where it names none."""
+    """Its paths as rules see them; its subject if it names none."""
     line: Line = None
     root: Path = Path("/")
     """The workspace, to which rules on paths are relative."""
@@ -187,32 +187,37 @@ def decide(
     workspace: Workspace,
     holds: Collection[Level] = (),
 ) -> Decision:
-    """Whether a call may run, must be asked for, or is refused; and why.
+    """Decide if a call may run, must be asked about, or is refused, and why.
 
-    `holds` are the levels that a sandbox confines commands to; none where there is no sandbox. A
-    command that would get a level which does not hold gets no walls.
+    `holds` are the levels that a sandbox confines commands to; none if there is no sandbox. A
+    command that would get a level which is not among them gets no walls.
     """
     workspace = workspace.widen(elevated or workspace.widened)
     try:
         facts = examine(call, policy, workspace)
     except ToolError as error:
         return Decision("deny", str(error), "workspace")
+    # Refusals come first: nothing below can lift them.
     refused = _refused(facts, policy, mode, holds, workspace)
     if refused is not None:
         return refused
     decision = _allowed(facts, policy, mode, tuple(grants), workspace)
     inside = workspace.widen(False)
+    # An allowed call that leaves the workspace is only possible elevated, which its reason must
+    # say.
     beyond = next((path for path in facts.real if not inside.contains(path)), None)
     if decision.answer == "allow" and beyond:
         by = decision.by if call.effect == "run" else "elevated"
         why = f"Elevated: {beyond} is outside the workspace."
         decision = replace(decision, reason=why, by=by)
+    # Without walls that confine writing, allowing a level that writes would allow everything.
     if holds and decision.answer == "allow" and decision.level in _WRITES.difference(holds):
         why = "The sandbox on this machine only confines commands that write nothing."
         decision = replace(decision, answer="ask", reason=why, by="default")
     free = elevated and mode != "plan"
     if facts.verdict is not None and not facts.verdict.named and holds and not free:
         decision = _behind_walls(decision, facts, policy, mode, holds)
+    # Elevation only turns an ask into an allow.
     if decision.answer == "ask" and elevated:
         decision = replace(decision, answer="allow", by="elevated", level=Level.NETWORK)
     if free and decision.answer == "allow" and decision.level is Level.WORKSPACE:
@@ -226,7 +231,8 @@ def decide(
 
 
 def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
-    """The facts that a decision needs. Raises ToolError for a path outside the workspace."""
+    """Collect the facts that a decision needs. Raises ToolError for a path outside the
+    workspace."""
     if call.effect == "fetch":
         # A rule that forbids may name the host alone.
         return CallFacts(call, None, (), (call.subject, WebAddress.parse(call.subject).origin))
@@ -246,6 +252,7 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
     why = "it isn't in plain words, so only the shell knows what it does"
     if line is not None:
         why = next((why for _, why in line if why), "")
+    # Names alone don't make a command safe: only one in plain words surely does no more.
     if verdict.risk == "safe" and why:
         verdict = replace(verdict, risk="standard", reason=why)
     return CallFacts(call, verdict, paths, (call.command,), line=line, root=workspace.root)
@@ -254,7 +261,7 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
 def _refused(
     facts: CallFacts, policy: Policy, mode: Mode, holds: Collection[Level], workspace: Workspace
 ) -> Decision | None:
-    """What no grant, no rule and no elevation can lift."""
+    """Decide the refusals that no grant, no rule and no elevation can lift."""
     call, verdict = facts.call, facts.verdict
     risk = verdict.risk if verdict else None
     if verdict is not None and verdict.risk == "blocked":
@@ -270,6 +277,7 @@ def _refused(
         what = "its words name" if call.command is not None else "it is"
         why = f"Denied by the rule {rule}: {what} a file that isn't read."
         return Decision("deny", why, str(rule), risk)
+    # A denied program named in words that only the shell understands may well be run.
     if _hides_words(facts) and (rule := rule_naming_program(policy.deny, call)):
         why = f"Denied by the rule {rule}: the command names that program and isn't in plain words."
         return Decision("deny", why, str(rule), risk)
@@ -280,7 +288,7 @@ def _refused(
 
 
 def _hides_words(facts: CallFacts) -> bool:
-    """Whether the words of a command do not show all that it runs."""
+    """True if the words of a command do not show everything that it runs."""
     if facts.call.command is None or facts.verdict is None:
         return False
     hidden = any(part.hidden for part in facts.verdict.parts)
@@ -288,8 +296,8 @@ def _hides_words(facts: CallFacts) -> bool:
 
 
 def _unseen(facts: CallFacts, policy: Policy) -> tuple[str, str] | None:
-    """Why nothing but a person allows a command: which programs it runs cannot be known, and a rule
-    forbids some. With it that rule."""
+    """Explain why only a person can allow a command: it is unknown which programs it runs, and a
+    rule forbids some. Also returns that rule."""
     parts = facts.verdict.parts if facts.verdict is not None else ()
     why = next((part.unseen for part in parts if part.unseen), "")
     rule = next((rule for rule in policy.deny if why and rule.names(facts.call.tool)), None)
@@ -309,6 +317,7 @@ def _allowed(
     def allow(why: str, by: str, level: Level = Level.OUTSIDE) -> Decision:
         return Decision("allow", why, by, risk, level)
 
+    # A yes to this very call precedes the ask rules.
     this = call.tool, call.subject, call.paths
     for grant in grants:
         if (grant.tool, grant.subject, grant.paths) == this:
@@ -322,6 +331,7 @@ def _allowed(
         return Decision("ask", why, str(rule), risk, needed, marks=marks)
     if rule := _allowing_rule(policy.allow, facts):
         return allow(f"Allowed by the rule {rule}.", str(rule), _reach(policy.allow, facts))
+    # Grants of one source count together: the person's own, then each command's.
     for command in dict.fromkeys(("", *(grant.command for grant in grants))):
         own = (one for one in grants if one.subject is None and one.command == command)
         granted = tuple(rule for grant in own for rule in grant.rules)
@@ -339,13 +349,15 @@ def _allowed(
 
 
 def needed_level(facts: CallFacts) -> Level:
-    """What a yes to a command lets it do: what is high-risk mostly needs what no level gives."""
+    """The level that a yes to a command gives it: a high-risk one mostly needs what no level
+    provides."""
     verdict = facts.verdict
     if verdict is None or not verdict.named:
         return Level.WORKSPACE
     worst = [part for part in verdict.worst if not part.hidden]
     if worst and all(part.reason == CONNECTS for part in worst):
         return Level.NETWORK
+    # Installers need the network, and more if they change the system.
     risky = [[called.name, *(word.text for word in called.args)] for called in map(_called, worst)]
     if risky and all(words[0] in INSTALLERS for words in risky):
         return Level.OUTSIDE if any(map(_for_the_system, risky)) else Level.NETWORK
@@ -355,13 +367,13 @@ def needed_level(facts: CallFacts) -> Level:
 
 
 def _for_the_system(words: Sequence[str]) -> bool:
-    """Whether an installer is told to change what lies outside the project."""
+    """True if an installer is told to change something outside the project."""
     programs = words[0] in INSTALL_PROGRAMS and "install" in words[1:2]
     return programs or not FOR_THE_SYSTEM.isdisjoint(words)
 
 
 def _reaches(words: list[str]) -> bool:
-    """Whether git needs more than the repository: keys, or settings that run programs."""
+    """True if git needs more than the repository: keys, or settings that run programs."""
     return words[1:2] in (["push"], ["send-email"], ["config"]) or any(
         map(SSH_ADDRESS.match, words)
     )
@@ -376,7 +388,7 @@ def _called(part: CommandPart) -> Invocation:
 def _behind_walls(
     decision: Decision, facts: CallFacts, policy: Policy, mode: Mode, holds: Collection[Level]
 ) -> Decision:
-    """The same where walls are enough for a command that nobody would have to be asked about."""
+    """Adjust a decision to walls that are enough to run the command without asking."""
     if mode == "plan":
         decision = replace(decision, level=Level.READ_ONLY)
     if decision.answer != "ask" or decision.by != "default":
@@ -392,17 +404,17 @@ def _behind_walls(
 
 
 def _tried(facts: CallFacts, policy: Policy, holds: Collection[Level]) -> bool:
-    """Whether a command is run read-only without a question: not if its words name a high risk.
+    """True if a command is run read-only without a question: not if its words name a high risk.
 
-    One in the background is not: no more could be offered when it fails. Nor one where rules keep
-    files from being read that the walls can't hide.
+    A background command is not: nothing more could be offered when it fails. Nor is any if rules
+    forbid reading files that the walls can't hide.
     """
     risky = facts.verdict is None or facts.verdict.named or facts.call.background
     return Level.READ_ONLY in holds and not risky and policy.walls_hold(facts.root)
 
 
 def _reach(rules: Iterable[Rule], facts: CallFacts, *, explicit: bool = True) -> Level:
-    """The level to which rules allow a command: all its parts, so the least of them counts."""
+    """The level that rules allow a command: all its parts, so the lowest counts."""
     rules = tuple(rules)
     for levels in ((Level.OUTSIDE,), (Level.OUTSIDE, Level.NETWORK)):
         further = [rule for rule in rules if rule.level in levels]
@@ -424,8 +436,8 @@ def _allowing_rule(
 
 
 def _may_be_private(call: Call, policy: Policy) -> bool:
-    """Whether an address may lead into the person's own network, if it may be fetched at all: its
-    own words say so, or a rule."""
+    """True if an address may lead into the person's own network, if it may be fetched at all: by
+    its own words, or by a rule."""
     rules = [rule for rule in policy.allow if rule.private]
     return WebAddress.parse(call.subject).is_local or rule_allowing_url(rules, call) is not None
 
@@ -433,7 +445,7 @@ def _may_be_private(call: Call, policy: Policy) -> bool:
 def _free_write(
     facts: CallFacts, policy: Policy, mode: Mode, workspace: Workspace
 ) -> tuple[str, str] | None:
-    """Why a file is written without a question, and by what."""
+    """Explain why a file is written without a question, and by what; None if it asks."""
     if _is_temporary(facts, workspace):
         return "Writes into the sandbox's own /tmp.", "sandbox"
     if facts.guarded:
@@ -446,7 +458,7 @@ def _free_write(
 
 
 def _is_temporary(facts: CallFacts, workspace: Workspace) -> bool:
-    """Whether a file tool stays in the `/tmp` that every confined command may write."""
+    """True if a file tool stays in the `/tmp` that every confined command may write."""
     return (
         facts.verdict is None and bool(facts.real) and all(map(workspace.is_temporary, facts.real))
     )
@@ -469,17 +481,18 @@ def _reason(facts: CallFacts) -> str:
 
 
 def _every_reason(verdict: RiskVerdict) -> str:
-    """Why a command is as risky as it is: of each part that is, with its text if there are more."""
+    """Join the reasons for a command's risk: one per risky part, with its text if there are
+    several."""
     reasons: dict[str, list[str]] = {}
     for part in verdict.worst:
         reasons.setdefault(part.reason, []).append(_short(part.text))
     if len(reasons) <= 1 and len(verdict.worst) <= 1:
         return verdict.reason
-    told = [
+    sentences = [
         f"{reason} ({', '.join(f'`{text}`' for text in dict.fromkeys(texts))})"
         for reason, texts in reasons.items()
     ]
-    return "; ".join(told)
+    return "; ".join(sentences)
 
 
 def _short(text: str) -> str:
@@ -488,13 +501,13 @@ def _short(text: str) -> str:
 
 
 def _restricted(line: Line, policy: Policy) -> bool:
-    """Where rules forbid reading, no command shows contents without a question."""
+    """True if rules restrict reading and the line shows contents: then no command runs unasked."""
     forbids = rules_on_reading((*policy.deny, *policy.ask))
     return bool(forbids) and any(shows_contents(one) for one, _ in line or ())
 
 
 def _denied_reading(facts: CallFacts, policy: Policy, workspace: Workspace) -> Rule | None:
-    """The rule by which a call may not read what it names: the same file by another name, or a path
+    """The rule that denies a call to read what it names: the same file by another name, or a path
     in the words of a command."""
     call = facts.call
     if not rules_on_reading(policy.deny) or call.effect == "fetch":
@@ -516,7 +529,7 @@ def _auto_granted(path: Path, policy: Policy, workspace: Workspace) -> bool:
 
 
 def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
-    """Why a file tool may not touch a path of the program itself; "" if it may."""
+    """Explain why a file tool may not touch a path of the program itself; "" if it may."""
     writes = facts.call.effect not in {"none", "read"}
     for path in facts.real:
         if is_opened(path, workspace) and (not writes or workspace.is_temporary(path)):
@@ -538,6 +551,7 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
 
 
 def _guarded(path: Path, workspace: Workspace) -> str:
-    """A folder that is written only after a question of its own; "" for all others."""
+    """The folder around a path that is written only after a question of its own; "" for all
+    others."""
     above = (part.lower() for part in workspace.parts(path)[:-1])
     return next((part for part in above if part in GUARDED), "")

@@ -1,7 +1,7 @@
-"""What the person's rules say about reading a file, for everything that reads: each file tool, what
-a search finds, commands in plain words, and the walls around all others.
+"""The person's rules on reading a file, for everything that reads: each file tool, the results of a
+search, commands in plain words, and the walls around all others.
 
-A rule that names `read_file` denies a path, not a tool. What leads to the same file counts as that
+A rule that names `read_file` denies a path, not a tool. Every way to the same file counts as that
 file: a link, a hard link, another spelling.
 """
 
@@ -24,26 +24,26 @@ _READERS = (READS_FILES, "grep_search")
 
 
 def rules_on_reading(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Those that are about reading files."""
+    """The rules that concern reading files."""
     return tuple(rule for rule in rules if any(map(rule.names, _READERS)))
 
 
 def is_in(path: Path, folders: Iterable[Path]) -> bool:
-    """Whether a real path is one of the folders, or lies in one."""
+    """True if a real path is one of the folders, or inside one."""
     return any(path == folder or folder in path.parents for folder in folders)
 
 
 def is_opened(path: Path, workspace: Workspace) -> bool:
-    """Whether a real path may be read though it lies in the program's own folders: in commands'
-    `/tmp`, in a skill, or as a result that was told to the model in the place of the whole."""
-    told = workspace.tool_results in path.parents
-    return told or workspace.is_temporary(path) or workspace.opens(path)
+    """True if a real path may be read although it is in the program's own folders: in commands'
+    `/tmp`, in a skill, or a result of which the model was given the path."""
+    shown_result = workspace.tool_results in path.parents
+    return shown_result or workspace.is_temporary(path) or workspace.opens(path)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingRules:
-    """The rules on reading, with the files that they name by identity. Making and asking it looks
-    at the file system."""
+    """The rules on reading, with the identities of the files that they name. Creating and querying
+    it accesses the file system."""
 
     deny: tuple[Rule, ...]
     ask: tuple[Rule, ...]
@@ -72,7 +72,7 @@ class ReadingRules:
         return cls(denied, rules_on_reading(ask), workspace, home, private, tuple(same))
 
     def answer(self, path: Path) -> Literal["allow", "ask", "deny"]:
-        """What they say about reading a real path."""
+        """The answer of the rules about reading a real path."""
         own = is_in(path, self.private) and not is_opened(path, self.workspace)
         if own or self.denying(path):
             return "deny"
@@ -89,7 +89,7 @@ class ReadingRules:
         return known.get(_identity(path) or (-1, -1)) if known else None
 
     def denying_command(self, line: Iterable[PlainCommand], folder: Path) -> Rule | None:
-        """The rule that denies a path which a command in plain words names."""
+        """The rule that denies a path named by a command in plain words."""
         if not self.deny:
             return None
         beyond = replace(self.workspace, widened=True, ceiling=Path("/"))
@@ -107,17 +107,17 @@ class ReadingRules:
 def denied_places(
     deny: Iterable[Rule], ask: Iterable[Rule], root: Path, home: Path
 ) -> tuple[Path, ...] | None:
-    """The files and folders that walls have to hide, so that nothing is read which rules keep from
-    being read. None where they can't: a rule asks, or has a pattern in the middle."""
+    """The files and folders that walls have to hide to enforce the rules on reading. None if they
+    can't: a rule asks, or has a pattern in the middle."""
     if rules_on_reading(ask):
         return None
-    found: list[Path] = []
+    denied: list[Path] = []
     for rule in rules_on_reading(deny):
         places = _places(rule, root, home)
         if places is None:
             return None
-        found += places
-    return tuple(dict.fromkeys(found))
+        denied += places
+    return tuple(dict.fromkeys(denied))
 
 
 def _meeting(rules: Sequence[Rule], forms: Iterable[str]) -> Rule | None:
@@ -126,8 +126,8 @@ def _meeting(rules: Sequence[Rule], forms: Iterable[str]) -> Rule | None:
 
 
 def _places(rule: Rule, root: Path, home: Path) -> list[Path] | None:
-    """What a rule denies, if that is a path, all of a folder, or what begins with a name there;
-    None for all others."""
+    """The paths that a rule denies, if that is a path, all of a folder, or everything there that
+    begins with a name; None for all others."""
     glob = rule.glob
     if glob is None:
         return None
@@ -145,9 +145,9 @@ def _places(rule: Rule, root: Path, home: Path) -> list[Path] | None:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from all others; None for a folder, and where there is none."""
+    """The identity of a file; None for a folder, and where there is no file."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - it is asked for each file of a search
+        status = os.stat(path)  # noqa: PTH116 - called for each file of a search
     except (OSError, ValueError):
         return None
-    return None if stat.S_ISDIR(found.st_mode) else (found.st_dev, found.st_ino)
+    return None if stat.S_ISDIR(status.st_mode) else (status.st_dev, status.st_ino)

@@ -1,4 +1,4 @@
-"""How much a command may do, read from its syntax.
+"""The risk of a command, read from its syntax.
 
 safe < standard < high-risk < blocked; a line is as risky as its riskiest part. This classifies, it
 does not confine: a program may do more than its name says. What cannot be read is high-risk, what
@@ -43,14 +43,15 @@ from tui.permissions.wrapper_commands import InnerCommands, inner_commands
 ORDER: Mapping[Risk, int] = {"safe": 0, "standard": 1, "high-risk": 2, "blocked": 3}
 
 LONGEST = 131_071
-"""Characters. Linux takes no longer argument, and reading a longer line would hold up the rest."""
+"""Characters. Linux accepts no longer argument, and reading a longer line would delay
+everything."""
 
 _DEEPEST = 8
 _MOST_WORDS = 1000
-"""Words that are judged of one line, in all that it runs; and nodes of its syntax trees."""
+"""Words judged in one line, including all that it runs; and nodes of its syntax trees."""
 _MOST_ROUGH_WORDS = 500
 _WORDS_A_PART = 10
-"""A command costs as much to judge as about this many words."""
+"""Judging a command costs as much as about this many words."""
 
 _NEUTRAL = frozenset(
     {
@@ -59,7 +60,7 @@ _NEUTRAL = frozenset(
         *("busybox", "toybox", "unbuffer", "caffeinate", "watch"),
     }
 )
-"""They do nothing but run what is inside."""
+"""Programs that do nothing but run their arguments."""
 
 _CLASSED = frozenset(
     {*HIGH_PROGRAMS, *HIGH_WORDS, *RECURSIVE, *BLOCKED_PROGRAMS, "git", "find", "curl", "wget"}
@@ -67,7 +68,7 @@ _CLASSED = frozenset(
 )
 """Programs that the tables of risks know by name."""
 _ALSO_WORDS = frozenset(names("at batch service port snap pass security skill init mount pip go"))
-"""Those whose names stand in many a text: they count where a command begins."""
+"""Those whose names are common words: they count only where a command begins."""
 
 _HIDDEN_PROGRAM = "its program is only known when it runs"
 _RUN_BY_SHELLS = frozenset(names("BASH_ENV PROMPT_COMMAND PS0 PS1 PS2 PS4"))
@@ -84,21 +85,21 @@ _CHOICES = re.compile(r"\{([^{}\s]*)\}")
 _SIMPLE_VALUE = re.compile(r"(?<!\w)([A-Za-z_]\w*)=([\w./-]+)")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _GIVEN = re.compile(r"\$\{?[\d@*]\}?")
-"""What a function gets with its call."""
+"""The arguments of a function's call."""
 _BEFORE = re.compile(
     r"\$*|\w+(\[.*\])?\+?=.*|\d*[<>].*|" + "|".join(KEYWORDS | {"time"}), re.DOTALL
 )
-"""What may stand before a program's name."""
+"""Words that may precede a program's name."""
 _PIP = re.compile(r"pip[\d.]*")
 _ROUGH_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*"|['"\\])+""", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandPart:
-    """One thing that a line does: a simple command, or a redirection."""
+    """One effect of a line: a simple command, or a redirection."""
 
     text: str
-    """How it was written."""
+    """Its text as written."""
     risk: Risk
     reason: str
     spellings: tuple[str, ...] = ()
@@ -107,14 +108,14 @@ class CommandPart:
     around: tuple[str, ...] = ()
     """The commands that run it (`sudo …`, `sh -c …`), outermost first."""
     hidden: bool = False
-    """Whether it is high-risk only since its words do not show what it does."""
+    """True if it is high-risk only because its words do not show what it does."""
     unseen: str = ""
-    """In words, why which programs it runs cannot be known; "" where its words show them."""
+    """The reason, in words, why it is unknown which programs it runs; "" if its words show them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RiskVerdict:
-    """The risk of a line and why. `complete` is False where a part of it could not be read."""
+    """The risk of a line and the reason. `complete` is False if a part of it could not be read."""
 
     risk: Risk
     reason: str
@@ -123,14 +124,14 @@ class RiskVerdict:
 
     @property
     def named(self) -> bool:
-        """Whether it is high-risk, or worse, for something that its words show."""
+        """True if it is high-risk, or worse, for something that its words show."""
         return any(
             ORDER[part.risk] >= ORDER["high-risk"] and not part.hidden for part in self.parts
         )
 
     @property
     def worst(self) -> tuple[CommandPart, ...]:
-        """The parts that make the line as risky as it is, where it is more than ordinary."""
+        """The parts that make the line as risky as it is, if it is more than ordinary."""
         if ORDER[self.risk] < ORDER["high-risk"]:
             return ()
         return tuple(part for part in self.parts if part.risk == self.risk)
@@ -139,9 +140,9 @@ class RiskVerdict:
 def classify(
     command: str, area: ReadableArea, *, home: Path, cwd: Path | None = None
 ) -> RiskVerdict:
-    """The risk of a command line run in `cwd` (the workspace if left out). Never raises.
+    """Classify a command line run in `cwd` (the workspace if left out). Never raises.
 
-    The first of the area's private folders holds the program's key, which no command may read.
+    The first of the area's private folders has the program's key, which no command may read.
     """
     if len(command) > LONGEST:
         return RiskVerdict("blocked", "it is too long for a command: write it to a file")
@@ -163,7 +164,7 @@ def classify(
 class _Judge:
     """Judges a line and everything that it runs, down to `_DEEPEST` levels.
 
-    `complete` turns False where something could not be read.
+    `complete` becomes False if something could not be read.
     """
 
     def __init__(self, command: str, area: ReadableArea, home: Path, *, most: int) -> None:
@@ -188,7 +189,7 @@ class _Judge:
         """The names of the files that the line writes."""
 
     def names_key(self, command: str) -> bool:
-        """Whether the text names the file with the key, in whatever program's language."""
+        """True if the text names the file with the key, in whatever program's language."""
         config = self._places.config
         if config is None:
             return False
@@ -202,7 +203,7 @@ class _Judge:
     def text(
         self, text: str, cwd: Path | None, around: tuple[str, ...], *, fed: bool = False
     ) -> Iterator[CommandPart]:
-        """The parts of a line. Raises TooMuchError where they are too many."""
+        """Yield the parts of a line. Raises TooMuchError if there are too many."""
         line = read(text, cwd=cwd, known=self._known, most=self._nodes, fed=fed)
         self._nodes -= line.nodes
         self._written |= set(names_written(line.commands, line.redirects))
@@ -221,6 +222,7 @@ class _Judge:
             yield from self.unread(text, cwd, around, line.problem)
         elif line.unseen:
             yield from self.unread(text, cwd, around, "part of it is code within a word")
+        # Where the tree hides commands, the text itself is searched for dangerous ones.
         elif any(part.hidden for part in parts):
             shown = {part.text for part in parts}
             for part in self._named_in(text, cwd, around):
@@ -230,21 +232,23 @@ class _Judge:
     def unread(
         self, text: str, cwd: Path | None, around: tuple[str, ...], problem: str
     ) -> list[CommandPart]:
-        """A line that was not understood is high-risk, or blocked by rough reading."""
+        """Judge a line that was not understood: high-risk, or blocked by rough reading."""
         self.complete = False
-        found: list[CommandPart] = []
+        rough_parts: list[CommandPart] = []
         if _RAW_DEVICE.search(text):
-            found.append(CommandPart(text, "blocked", "it writes onto a device", around=around))
-        found += self._named_in(text, cwd, around)
+            rough_parts.append(
+                CommandPart(text, "blocked", "it writes onto a device", around=around)
+            )
+        rough_parts += self._named_in(text, cwd, around)
         why = f"it can't be read: {problem}"
         whole = CommandPart(text, "high-risk", why, around=around, hidden=True, unseen=why)
-        return [*found, whole]
+        return [*rough_parts, whole]
 
     def _named_in(
         self, text: str, cwd: Path | None, around: tuple[str, ...]
     ) -> Iterator[CommandPart]:
-        """What a text names that is high-risk or blocked, wherever a shell may run it: the text
-        decides where the syntax tree does not show all the commands."""
+        """Yield the high-risk and blocked commands that a text names, wherever a shell may run
+        them: the text decides if the syntax tree does not show all commands."""
         most = _MOST_ROUGH_WORDS
         for simple in _rough(text, cwd, self._home):
             most -= len(simple.words) + _WORDS_A_PART
@@ -264,7 +268,7 @@ class _Judge:
             raise TooMuchError
 
     def _simple(self, simple: SimpleCommand, around: tuple[str, ...]) -> Iterator[CommandPart]:
-        """A simple command, then what it runs."""
+        """Yield a simple command, then the commands that it runs."""
         self._spend(len(simple.words))
         within = inner_commands(simple)
         if not simple.words:
@@ -282,6 +286,7 @@ class _Judge:
         )
         yield CommandPart(simple.text, risk, reason, spellings, around, hidden, unseen)
         deeper = (*around, simple.text)
+        # Deeper levels are not read, so they could do anything.
         if len(deeper) > _DEEPEST:
             self.complete = False
             why = "it is nested too deeply to read"
@@ -295,7 +300,7 @@ class _Judge:
     def _assignment(
         self, simple: SimpleCommand, within: InnerCommands, around: tuple[str, ...]
     ) -> Iterator[CommandPart]:
-        """Variables that are set, then what programs run by their values."""
+        """Yield an assignment of variables, then what programs run by their values."""
         reason = f"it sets {', '.join(simple.sets)}"
         runs = not _RUN_BY_SHELLS.isdisjoint(simple.sets)
         risk = "high-risk" if runs else "standard" if simple.assigned else "safe"
@@ -313,8 +318,9 @@ class _Judge:
     def _tier(
         self, simple: SimpleCommand, called: Invocation, within: InnerCommands
     ) -> tuple[Risk, str]:
-        """The risk of the command itself, without what it runs, and why."""
+        """The risk of the command itself, without what it runs, and the reason."""
         if not simple.words[0].known:
+            # An unknown program might be rm, so it is blocked if that would be.
             as_rm = Invocation("rm", called.args)
             if reason := blocklist.blocked_reason(simple, as_rm, self._places):
                 return "blocked", reason
@@ -327,6 +333,7 @@ class _Judge:
             return "high-risk", f"it {within.unknown}"
         if not _RUN_BY_SHELLS.isdisjoint(simple.sets):
             return "high-risk", _SETS_CODE
+        # Unknown words may name the key if the line mentions anything near it.
         known = simple.cwd is not None and all(word.known for word in simple.words)
         near_key = self._near_key and not known
         if near_key or any(self._places.may_be_secret(w, simple.cwd) for w in simple.words[1:]):
@@ -346,7 +353,7 @@ class _Judge:
 
 
 def _unseen(called: Invocation, within: InnerCommands, reason: str) -> str:
-    """Why the words of a command do not show which programs it runs; "" if they do."""
+    """Explain why the words of a command do not show which programs it runs; "" if they do."""
     if inner := within.unknown or within.unseen:
         return _reason_sentence(inner)
     decides = reason == blocklist.ONLY_THEN and called.name in _RUN_OTHERS
@@ -358,16 +365,17 @@ def _reason_sentence(why: str) -> str:
 
 
 def _rough(text: str, cwd: Path | None, home: Path) -> Iterator[SimpleCommand]:
-    """What may be the commands of a text, of those that the tables know by name."""
-    bare = _CODED.sub(lambda found: ansi_c(found[1]), text.replace("\\\n", ""))
-    values = {found[1]: found[2] for found in _SIMPLE_VALUE.finditer(bare)}
+    """Yield the possible commands of a text, of the programs that the tables know by name."""
+    bare = _CODED.sub(lambda match: ansi_c(match[1]), text.replace("\\\n", ""))
+    values = {match[1]: match[2] for match in _SIMPLE_VALUE.finditer(bare)}
     opened = _DEFAULT.sub(r" \1 ", bare)
-    opened = _CHOICES.sub(lambda found: found[1].replace(",", " "), opened)
-    opened = _VARIABLE.sub(lambda found: values.get(found[1], found[0]), opened)
+    opened = _CHOICES.sub(lambda match: match[1].replace(",", " "), opened)
+    opened = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), opened)
+    # The text is read in every spelling that a shell could make of it.
     spellings = (text, bare, re.sub(r"['\"]", ";", bare), opened, opened.replace(",", " "))
     for piece in dict.fromkeys(one for each in spellings for one in _PIECES.split(each)):
-        found = islice(_ROUGH_WORD.finditer(piece), _MOST_ROUGH_WORDS)
-        texts = [re.sub(r"\$?[\"']|\\", "", word[0]) for word in found]
+        rough_words = islice(_ROUGH_WORD.finditer(piece), _MOST_ROUGH_WORDS)
+        texts = [re.sub(r"\$?[\"']|\\", "", word[0]) for word in rough_words]
         begins = next((n for n, word in enumerate(texts) if not _BEFORE.fullmatch(word)), 0)
         for at, word in enumerate(texts):
             name = word.rpartition("/")[2].lower()

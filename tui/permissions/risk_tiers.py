@@ -1,4 +1,4 @@
-"""What makes a command high-risk or blocked, as data. What is in none of these tables is not."""
+"""The tables of high-risk and blocked commands. A command in none of them is neither."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def names(text: str) -> tuple[str, ...]:
-    """A list of words, written as a text."""
+    """Split a list of words that is written as one text."""
     return tuple(text.split())
 
 
@@ -16,7 +16,7 @@ def _set(text: str) -> frozenset[str]:
 
 
 def _by_name(table: Mapping[str, str]) -> dict[str, str]:
-    """The reason for each name, of the names for each reason."""
+    """Map each name to its reason, from a table of the names for each reason."""
     return {name: reason for reason, text in table.items() for name in names(text)}
 
 
@@ -63,15 +63,15 @@ HIGH_WORDS: Mapping[str, frozenset[str]] = {
         " fork"
     ),
 }
-"""High-risk where one of the first two operands is one of these words."""
+"""Programs that are high-risk if one of the first two operands is one of these words."""
 
 INITIALIZERS = _set("npm pnpm yarn bun")
 """Programs that download and run what is named after `init`; without a name they make a file."""
 
 FOR_THE_SYSTEM = _set("-g --global --location=global --user")
-"""Options by which an installer changes what lies outside the project."""
+"""Options by which an installer changes something outside the project."""
 INSTALL_PROGRAMS = _set("cargo go gem")
-"""Those whose `install` puts a program into the home folder."""
+"""Programs whose `install` puts a program into the home folder."""
 
 INSTALLERS = frozenset(HIGH_WORDS) - {"make", "gh"}
 """Programs whose high-risk words fetch what is installed in the project: they need the network."""
@@ -95,7 +95,7 @@ GIT_HIGH: Mapping[str, tuple[str, ...]] = {
     "submodule": ("deinit",),
     "remote": ("set-url",),
 }
-"""High-risk subcommands, where the tuple is not empty only with one of its words."""
+"""High-risk subcommands; if the tuple is not empty, only with one of its words."""
 
 GIT_RUNS = re.compile(
     r"alias\.|core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy)|pager\.|"
@@ -133,7 +133,7 @@ WRITERS = _set(
 DECIDED_BY_WORDS = _set(
     "curl wget find fd alias script ps loginctl init kwallet-query gopass"
 ) | frozenset(RECURSIVE)
-"""Programs of which a word that is not known may make them high-risk."""
+"""Programs that a word which is not known may make high-risk."""
 
 GIT_ORDINARY = _set("add blame commit diff grep log ls-files merge rev-parse show status")
 """Subcommands of git that no word makes high-risk."""
@@ -160,4 +160,4 @@ EXACT_ONLY = _set(
     " popd export declare typeset local readonly set unset alias read mapfile readarray hash enable"
     " shopt builtin command"
 )
-"""Programs of which a yes to one command says nothing about the next."""
+"""Programs for which a yes to one command says nothing about the next."""

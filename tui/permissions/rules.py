@@ -1,10 +1,10 @@
 """Permission rules: `tool` or `tool(glob)`, the glob against the command, path or URL.
 
-In a glob `*` matches everything, `/` too; `?` one character; `[*]` a literal star. A trailing ` *`
-also matches nothing: `git status *` covers `git status`. A word after it, `network` or `outside`,
-lets what is allowed further than the workspace (`tui.permissions.sandbox`); `private` lets a web
-address lead into the person's own network. Rules that forbid or ask match generously, rules that
-allow narrowly: see `rule_allowing_command` and `rule_allowing_url`.
+In a glob `*` matches everything, including `/`; `?` one character; `[*]` a literal star. A trailing
+` *` also matches nothing: `git status *` covers `git status`. A word after the rule, `network` or
+`outside`, lets the allowed command reach further than the workspace (`tui.permissions.sandbox`);
+`private` lets a web address lead into the person's own network. Rules that forbid or ask match
+generously, rules that allow narrowly: see `rule_allowing_command` and `rule_allowing_url`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _SYNTAX = re.compile(
 _WORDS: Mapping[str, Level] = {"network": Level.NETWORK, "outside": Level.OUTSIDE}
 _PRIVATE = "private"
 _SERVERS = "mcp__"
-"""What the name of an MCP server's tool begins with."""
+"""The prefix of the names of MCP servers' tools."""
 _NO_WORD = re.compile(r"""[\s"'`();,\[\]{}|&<>!=\\]+""")
 _MOST_NAMED = 50
-"""How often a program may be named in a command for each place to be looked at."""
+"""Maximum number of places of a program's name in a command that are examined one by one."""
 _GIT_ELSEWHERE = re.compile(
     r"GIT_CONFIG|GIT_EXEC_PATH|--exec-path=|--config-env|\binclude(if)?\.|\bconfig\b.*\balias\."
     r"|\bhelp\.autocorrect",
@@ -51,15 +51,15 @@ _GIT_ALSO: Mapping[str, tuple[str, ...]] = {
     "add": ("stage",),
     "init": ("init-db",),
 }
-"""Subcommands of git that do what another one does, under other names (git 2.39)."""
+"""Subcommands of git that do the same as another one, under other names (git 2.39)."""
 _ESCAPED = re.compile(r"\[([*?\[])\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. `str(rule)` is its text, `glob` None means whatever the tool does.
+    """One rule. `str(rule)` is its text, `glob` None means everything that the tool does.
 
-    `level` is what a command may do that the rule allows: `run_command(git push *) outside`.
+    `level` is what a command that the rule allows may do: `run_command(git push *) outside`.
     `private`: a web address that it allows may lead into the person's own network.
     """
 
@@ -70,16 +70,16 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Raises UsageError that names the rule."""
-        found = _SYNTAX.fullmatch(text)
-        if found is None:
+        """Parse a rule. Raises UsageError that names it."""
+        match = _SYNTAX.fullmatch(text)
+        if match is None:
             raise UsageError(
                 f"{text!r} isn't a permission rule.",
                 hint="A rule is a tool, or tool(pattern): run_command(git status*), "
                 "write_file(src/*).",
             )
-        level = _WORDS.get(found[3] or "", Level.WORKSPACE)
-        return cls(found[1], found[2], level, found[3] == _PRIVATE)
+        level = _WORDS.get(match[3] or "", Level.WORKSPACE)
+        return cls(match[1], match[2], level, match[3] == _PRIVATE)
 
     @classmethod
     def exactly(cls, tool: str, subject: str) -> Rule:
@@ -96,11 +96,11 @@ class Rule:
         return fnmatchcase(tool, self.tool)
 
     def matches(self, subject: str) -> bool:
-        """Whether the glob matches; without one it always does."""
+        """True if the glob matches; without one it always does."""
         return self.glob is None or any(fnmatchcase(subject, glob) for glob in self._globs)
 
     def meets(self, path: str) -> bool:
-        """The same for a path, in whatever spelling a file system takes for the same name."""
+        """Do the same for a path, in any spelling that a file system takes for the same name."""
         return self.glob is None or any(
             fnmatchcase(_folded(path), _folded(glob)) for glob in self._globs
         )
@@ -112,14 +112,14 @@ class Rule:
 
     @property
     def literal(self) -> str | None:
-        """The one subject that it stands for; None where there is a wildcard, or no glob."""
+        """The one subject that it names; None if it has a wildcard, or no glob."""
         if self.glob is None or re.search(r"[*?\[]", _ESCAPED.sub("", self.glob)):
             return None
         return _ESCAPED.sub(r"\1", self.glob)
 
     @property
     def start(self) -> str:
-        """What comes before the first wildcard: what the rule says by name."""
+        """The part before the first wildcard: what the rule says by name."""
         glob = _ESCAPED.sub(lambda m: f"\0{'*?['.index(m[1])}", self.glob or "")
         head = re.split(r"[*?\[]", glob, maxsplit=1)[0]
         return re.sub(r"\0(\d)", lambda m: "*?["[int(m[1])], head)
@@ -135,7 +135,8 @@ def escape(subject: str) -> str:
 
 
 def parse_all(texts: Iterable[str], *, allow: bool = False) -> tuple[Rule, ...]:
-    """Raises UsageError that names the first bad rule. Only one that allows may say how far."""
+    """Parse rules. Raises UsageError that names the first bad one. Only one that allows may have a
+    level."""
     rules = tuple(map(Rule.parse, texts))
     for rule in rules:
         if (rule.level is not Level.WORKSPACE or rule.private) and not allow:
@@ -147,7 +148,7 @@ def parse_all(texts: Iterable[str], *, allow: bool = False) -> tuple[Rule, ...]:
 
 
 def without_tool(rules: Iterable[Rule], tools: Collection[str]) -> Iterator[Rule]:
-    """The rules that are about none of some tools, nor about one of an MCP server."""
+    """The rules that concern none of these tools, nor a tool of an MCP server."""
     for rule in rules:
         of_server = rule.tool.startswith(_SERVERS) or fnmatchcase(f"{_SERVERS}x__x", rule.tool)
         if not of_server and not any(map(rule.names, tools)):
@@ -155,7 +156,7 @@ def without_tool(rules: Iterable[Rule], tools: Collection[str]) -> Iterator[Rule
 
 
 def require_tools(rules: Iterable[Rule], tools: Collection[str]) -> None:
-    """Raises UsageError for a rule that would forbid nothing, or ask about nothing."""
+    """Raise UsageError for a rule that would forbid nothing, or ask about nothing."""
     for rule in without_tool(rules, tools):
         ours = claude_names.known(rule.tool)
         meant = f"It is called {' and '.join(ours)} here." if ours else ""
@@ -166,7 +167,7 @@ def require_tools(rules: Iterable[Rule], tools: Collection[str]) -> None:
 
 
 Line: TypeAlias = tuple[tuple[PlainCommand, str], ...] | None
-"""The commands of a line in plain words, each with why it asks; None for every other line."""
+"""The commands of a line in plain words, each with the reason why it asks; None for other lines."""
 
 GUARDED: Mapping[str, str] = {
     ".git": "hooks and settings there run programs",
@@ -174,7 +175,7 @@ GUARDED: Mapping[str, str] = {
     ".claude": "hooks, commands and skills there steer later sessions",
     ".agents": "skills there steer later sessions",
 }
-"""Folders that only a rule which names them opens for writing."""
+"""Folders that are opened for writing only by a rule that names them."""
 
 FILE_EDITORS = ("edit_file", "write_file")
 """The tools that write one file."""
@@ -183,11 +184,11 @@ _AS_WELL: Mapping[str, tuple[str, ...]] = {
     "apply_patch": FILE_EDITORS,
     "grep_search": (READS_FILES,),
 }
-"""Tools that do what others do: what forbids one of those, or asks, counts for them too."""
+"""Tools that do what others do: rules that forbid those, or ask, apply to them, too."""
 
 
 def path_forms(path: Path, workspace: Workspace, home: Path) -> tuple[str, ...]:
-    """A real path as rules may write it: inside the workspace, from the home, absolute."""
+    """The spellings of a real path in rules: inside the workspace, from the home, absolute."""
     forms = [str(path)]
     if path == workspace.root or workspace.root in path.parents:
         forms.append(str(path.relative_to(workspace.root)))
@@ -203,7 +204,7 @@ def matching_rule(
 ) -> Rule | None:
     """The first rule that forbids or asks: it matches the whole, any part, or any spelling.
 
-    A patch does what the other tools that write files do, so their rules are its rules too; a
+    A patch does the same as the other tools that write files, so their rules apply to it, too; a
     search reads.
     """
     tools = (call.tool, *_AS_WELL.get(call.tool, ()))
@@ -223,10 +224,10 @@ def matching_rule(
 
 
 def _within(rule: Rule, parts: Iterable[CommandPart]) -> Iterator[bool]:
-    """Whether a rule's program is in the words of a command that may run it: of a wrapper that is
-    not known (`setpriv … git push`), or in a text of another language (`python -c "…"`).
+    """Yield True if a rule's program is in the words of a command that may run it: of a wrapper
+    that is not known (`setpriv … git push`), or in a text of another language (`python -c "…"`).
 
-    Git's own words are texts of the person as well; what it runs is known, see `wrapper_commands`.
+    Git's own words are also texts of the person; what it runs is known, see `wrapper_commands`.
     """
     program = rule.start.partition(" ")[0]
     if not program or rule.glob is None:
@@ -234,7 +235,7 @@ def _within(rule: Rule, parts: Iterable[CommandPart]) -> Iterator[bool]:
     for part in parts:
         text = next(iter(part.spellings), part.text)
         first, _, after = text.partition(" ")
-        if fnmatchcase(program, first.rpartition("/")[2]):  # `/usr/bin/g?t` is what it finds
+        if fnmatchcase(program, first.rpartition("/")[2]):  # `/usr/bin/g?t` is whatever it matches
             yield rule.matches(f"{program} {after}")
         words = _NO_WORD.sub(" ", text).split()
         own = words[0].rpartition("/")[2].lower() if words else ""
@@ -254,7 +255,7 @@ def _within(rule: Rule, parts: Iterable[CommandPart]) -> Iterator[bool]:
 
 
 def _as_git(rule: Rule, command: str) -> Iterator[bool]:
-    """Whether a rule matches a command of git, or the one that does the same."""
+    """Yield True if a rule matches a command of git, or the one that does the same."""
     yield rule.matches(command)
     for name, others in _GIT_ALSO.items():
         for other in others:
@@ -264,16 +265,16 @@ def _as_git(rule: Rule, command: str) -> Iterator[bool]:
 
 
 def git_settings_from_elsewhere(command: str) -> bool:
-    """Whether a line may give git's words another meaning than they have."""
+    """True if a line may change the meaning of git's words."""
     return _GIT_ELSEWHERE.search(command) is not None
 
 
 def rule_naming_program(rules: Iterable[Rule], call: Call) -> Rule | None:
-    """The first rule whose program is named anywhere in the command, as a word of its own."""
+    """The first rule whose program is named anywhere in the command, as a separate word."""
     for rule in rules:
         first, *more = rule.start.split(" ")
         name = first.rpartition("/")[2]
-        whole = r"(?!\w)" if more or rule.literal else ""  # `git*` is also meant for `git-lfs`
+        whole = r"(?!\w)" if more or rule.literal else ""  # `git*` also means `git-lfs`
         pattern = rf"(?<!\w){re.escape(name)}{whole}"
         if name and rule.names(call.tool) and re.search(pattern, call.subject, re.IGNORECASE):
             return rule
@@ -283,12 +284,12 @@ def rule_naming_program(rules: Iterable[Rule], call: Call) -> Rule | None:
 def rule_allowing_command(
     rules: Iterable[Rule], call: Call, verdict: RiskVerdict, line: Line, *, explicit: bool = True
 ) -> Rule | None:
-    """A rule by which a command is allowed, None if it is not.
+    """The rule by which a command is allowed, None if it is not.
 
-    A rule without wildcards allows its very text. Every other rule is for lines in plain words
-    (`line`, each command with "" if it only reads): every command must be covered, unless it only
-    reads: `git commit*` does not cover `git commit && make`. What is high-risk needs a rule that
-    says so by name (not `run_command`, not `*`); without `explicit` no rule is enough for it.
+    A rule without wildcards allows exactly its text. Every other rule is for lines in plain words
+    (`line`, each command with "" if it only reads), and every command that does more than read must
+    be covered: `git commit*` does not cover `git commit && make`. A high-risk command needs a rule
+    that says so by name (not `run_command`, not `*`); without `explicit` no rule is enough for it.
     """
     own = [rule for rule in rules if rule.names(call.tool)]
     whole = str(call.command).strip()
@@ -296,14 +297,15 @@ def rule_allowing_command(
         for rule in own:
             if rule.literal is not None and rule.literal.strip() == whole:
                 return rule
+    # A rule with a wildcard only covers lines in which every word is known.
     if line is None or not verdict.complete:
         return None
     used: Rule | None = None
     for one, why in line:
-        found = next((rule for rule in own if _matches_words(rule, one)), None) if why else None
-        if why and found is None:
+        covering = next((rule for rule in own if _matches_words(rule, one)), None) if why else None
+        if why and covering is None:
             return None
-        used = used or found
+        used = used or covering
     risky = [part for part in verdict.parts if part.risk != "safe"]
     if all(any(_covers(rule, part, explicit=explicit) for rule in own) for part in risky):
         return used
@@ -311,7 +313,7 @@ def rule_allowing_command(
 
 
 def _matches_words(rule: Rule, one: PlainCommand) -> bool:
-    """Whether a rule covers a command: the program's name by the rule's first word, then all.
+    """True if a rule covers a command: the program's name by the rule's first word, then the rest.
 
     Between slashes a wildcard is part of a name: `pytest*` does not cover `pytest/../x`.
     """
@@ -328,8 +330,8 @@ def _matches_words(rule: Rule, one: PlainCommand) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RuledPath:
-    """The texts by which rules may name one path of a call, and the guarded folder it is in, ""
-    for none: see `GUARDED`."""
+    """The texts by which rules may name one path of a call, and the guarded folder it is in, "" for
+    none: see `GUARDED`."""
 
     forms: tuple[str, ...]
     guarded: str = ""
@@ -338,10 +340,10 @@ class RuledPath:
 def rule_allowing_path(
     rules: Iterable[Rule], call: Call, paths: Sequence[RuledPath], *, explicit: bool
 ) -> Rule | None:
-    """A rule by which a call on paths is allowed, None if it is not. Each path needs one; of
-    several rules it is the first path's.
+    """The rule by which a call on paths is allowed, None if it is not. Each path needs one; of
+    several rules the first path's is returned.
 
-    What is in a guarded folder needs a rule that says so by name, and `explicit`.
+    A path in a guarded folder needs a rule that says so by name, and `explicit`.
     """
     own = [rule for rule in rules if rule.names(call.tool)]
     used: list[Rule] = []
@@ -357,11 +359,11 @@ def rule_allowing_path(
 
 
 def rule_allowing_url(rules: Iterable[Rule], call: Call) -> Rule | None:
-    """A rule by which a web address may be fetched, None if there is none.
+    """The rule by which a web address may be fetched, None if there is none.
 
     A wildcard in the host of a rule covers nothing of the path: `https://*.example.org/*` is not
-    `https://example.com/.example.org/`. What is in the person's own network by its very address
-    needs a rule that names its host, or says `private`.
+    `https://example.com/.example.org/`. An address that itself is in the person's own network needs
+    a rule that names its host, or says `private`.
     """
     address = WebAddress.parse(call.subject)
     for rule in rules:
@@ -372,7 +374,7 @@ def rule_allowing_url(rules: Iterable[Rule], call: Call) -> Rule | None:
 
 
 def _covers_url(rule: Rule, address: WebAddress) -> bool:
-    """Whether a rule matches an address: its host by the rule's host, the rest by the rest."""
+    """True if a rule matches an address: its host by the rule's host, the rest by the rest."""
     if rule.glob in {None, "*"}:
         return True
     scheme, slashes, rest = str(rule.glob).partition("://")

@@ -1,8 +1,8 @@
-"""What the rules say of searching the web, which the server does and asks nobody about.
+"""The person's rules on searching the web, which the server does without asking anybody.
 
-It is offered to the model only where a rule allows it: `web_search`, or `web_search(docs.rs)` for
+It is offered to the model only if a rule allows it: `web_search`, or `web_search(docs.rs)` for
 pages of one domain and its subdomains. A rule that forbids names domains to be left out; one that
-forbids or asks without a domain keeps the search away.
+forbids or asks without a domain disables the search.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+(/[!-~]*)?")
 
 @dataclass(frozen=True, slots=True)
 class SearchDomains:
-    """Where may be searched: in the `allowed` domains, in all where there are none, but not in the
-    `blocked` ones. One of the two is empty, as the API has it."""
+    """The domains to search: the `allowed` ones, or all if there are none, but not the `blocked`
+    ones. One of the two is empty, as the API requires."""
 
     allowed: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
 
 
 def search_domains(policy: Policy) -> SearchDomains | None:
-    """Where the person's rules let the server search the web; None for nowhere."""
+    """The domains in which the person's rules let the server search; None for nowhere."""
     allow = [rule for rule in policy.allow if rule.tool == TOOL]
     against = [rule for rule in (*policy.deny, *policy.ask) if rule.names(TOOL)]
     if not allow or any(_domain(rule) is None for rule in against):
@@ -37,17 +37,17 @@ def search_domains(policy: Policy) -> SearchDomains | None:
     if any(rule.glob is None for rule in allow):
         return SearchDomains(blocked=tuple(blocked))
     named = {domain for rule in allow if (domain := _domain(rule))}
-    # The API takes one list: a domain with a part that is forbidden is left out as a whole.
-    left = sorted(one for one in named if not any(_overlap(one, other) for other in blocked))
-    return SearchDomains(allowed=tuple(left)) if left else None
+    # The API accepts one list: a domain of which a part is forbidden is left out as a whole.
+    usable = sorted(one for one in named if not any(_overlap(one, other) for other in blocked))
+    return SearchDomains(allowed=tuple(usable)) if usable else None
 
 
 def _domain(rule: Rule) -> str | None:
-    """The domain that a rule names; None where it names none."""
+    """The domain that a rule names; None if it names none."""
     domain = (rule.glob or "").strip().lower().removeprefix("*.").removesuffix("/*")
     return domain if _DOMAIN.fullmatch(domain) else None
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether one of two domains is the other, or lies in it."""
+    """True if one of two domains is the other, or a part of it."""
     return f".{one}".endswith(f".{other}") or f".{other}".endswith(f".{one}")

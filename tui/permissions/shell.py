@@ -1,10 +1,11 @@
-"""A command line as its syntax tree has it (tree-sitter-bash): simple commands and redirections.
+"""A command line read by its syntax tree (tree-sitter-bash): simple commands and redirections.
 
-Quotes and braces are resolved, `~`, `cd`, and variables that the line itself sets. All else that
-only the shell will know is in a word as UNKNOWN. Functions, branches and loops count as run.
-What the grammar does not understand is a problem of the whole line, and what was understood of it
-is still reported. Code that the tree has only as text (backquotes in `${…}` and here-documents, an
-index that bash works out, what follows `coproc`) makes the line `unseen`.
+Quotes and braces are resolved, and so are `~`, `cd`, and variables that the line itself sets.
+Everything else that only the shell will know is UNKNOWN in a word. Functions, branches and loops
+count as run. If the grammar does not understand something, that is a problem of the whole line, and
+the part that was understood is still reported. Code that the tree has only as text (backquotes in
+`${…}` and here-documents, an index that bash evaluates, what follows `coproc`) makes the line
+`unseen`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
 KEYWORDS = frozenset({"!", "{", "if", "then", "elif", "else", "while", "until", "do"})
-"""Words that the grammar sometimes takes for a program's name."""
+"""Words that the grammar sometimes mistakes for a program's name."""
 
 _PREFIXED = re.compile(
     r"((?:^|[\n;&|({`\"')]|\b(?:do|then|else|in)\b)[ \t]*)(?:(?:!|time(?:[ \t]+-p)?)[ \t]+)+"
@@ -44,13 +45,13 @@ _PREFIXED = re.compile(
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 
 _CODE = re.compile(rb"\$\(|`|[<>]\(|\$\{[ \t\n|]")
-"""Where the shell may begin to run something inside of a word."""
+"""The places inside a word where the shell may begin to run something."""
 _EVALUATES = re.compile(
     rb"\w\[|\[\[|\(\(|\[ |\$\[|printf[ \t]+-v|@P|\$\{!|\$\{\w+:[^-=?+]"
     rb"|(?<![\w-])(?:test|let|declare|typeset|local|readonly|export|read|mapfile|readarray|unset"
     rb"|getopts|wait|ulimit|compgen|complete|trap|eval|PS[0-4]|PROMPT_COMMAND|BASH_ENV)\b"
 )
-"""What makes bash run code that stands in a quoted text: `[[ 'a[$(x)]' -eq 0 ]]`, `${x@P}`."""
+"""Constructs that make bash run code inside a quoted text: `[[ 'a[$(x)]' -eq 0 ]]`, `${x@P}`."""
 _COPROCESS = re.compile(rb"\bcoproc\b")
 """The grammar takes it, and the name after it, for programs."""
 
@@ -59,17 +60,18 @@ _LONGEST_VALUE = 200
 _MOST_BRACES = 64
 _MOST_ESCAPES = 1000
 _MOST_SLOW = 500
-"""Of `|` and of `<<<`: the grammar's time grows with their square, and it looks at no clock."""
+"""Maximum number of `|`, and of `<<<`: the grammar's time grows with their square, and it ignores
+the time limit meanwhile."""
 _MOST_SECONDS = 0.015
-"""Of this thread's own time. What takes longer mostly has more nodes than are read."""
+"""Seconds of this thread's own time. A line that takes longer mostly has too many nodes anyway."""
 
 _ASCII = bytes(range(128)) + b"a" * 128
 _CHUNK = 65_536
 
-# Inside a word that is being put together:
-_LITERAL = "\1"  # before a character that quotes have made ordinary
+# Inside a word that is being assembled:
+_LITERAL = "\1"  # before a character that quotes made literal
 _BREAK = "\2"  # where the shell splits it
-_QUOTED = "\3"  # where quotes began, so that it is a word even if it is empty
+_QUOTED = "\3"  # where quotes began, so that even an empty text is a word
 _VALUE = "\4"  # where something is expanded
 
 _QUOTES = re.compile(
@@ -95,11 +97,10 @@ _EXPANSIONS = {
 def read(
     command: str, *, cwd: Path | None, known: Mapping[str, str], most: int, fed: bool = False
 ) -> ParsedLine:
-    """Read a command line. Raises TooMuchError where that would take too long.
+    """Read a command line. Raises TooMuchError if that would take too long.
 
-    `fed`: it runs where there is something to read. `known` are values of variables (HOME must be
-    among them) and outputs of substitutions: `$(…)`. `most` is how many nodes of the syntax tree
-    are read.
+    `fed`: it runs where it has input. `known` are values of variables (HOME must be among them) and
+    outputs of substitutions: `$(…)`. `most` is the maximum number of nodes of the syntax tree.
     """
     text = re.sub("[\0-\4]", "?", command)
     if "\\\n" in text:
@@ -118,17 +119,18 @@ def read(
         reader.line.problem = "its syntax can't be read"
     reader.walk(root)
     reader.line.nodes = root.descendant_count
-    # No comment is continued: what looks so is a command of its own.
+    # A comment is not continued on the next line: what looks like that is a separate command.
     continued = (line for line in command.split("\n")[:-1] if line.endswith("\\"))
     reader.line.unseen = reader.hides_code() or any("#" in line for line in continued)
     return reader.line
 
 
 def _tree(source: bytes) -> Node:
-    """The grammar reads beyond its tables for characters above 255 and may crash the process.
+    """Parse a line for the grammar, which reads beyond its tables for characters above 255 and may
+    crash the process.
 
-    So it sees a letter for every byte that is not ASCII; places in the text stay the same. The
-    parser is a new one each time: one that was stopped would go on with the text before.
+    So a letter replaces every byte that is not ASCII; positions in the text stay the same. The
+    parser is new each time: one that was stopped would continue with the previous text.
     """
     import tree_sitter  # noqa: PLC0415 - start-up stays light
 
@@ -155,7 +157,7 @@ def _language() -> Language:
 
 
 class _Reader:
-    """Walks the tree in the order of the text, and keeps variables and folder on the way."""
+    """Walks the tree in the order of the text, and keeps track of variables and folder."""
 
     def __init__(
         self, source: bytes, cwd: Path | None, known: dict[str, str], most: int, *, fed: bool
@@ -171,18 +173,18 @@ class _Reader:
         self._aliases = dict[str, tuple[ShellWord, ...]]()
         self._functions = dict[str, tuple[SimpleCommand, ...]]()
         self._shown = set[int]()
-        """Where code begins or ends that was walked."""
+        """The places where code that was walked begins or ends."""
         self._quoted = bytearray()
-        """For each byte whether it stands in single quotes or a comment; empty while none does."""
+        """For each byte, 1 if it is in single quotes or a comment; empty while none is."""
 
     def hides_code(self) -> bool:
-        """Whether there is code that was not walked."""
+        """True if there is code that was not walked."""
         source = self._source
         if _COPROCESS.search(source):
             return True
         evaluates = _EVALUATES.search(source) is not None
-        for found in _CODE.finditer(source):
-            at = found.start()
+        for start in _CODE.finditer(source):
+            at = start.start()
             if at in self._shown:
                 continue
             quoted = bool(self._quoted) and bool(self._quoted[at])
@@ -194,7 +196,7 @@ class _Reader:
         return False
 
     def walk(self, node: Node) -> None:
-        """A node, and all commands anywhere in it."""
+        """Walk a node, and all commands anywhere in it."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise TooMuchError
@@ -215,7 +217,7 @@ class _Reader:
                 self._shown |= {node.start_byte, node.end_byte - 1}
                 with self._apart():
                     self._walk_all(node.named_children)
-            case "arithmetic_expansion":
+            case "arithmetic_expansion":  # it may have substitutions inside
                 self._shown.add(node.start_byte)
                 self._walk_all(node.named_children)
             case "raw_string" | "ansi_c_string" | "comment":
@@ -234,18 +236,18 @@ class _Reader:
 
     @contextmanager
     def _apart(self) -> Generator[None]:
-        """In a shell of its own: folder and variables are as before afterwards."""
-        kept = self._cwd, dict(self._known), self._downloaded, self._fed
+        """Walk in a separate shell: folder and variables are restored afterwards."""
+        saved = self._cwd, dict(self._known), self._downloaded, self._fed
         yield
-        self._cwd, self._known, self._downloaded, self._fed = kept
+        self._cwd, self._known, self._downloaded, self._fed = saved
 
     @contextmanager
     def _feeding(self, redirects: Iterable[Node]) -> Generator[None]:
-        """While redirections count: whether one gives something to read."""
-        kept = self._fed
+        """Mark commands as fed while these redirections apply, if one of them provides input."""
+        saved = self._fed
         self._fed |= any(map(_feeds, redirects))
         yield
-        self._fed = kept
+        self._fed = saved
 
     def _text(self, node: Node | None) -> str:
         start, end = (node.start_byte, node.end_byte) if node else (0, 0)
@@ -259,7 +261,7 @@ class _Reader:
         self.line.commands.append(simple)
 
     def _command(self, node: Node, further: Sequence[Node] = ()) -> None:
-        """A simple command. `further` are words that the grammar has put elsewhere."""
+        """Add a simple command. `further` are words that the grammar has put elsewhere."""
         assigned: list[tuple[str, str]] = []
         parts: list[Node] = []
         written: list[str] = []
@@ -268,7 +270,7 @@ class _Reader:
             if child.type == "variable_assignment":
                 name, value = self._assignment(child)
                 assigned.append((name, value))
-                if node.type == "command":  # holds for this command alone
+                if node.type == "command":  # applies to this command only
                     written.append(self._text(child))
                 else:
                     self._known[name] = value
@@ -278,9 +280,10 @@ class _Reader:
                 self.walk(child)
             else:
                 parts += child.children if child.type == "command_name" else [child]
+        # The grammar may split one word into several nodes.
         groups = list(_adjacent([*parts, *hung]))
-        found = [word for group in groups for word in self._words(group)]
-        words = tuple(dropwhile(lambda word: word.text in KEYWORDS, found))
+        resolved = [word for group in groups for word in self._words(group)]
+        words = tuple(dropwhile(lambda word: word.text in KEYWORDS, resolved))
         written += ["".join(map(self._text, group)) for group in groups]
         text = " ".join(written) if node.type == "command" else self._text(node)
         if words and (other := self._aliases.get(words[0].text)):
@@ -292,16 +295,16 @@ class _Reader:
         self._follow([word.text for word in words])
 
     def _call(self, simple: SimpleCommand) -> None:
-        """What a function of the line does with the words that it is given."""
+        """Add what a function of the line does with the words of its call."""
         name = simple.words[0].text if simple.words else ""
         for one in self._functions.get(name, ()):
             if not all(word.known for word in one.words):
-                kept, given = [w for w in one.words if w.known], simple.words[1:]
+                known_words, given = [w for w in one.words if w.known], simple.words[1:]
                 first = 0 if one.words and one.words[0].known else 1
-                self._add(replace(simple, words=(*given[:first], *kept, *given[first:])))
+                self._add(replace(simple, words=(*given[:first], *known_words, *given[first:])))
 
     def _follow(self, words: Sequence[str]) -> None:
-        """What a builtin does to the folder and the variables."""
+        """Apply a builtin's effect on the folder and the variables."""
         match words:
             case ["cd" | "pushd", *rest]:
                 targets = (word for word in rest if word == "-" or word[:1] != "-")
@@ -334,12 +337,12 @@ class _Reader:
                 self._fed = True
 
     def _download(self, start: int) -> None:
-        """Note whether a command since `start` downloads something."""
+        """Note if a command since `start` downloads something."""
         names = {simple.program for simple in self.line.commands[start:]}
         self._downloaded |= not DOWNLOADERS.isdisjoint(names)
 
     def _function(self, node: Node) -> None:
-        """The body counts as run, and as given something to read. One that starts itself in
+        """Add a function's body, which counts as run and as fed. A function that starts itself in
         parallel is a fork bomb."""
         start = len(self.line.commands)
         with self._apart():
@@ -352,7 +355,7 @@ class _Reader:
             self.line.fork_bomb = True
 
     def _assignment(self, node: Node) -> tuple[str, str]:
-        """The variable that is set, and its value."""
+        """Return the variable that is set, and its value."""
         value = node.child_by_field_name("value")
         words = self._words((value,)) if value else []
         text = " ".join(word.text for word in words)
@@ -365,8 +368,8 @@ class _Reader:
         length = node.end_byte - node.start_byte
         self._quoted[node.start_byte : node.end_byte] = b"\1" * length
 
-    # Redirections. The grammar hangs the rest of the line on them: further words of the command,
-    # and after the start of a here-document what it is piped to and what follows.
+    # Redirections. The grammar attaches the rest of the line to them: further words of the command,
+    # and after the start of a here-document the pipe and commands that follow.
 
     def _redirected(self, node: Node) -> None:
         body = node.child_by_field_name("body")
@@ -379,12 +382,12 @@ class _Reader:
                 words = []
             elif body:
                 self.walk(body)
-        if body and self._text(body) == "exec":  # from here on, for the rest of the shell
+        if body and self._text(body) == "exec":  # applies to the rest of the shell
             self._fed |= any(map(_feeds, redirects))
         if words and self.line.commands[start:]:
-            last = self.line.commands.pop()  # they are of the last one in a pipeline
-            found = (word for group in _adjacent(words) for word in self._words(group))
-            self._add(replace(last, words=(*last.words, *found)))
+            last = self.line.commands.pop()  # the words belong to the last command of a pipeline
+            expanded = (word for group in _adjacent(words) for word in self._words(group))
+            self._add(replace(last, words=(*last.words, *expanded)))
             self.line.problem = "its syntax can't be read"
         with self._apart():
             self._download(start)
@@ -394,7 +397,7 @@ class _Reader:
             self._walk_all(one.children_by_field_name("right"))
 
     def _redirect(self, node: Node) -> list[Node]:
-        """The words that are hung on it."""
+        """Record a redirection; return the words that are attached to it."""
         if node.type == "file_redirect":
             return self._file(node)
         words = node.children_by_field_name("argument")
@@ -426,10 +429,10 @@ class _Reader:
     # Words
 
     def _words(self, group: Sequence[Node]) -> list[ShellWord]:
-        """The words that adjacent nodes expand to."""
+        """Return the words that adjacent nodes expand to."""
         self._walk_all(group)
         text, end, values = "", group[0].start_byte, list[str]()
-        for node in (found for one in group for found in _expansions(one)):
+        for node in (expansion for one in group for expansion in _expansions(one)):
             written = self._text(node)  # may begin with the blanks before it
             text += self._source[end : node.start_byte].decode("utf-8", "replace")
             text += written[: len(written) - len(written.lstrip())] + _VALUE
@@ -442,25 +445,25 @@ class _Reader:
         return [self._finished(word) for field in fields if field for word in _braces(field)]
 
     def _unquoted(self, text: str, values: Iterator[str]) -> str:
-        """A text with marks in the place of its quotes."""
+        """Replace a text's quotes by marks."""
 
-        def one(found: re.Match[str]) -> str:
-            match found.lastgroup:
+        def one(match: re.Match[str]) -> str:
+            match match.lastgroup:
                 case "double":
-                    inner = re.sub(r'\\([$`"\\]|\n)', lambda m: m[1].strip("\n"), found["double"])
+                    inner = re.sub(r'\\([$`"\\]|\n)', lambda m: m[1].strip("\n"), match["double"])
                     return _literal(re.sub(_VALUE, lambda _: next(values), inner))
                 case "coded":
-                    return _literal(ansi_c(found["coded"]))
+                    return _literal(ansi_c(match["coded"]))
                 case "value":
                     return _split(next(values))
                 case "name":
-                    return _split(self._value(found["name"]))
+                    return _split(self._value(match["name"]))
                 case "one":
                     return "1"
                 case "open":
                     return UNKNOWN
                 case _:
-                    return _literal(found["single"] or found["escaped"] or "")
+                    return _literal(match["single"] or match["escaped"] or "")
 
         return _QUOTES.sub(one, text)
 
@@ -473,12 +476,13 @@ class _Reader:
         return ShellWord(text, bool(_GLOB.search(marked)))
 
     def _expanded(self, kind: str, text: str) -> str:
-        """The value of `$name`, `${name}`, `${name:-…}` if it is set, or a known `$(…)`."""
+        """Return the value of `$name`, `${name}`, `${name:-…}` if it is set, or of a known
+        `$(…)`."""
         if kind == "arithmetic_expansion":
             return "1"
-        if found := re.fullmatch(r"\$\{?(\w+)(:?[-=].*)?\}?", text, re.DOTALL):
-            value = self._value(found[1])
-            return value if value or not found[2] else UNKNOWN
+        if match := re.fullmatch(r"\$\{?(\w+)(:?[-=].*)?\}?", text, re.DOTALL):
+            value = self._value(match[1])
+            return value if value or not match[2] else UNKNOWN
         inner = " ".join(text.removeprefix("$(").strip("`)").split())
         return self._value("PWD" if inner == "pwd" else f"$({inner})")
 
@@ -489,7 +493,7 @@ class _Reader:
 
 
 def _expansions(node: Node) -> Iterator[Node]:
-    """What in a word the shell replaces."""
+    """The parts of a word that the shell replaces."""
     if node.type in _EXPANSIONS:
         yield node
     else:
@@ -498,10 +502,10 @@ def _expansions(node: Node) -> Iterator[Node]:
 
 
 def _feeds(node: Node) -> bool:
-    """Whether it is a redirection that gives a command something to read."""
+    """True if it is a redirection that gives a command input."""
     if node.type not in _REDIRECTS:
         return False
-    if any(map(_feeds, node.named_children)):  # a here-document has those that follow it
+    if any(map(_feeds, node.named_children)):  # a here-document contains those that follow it
         return True
     if any(child.type == "file_descriptor" and child.text != b"0" for child in node.children):
         return False
@@ -513,17 +517,17 @@ def _feeds(node: Node) -> bool:
 
 
 def _literal(text: str) -> str:
-    """A text that the shell takes as it is."""
+    """Mark a text that the shell takes as it is."""
     return _QUOTED + re.sub(r"[{},*?\[\]~]", lambda m: _LITERAL + m[0], text)
 
 
 def _split(value: str) -> str:
-    """A value without quotes around it: it is split, and its patterns count."""
+    """Mark an unquoted value: it is split, and its patterns count."""
     return re.sub(r"\s+", _BREAK, re.sub(r"[{},~]", lambda m: _LITERAL + m[0], value))
 
 
 def ansi_c(text: str) -> str:
-    """The inside of `$'…'`, where it has none but common escapes."""
+    """Decode the inside of `$'…'` if it has only common escapes; otherwise it is UNKNOWN."""
     common = r"(?:[^\\]|\\[abfnrtv\\'\"]|\\x[0-9a-fA-F]{2}|\\[0-3]?[0-7]{1,2})*"
     if not text.isascii() or not re.fullmatch(common, text):
         return UNKNOWN
@@ -531,18 +535,18 @@ def ansi_c(text: str) -> str:
 
 
 def _braces(marked: str) -> list[str]:
-    """`a{b,c}` → `ab`, `ac`, the innermost first. Braces without a comma stay."""
+    """Expand `a{b,c}` to `ab`, `ac`, the innermost first. Braces without a comma stay."""
     done: list[str] = []
     pending = [marked]
     while pending:
         text = pending.pop(0)
-        if found := _BRACES.search(text):
-            choices = re.split(rf"(?<!{_LITERAL}),", found[1])
-            whole = [text[: found.start()] + choice + text[found.end() :] for choice in choices]
+        if match := _BRACES.search(text):
+            choices = re.split(rf"(?<!{_LITERAL}),", match[1])
+            whole = [text[: match.start()] + choice + text[match.end() :] for choice in choices]
             pending = whole + pending
         else:
             bare = re.sub(rf"{_LITERAL}.", "", text, flags=re.DOTALL) if "{" in text else ""
-            nested = re.search(r"\{[^,]*,[^}]*\}", bare)  # braces without a comma are in it
+            nested = re.search(r"\{[^,]*,[^}]*\}", bare)  # there are braces without a comma inside
             done.append(UNKNOWN if nested else text)
         if len(done) + len(pending) > _MOST_BRACES:
             return [UNKNOWN]
@@ -550,7 +554,7 @@ def _braces(marked: str) -> list[str]:
 
 
 def _adjacent(nodes: Sequence[Node]) -> Iterator[tuple[Node, ...]]:
-    """Nodes with nothing between them are one word: the grammar splits some that are."""
+    """Group nodes with nothing between them: the grammar splits some words into several nodes."""
     group: list[Node] = []
     for node in nodes:
         if group and group[-1].end_byte != node.start_byte:

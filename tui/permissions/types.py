@@ -12,7 +12,7 @@ from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level
 
 _SHOWN, _RULES = 100, 3
-"""Characters of a rule, and rules, that a question names."""
+"""Maximum characters of a rule, and maximum number of rules, that a question names."""
 
 Risk: TypeAlias = Literal["safe", "standard", "high-risk", "blocked"]
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
@@ -29,7 +29,7 @@ REACHES: Final[Mapping[Level, str]] = {
     Level.NETWORK: "Runs in the workspace, with network",
     Level.OUTSIDE: "Can reach beyond this folder",
 }
-"""What a command can do at a level of the sandbox, for who decides about it."""
+"""The abilities of a command at each level of the sandbox, for the person who decides about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +40,30 @@ class Call:
     tool: str
     effect: Literal["none", "read", "fetch", "write", "run"]
     subject: str
-    """What rules match: a command, a path or a URL."""
+    """The text that rules match: a command, a path or a URL."""
     command: str | None = None
     """None for every tool but the one that runs commands."""
     paths: tuple[str, ...] = ()
-    """As the model named them; for a command the folder it is run in, if it names one."""
+    """The paths as the model named them; for a command the folder it is run in, if it names one."""
     preview_kind: Literal["command", "diff", "text"] = "text"
     preview: str = ""
     scope: str = ""
-    """What a lasting yes would cover, in words."""
+    """The calls that a lasting yes would cover, in words."""
     always: tuple[str, ...] = ()
     """The rules that "always" would write into the person's configuration."""
     background: bool = False
-    """Whether a command is to run on while the conversation continues."""
+    """True if a command is to continue while the conversation does."""
     agent: str = ""
-    """The sub-agent that makes it, and what it is about, or the task of several at a time; "" for
-    the conversation's own."""
+    """The sub-agent that makes it with its subject, or the task in a run of several; "" for the
+    conversation itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the policy answers, and why. `by` names the source: a rule's text, "elevated", …
+    """The policy's answer and its reason. `by` names the source: a rule's text, "elevated", …
 
-    `level` is what a command may do once it is allowed; `walls`: a sandbox is there, so that it
-    says something.
+    `level` is what a command may do once it is allowed; `walls`: there is a sandbox, so the level
+    has a meaning.
     """
 
     answer: Literal["allow", "ask", "deny"]
@@ -73,18 +73,18 @@ class Decision:
     level: Level = Level.OUTSIDE
     walls: bool = False
     marks: tuple[str, ...] = ()
-    """The parts of a command that make it this risky, as they are written there."""
+    """The parts of a command that make it this risky, as written."""
     once: bool = False
-    """Whether a yes counts for this very call alone: no lasting one would cover the next."""
+    """True if a yes counts only for this very call: no lasting one would cover the next."""
     paths: tuple[Path, ...] = ()
-    """The real paths it is about: what they lead to may be another file soon after."""
+    """The real paths that it concerns: what they lead to may be another file soon afterwards."""
     private: bool = False
-    """Whether a web address may lead into the person's own network."""
+    """True if a web address may lead into the person's own network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The person's answer. `reason` is handed to the model with a "no"."""
+    """The person's answer. `reason` is passed to the model with a "no"."""
 
     answer: Literal["once", "session", "always", "no"]
     reason: str = ""
@@ -92,7 +92,7 @@ class Answer:
 
 
 def written_rules(call: Call) -> str:
-    """What "always" would write, in words; "" where it writes nothing that can be shown."""
+    """Describe what "always" would write; "" if it writes nothing that can be shown."""
     if not call.always:
         return ""
     shown = " and ".join(
@@ -103,8 +103,8 @@ def written_rules(call: Call) -> str:
 
 
 def always_in_words(decision: Decision) -> str:
-    """The name of the answer that writes a rule. One that leaves the sandbox says so: nothing but
-    that word, chosen by the person, writes such a rule."""
+    """Name the answer that writes a rule. If the rule leaves the sandbox, the name says so: nothing
+    but that word, chosen by the person, writes such a rule."""
     return "always outside" if decision.walls and decision.level is Level.OUTSIDE else "always"
 
 
@@ -112,14 +112,14 @@ class Approver(Protocol):
     """Asks a person."""
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
-        """Whether a call may run. Cancelling the question is a "no"."""
+        """Ask if a call may run. Cancelling the question is a "no"."""
         ...
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
-        """Put the model's own questions, one after the other. `agent` is the sub-agent that asks,
-        "" for the conversation. Cancelling takes them back."""
+        """Ask the model's own questions, one after the other. `agent` is the sub-agent that asks,
+        "" for the conversation. Cancelling withdraws them."""
         ...
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
-        """Show a plan, in Markdown, to be approved. Cancelling approves nothing."""
+        """Show a plan, in Markdown, for approval. Cancelling approves nothing."""
         ...

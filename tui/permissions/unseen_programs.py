@@ -1,8 +1,8 @@
-"""Why the words of a command do not show which programs it starts: code in another language, what
-it reads as its input, and files that the same line writes and then runs.
+"""The reasons why the words of a command do not show which programs it starts: code in another
+language, its input, and files that the same line writes and then runs.
 
-That makes a command no riskier, since any program may start others: it counts only where a rule
-forbids some, for then a person has to look.
+This makes a command no riskier, since any program may start others: it matters only where a rule
+forbids some, because then a person has to check.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ _OWN_FILE = "runs a file that the same command writes"
 _LOADS_CODE = "lets a variable load code into programs"
 
 STANDARD_INPUT = re.compile(r"-|0|/dev/stdin|/dev/fd/\d+|/proc/\w+/fd/\d+")
-"""What names an open file in the place of a script; `0` is the number in `0< file`."""
+"""Names of an open file in place of a script; `0` is the number in `0< file`."""
 
 _INLINE = re.compile(r"-[A-Za-z]*[ceEpr]|--(?:eval|execute|print|command)(?:=.*)?", re.DOTALL)
-"""Options of interpreters by which their program is among their words."""
+"""Options of interpreters that put the program among the words."""
 _SHELL_INLINE = re.compile(r"[-+]\w*c\w*|--command")
 _LETTERS = re.compile(r"-[A-Za-z]{0,8}")
-_STARTING = re.compile(
-    r"\b(?:\w*exec|eval|exec(?:l|v|file|sync)\w*|system|\w*subprocess\w*|popen\w*|\w*spawn(?:[lvpe]{1,3}|sync)?"
+_STARTING = (
+    r"(?i)\b(?:\w*exec|eval|exec(?:l|v|file|sync)\w*|system|\w*subprocess\w*|popen\w*|\w*spawn(?:[lvpe]{1,3}|sync)?"
     r"|child_process|fork\w*|pty|ctypes|cffi|getattr|vars|globals|importlib|runpy|syscall|qx"
     r"|shell_exec|passthru|proc_open|open3|instance_eval|new\s+Function|do\s+shell\s+script"
     r"|\w*pipepager|pydoc|webbrowser|multiprocessing|pickle|marshal|shelve|dlopen|binding)\b"
-    r"|__(?:import|builtins|dict|globals|subclasses|getattribute)__|%x[^\w\s]|\b(?:os|io|_G|_ENV)\s*\[",
-    re.IGNORECASE,
+    r"|__(?:import|builtins|dict|globals|subclasses|getattribute)__|%x[^\w\s]|\b(?:os|io|_G|_ENV)\s*\["
 )
-"""What a program of another language starts others with, or evaluates a text."""
+"""The ways in which programs of other languages start programs, or evaluate a text."""
 _AWK_STARTS = re.compile(r"\|&?\s*(?:getline|[\"'])|@\w+\s*\(", re.IGNORECASE)
 _PIPES = re.compile(r"(?<!\|)\|(?!\|)")
 _STATEMENTS = re.compile(r"[;{}\n]")
@@ -49,8 +48,8 @@ _RUN_MODULES = frozenset(names("timeit pdb IPython code cProfile"))
 _EVAL = r"-[eEc].*|--eval.*"
 
 # fmt: off
-_CODE_OPTIONS: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(pattern, re.DOTALL)
+_CODE_OPTIONS: Mapping[str, str] = {
+    name: f"(?s:{pattern})"
     for programs, pattern in (
         ("vi vim vimdiff view nvim gvim ex", r"-[cSs].*|--cmd|\+(?!\d*$|/[^\n\r|]*$).+"),
         ("less more most", r"\+(?![\dgGF]*$|/[^\n\r!|]*$).+|-k.*|--lesskey.*"),
@@ -77,7 +76,8 @@ _CODE_OPTIONS: Mapping[str, re.Pattern[str]] = {
     )
     for name in programs.split()
 }
-"""Options and words that hold code, for programs that can start others by it."""
+"""Options and words that contain code, for programs that can start others with it: patterns that
+are compiled once such a program is named."""
 _EDITORS = frozenset(names("ed ex vi vim nvim view"))
 _TAKE_A_SCRIPT = frozenset(names(
     "r rscript julia octave ipython ipython3 irb tsx ts-node racket guile scala groovy swift ocaml"
@@ -86,7 +86,7 @@ _TAKE_A_SCRIPT = frozenset(names(
 _READ_CODE = frozenset(names(
     "iex erl dc gdb lldb sqlite3 psql mysql mariadb sftp ftp at batch crontab script su uv"
 )) | _EDITORS | _TAKE_A_SCRIPT
-"""Programs that run what they are given to read, where they are given it."""
+"""Programs that run their input, if they have any."""
 _RUN_GIVEN = frozenset(names(
     "pytest tox nox go cargo gcc g++ cc c++ clang clang++ rustc tcc javac java kotlinc swiftc jest"
     " vitest mocha rake cmake ninja just gradle invoke ansible-playbook emacs wish m4"
@@ -109,9 +109,7 @@ _IN_PLACE = re.compile(r"-\w*i.*|--in-place.*")
 _EDIT_IN_PLACE = frozenset(names("sed perl ruby"))
 # fmt: on
 
-_SED_STARTS = re.compile(
-    r"(?:^|[\s;{}\d$!/,+~])e(?:[\s;}]|$)|[^\w\s\\][gpiImM\d]*e[gpiImM\d]*\s*(?:[;}\n]|$)"
-)
+_SED_STARTS = r"(?:^|[\s;{}\d$!/,+~])e(?:[\s;}]|$)|[^\w\s\\][gpiImM\d]*e[gpiImM\d]*\s*(?:[;}\n]|$)"
 """sed's command `e`, and the flag of `s` (GNU sed 4.9)."""
 _AWK_FILE = re.compile(r"-f|--file|-i|--include|-l|--load")
 
@@ -123,23 +121,24 @@ PROGRAM_VARIABLES = frozenset(
     )
 )
 """Variables whose value is a command line that a program runs."""
-_CODE_VARIABLES = re.compile(
+_CODE_VARIABLES = (
     r"LESSOPEN|LESSCLOSE|PYTHONSTARTUP|PERL5OPT|PERL5DB|RUBYOPT|JAVA_TOOL_OPTIONS|LD_PRELOAD"
     r"|LD_AUDIT|DYLD_INSERT_LIBRARIES|GCONV_PATH|GIT_CONFIG\w*|GIT_EXEC_PATH|GIT_TEMPLATE_DIR"
     r"|ENV|ZDOTDIR|MAKEFILES|VIMINIT|EXINIT"
 )
-"""Variables by which programs load code, or settings that name some."""
+"""Variables that make programs load code, or settings that name some."""
 _CODE_IN_OPTIONS = re.compile(r"-r|--require|--import|--eval|--loader|-e|--init-file|-f")
 
 
 def unseen_code(simple: SimpleCommand) -> str:
-    """Why the words of a command that has some do not show which programs it starts; "" if they
-    do, as far as this can be told."""
+    """Explain why the words of a command do not show which programs it starts; "" if they do, as
+    far as can be seen. The command must have words."""
     name, texts = simple.program, [word.text for word in simple.words[1:]]
     if code := _CODE_OPTIONS.get(name):
-        if any(UNKNOWN in text and code.fullmatch(text.replace(UNKNOWN, "")) for text in texts):
+        holds_code = re.compile(code).fullmatch
+        if any(UNKNOWN in text and holds_code(text.replace(UNKNOWN, "")) for text in texts):
             return MADE
-        if any(map(code.fullmatch, texts)):
+        if any(map(holds_code, texts)):
             return _STARTS
     if name == "tar" and re.fullmatch(r"[A-Za-z]*[IF][A-Za-z]*", "".join(texts[:1])):
         return _STARTS
@@ -147,32 +146,32 @@ def unseen_code(simple: SimpleCommand) -> str:
         return _sed(texts, fed=simple.fed)
     if INTERPRETERS.fullmatch(name):
         return _interpreter(name, texts, fed=simple.fed)
-    if name in {"make", "gmake"} and _MAKE_READS.search(" ".join(texts)):
+    if name in {"make", "gmake"} and re.search(_MAKE_READS, " ".join(texts)):
         return READS_INPUT
     reads = simple.fed and name in _READ_CODE and not _has_own_code(name, texts)
     return READS_INPUT if reads else ""
 
 
-_MAKE_READS = re.compile(
+_MAKE_READS = (
     rf"(?:^|\s)(?:-\w*f|--(?:make)?file)[ =]?(?:-|/dev/stdin|/dev/fd/\d+|{UNKNOWN})(?:\s|$)"
 )
 
 
 def _has_own_code(name: str, texts: Sequence[str]) -> bool:
-    """Whether a program is given words in the place of what it could read."""
+    """True if a program gets words that replace its input."""
     operands = [text for text in texts if text[:1] not in {"-", "+"}]
     if name in _EDITORS:
         return False
     if any(re.fullmatch(r"-\w*[ecf]|--(?:eval|command|file)(?:=.*)?", text) for text in texts):
         return True
-    if name == "uv":  # `uv run -`
+    if name == "uv":  # `uv run -` reads it
         return operands != ["run"]
     return len(operands) > 1 if name == "sqlite3" else name in _TAKE_A_SCRIPT and bool(operands)
 
 
 def unseen_variable(name: str, value: str) -> str:
-    """Why setting a variable does not show which programs others start; "" if it does."""
-    if _CODE_VARIABLES.fullmatch(name):
+    """Explain why setting a variable hides which programs others start; "" if it does not."""
+    if re.fullmatch(_CODE_VARIABLES, name):
         return _LOADS_CODE
     options = name in {"NODE_OPTIONS", "MAKEFLAGS", "BUN_OPTIONS"}
     words = value.split()
@@ -187,16 +186,18 @@ def _interpreter(name: str, texts: Sequence[str], *, fed: bool) -> str:
     options |= {n + 1 for n in options if texts[n] in valued}
     at = next((n for n in range(len(texts)) if n not in options), len(texts))
     own, script = texts[:at], texts[at] if at < len(texts) else "-"
+    # Some modules run their own arguments as code, like `-c`.
     module = own[-1:] == ["-m"] and script in _RUN_MODULES
     from_file = is_awk and any(text in {"-f", "--file"} for text in own)
     inline = is_awk or script == "eval" or module or any(map(_INLINE.fullmatch, own))
     code = [*(texts if inline else ()), *(part for option in own for part in _attached(option))]
     quotes = "`" if _BACKQUOTES.fullmatch(name) else "\n`"
-    starts = any(_STARTING.search(text) or quotes in text for text in code)
+    starts = any(re.search(_STARTING, text) or quotes in text for text in code)
     if script in {"pdb", "IPython"} and module and "-c" in texts:
         return _STARTS
     if starts or (is_awk and any(map(_awk_starts, texts))):
         return _STARTS
+    # A script that only the shell knows could be anything.
     made = [script, *(text for text in own[-1:] if text.startswith("-"))]
     if inline and not from_file and any(UNKNOWN in text for text in made):
         return MADE
@@ -206,8 +207,8 @@ def _interpreter(name: str, texts: Sequence[str], *, fed: bool) -> str:
 
 
 def _awk_starts(text: str) -> bool:
-    """Whether awk would start a program: it prints into one, reads from one, or calls a function by
-    a name that it makes."""
+    """True if awk would start a program: it prints into one, reads from one, or calls a function by
+    a name that it computes."""
     printed = (part.partition("print")[2] for part in _STATEMENTS.split(text) if "print" in part)
     return _AWK_STARTS.search(text) is not None or any(map(_PIPES.search, printed))
 
@@ -220,12 +221,12 @@ def _attached(option: str) -> list[str]:
 
 
 def _sed(texts: Sequence[str], *, fed: bool) -> str:
-    """sed runs a program by its command `e`, and by the flag of `s`."""
+    """Explain if sed runs a program: by its command `e`, or by the flag of `s`."""
     scripts: list[str] = []
     operands = [text for text in texts if not text.startswith("-")]
     for n, text in enumerate(texts):
-        if found := re.match(r"-\w*?([ef])(.*)|--(expression|file)(?:=(.*))?", text, re.DOTALL):
-            kind, value = (found[1] or found[3])[:1], found[2] or found[4] or ""
+        if match := re.match(r"-\w*?([ef])(.*)|--(expression|file)(?:=(.*))?", text, re.DOTALL):
+            kind, value = (match[1] or match[3])[:1], match[2] or match[4] or ""
             value = value or next(iter(texts[n + 1 : n + 2]), "")
             if kind == "e":
                 scripts.append(value)
@@ -234,17 +235,17 @@ def _sed(texts: Sequence[str], *, fed: bool) -> str:
     scripts = scripts or operands[:1]
     if any(UNKNOWN in script for script in scripts):
         return MADE
-    return _STARTS if any(map(_SED_STARTS.search, scripts)) else ""
+    return _STARTS if any(map(re.compile(_SED_STARTS).search, scripts)) else ""
 
 
-# Files that a line writes, and what runs them
+# Files that a line writes, and the commands that run them
 
 
 def names_written(
     commands: Iterable[SimpleCommand], redirects: Iterable[Redirect]
 ) -> Iterator[str]:
-    """The names, without their folders, of the files that a line writes: `*` for one that only the
-    shell will know, with a slash before those that are only named in code."""
+    """Yield the names, without their folders, of the files that a line writes: `*` for one that
+    only the shell will know, with a slash before those that are only named in code."""
     for one in redirects:
         if one.writes and one.target.text != "/dev/null":
             yield _bare(one.target.text)
@@ -262,15 +263,15 @@ def _written_by(simple: SimpleCommand) -> Iterator[str]:
     if name in _WRITE_OPERANDS or in_place:
         yield from operands
     elif name in {"curl", "wget", "dd"}:
-        found = [(n, _WRITE_INTO.match(text)) for n, text in enumerate(texts)]
-        yield from (match[1] or "".join(texts[n + 1 : n + 2]) for n, match in found if match)
+        options = [(n, _WRITE_INTO.match(text)) for n, text in enumerate(texts)]
+        yield from (match[1] or "".join(texts[n + 1 : n + 2]) for n, match in options if match)
         yield from operands
     elif name in {"npm", "pnpm", "yarn", "bun"} and operands[:1] == ["pkg"]:
         yield "package.json"
 
 
 def runs_written(simple: SimpleCommand, written: frozenset[str]) -> str:
-    """Why a command may run a file of the names that its line writes; "" if it doesn't."""
+    """Explain why a command may run one of the files that its line writes; "" if it doesn't."""
     name, program = simple.program, simple.words[0].text
     texts = [word.text for word in simple.words[1:]]
     files = {program} if "/" in program or program in written else set[str]()
@@ -298,6 +299,6 @@ _FILE_OPTIONS = frozenset(names("-f --file -r --require --import -l --load"))
 
 
 def _bare(text: str) -> str:
-    """The name of a file without its folders, in lower case; `*` where only the shell knows it."""
+    """The name of a file without its folders, in lower case; `*` if only the shell knows it."""
     name = text.rstrip("/").rpartition("/")[2].lower()
     return "*" if UNKNOWN in name else name

@@ -28,16 +28,16 @@ from tui.permissions.unseen_programs import (
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """Where in the words of a wrapper the inner command begins."""
+    """The place in a wrapper's words where the inner command begins."""
 
     valued: tuple[str, ...] = ()
     """Options that take the next word as their value."""
     operands: int = 0
-    """How many operands stand before the command."""
+    """Number of operands before the command."""
     assignments: bool = False
-    """`NAME=value` words may be before it, too."""
+    """True if `NAME=value` words may precede it, too."""
     after: tuple[str, ...] = ()
-    """Only where the first operand is one of these words (`uv run`)."""
+    """Only if the first operand is one of these words (`uv run`)."""
 
 
 _RUN = ("run",)
@@ -139,27 +139,27 @@ _ELSEWHERE = re.compile(r"include\.path|includeif\.", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class InnerCommands:
-    """What a command runs."""
+    """The commands that a command runs."""
 
     commands: tuple[SimpleCommand, ...] = ()
     texts: tuple[str, ...] = ()
     """Command lines that a shell reads."""
     unknown: str = ""
-    """In words, what it runs that cannot be known; "" if nothing."""
+    """In words, the part that cannot be known; "" if there is none."""
     unseen: str = ""
-    """The same of what makes a command no riskier: any program may start others."""
+    """Likewise for what makes a command no riskier, since any program may start others."""
 
 
 def inner_commands(simple: SimpleCommand) -> InnerCommands:
-    """What a command runs, and what others run by the variables that it sets. Nothing for most."""
-    found = _run_by(simple) if simple.words else InnerCommands()
+    """Find the commands that a command runs, also by the variables that it sets. Mostly none."""
+    inner = _run_by(simple) if simple.words else InnerCommands()
     values = [value for name, value in simple.assigned if name in PROGRAM_VARIABLES and value]
     if not simple.assigned:
-        return found
+        return inner
     made = MADE if any(UNKNOWN in value for value in values) else ""
     loads = next((why for one in simple.assigned if (why := unseen_variable(*one))), "")
-    texts = (*found.texts, *(value.replace(UNKNOWN, "$_") for value in values))
-    return replace(found, texts=texts, unseen=found.unseen or loads or made)
+    texts = (*inner.texts, *(value.replace(UNKNOWN, "$_") for value in values))
+    return replace(inner, texts=texts, unseen=inner.unseen or loads or made)
 
 
 def _run_by(simple: SimpleCommand) -> InnerCommands:
@@ -181,14 +181,15 @@ def _run_by(simple: SimpleCommand) -> InnerCommands:
         return InnerCommands(commands=tuple(_find(simple)))
     if name == "fd":
         starts = [n + 1 for n, word in enumerate(words) if word.text in _FD_EXEC]
+        # fd appends the path that it found.
         return _commands(simple, *((*words[n:], ShellWord(UNKNOWN)) for n in starts if words[n:]))
     if name == "git":
         return _git(simple)
     if texts := _texts_after(words, name):
-        found = tuple(map(_text, texts))
+        read_texts = tuple(map(_text, texts))
         return InnerCommands(
-            texts=tuple(text for one in found for text in one.texts),
-            unknown=next((one.unknown for one in found if one.unknown), ""),
+            texts=tuple(text for one in read_texts for text in one.texts),
+            unknown=next((one.unknown for one in read_texts if one.unknown), ""),
             unseen=unseen_code(simple),
         )
     if name in WRAPPERS and [word.text for word in words[1:]] != ["run", "-"]:
@@ -197,7 +198,7 @@ def _run_by(simple: SimpleCommand) -> InnerCommands:
 
 
 def find_roots(simple: SimpleCommand) -> tuple[ShellWord, ...]:
-    """Where a `find` starts."""
+    """The places where a `find` starts."""
     roots: list[ShellWord] = []
     for word in simple.words[1:]:
         if word.text[:1] in {"-", "(", "!"} and word.text not in {"-H", "-L", "-P"}:
@@ -208,12 +209,12 @@ def find_roots(simple: SimpleCommand) -> tuple[ShellWord, ...]:
 
 
 def find_narrows(simple: SimpleCommand) -> bool:
-    """Whether a `find` finds only some of what is below its roots."""
+    """True if a `find` matches only some of what is below its roots."""
     return any(_FIND_NARROWS.fullmatch(word.text) for word in simple.words)
 
 
-def _commands(simple: SimpleCommand, *found: tuple[ShellWord, ...]) -> InnerCommands:
-    return InnerCommands(tuple(_with(simple, words) for words in found if words))
+def _commands(simple: SimpleCommand, *word_lists: tuple[ShellWord, ...]) -> InnerCommands:
+    return InnerCommands(tuple(_with(simple, words) for words in word_lists if words))
 
 
 def _with(simple: SimpleCommand, words: tuple[ShellWord, ...]) -> SimpleCommand:
@@ -222,7 +223,7 @@ def _with(simple: SimpleCommand, words: tuple[ShellWord, ...]) -> SimpleCommand:
 
 
 def _text(text: str) -> InnerCommands:
-    """A command line. What only the shell will know in it is read as a variable."""
+    """Read a text as a command line. UNKNOWN in it is read as a variable."""
     unknown = MADE if UNKNOWN in text else ""
     return InnerCommands(texts=(text.replace(UNKNOWN, "$_"),) if text else (), unknown=unknown)
 
@@ -232,7 +233,7 @@ def _texts_after(words: tuple[ShellWord, ...], name: str) -> tuple[str, ...]:
     if name == "watch":
         return (" ".join(word.text for word in _wrapped_words(words, WRAPPERS[name])),)
     texts = [word.text for word in words]
-    found = dict.fromkeys(
+    values = dict.fromkeys(
         value
         for option in _TEXT_AFTER.get(name, ())
         for n, text in enumerate(texts)
@@ -240,7 +241,7 @@ def _texts_after(words: tuple[ShellWord, ...], name: str) -> tuple[str, ...]:
             value := _value(option, text, texts[n + 1 :] if name == "env" else texts[n + 1 : n + 2])
         )
     )
-    return tuple(one.removeprefix("exec=") if name == "tar" else one for one in found)
+    return tuple(one.removeprefix("exec=") if name == "tar" else one for one in values)
 
 
 def _value(option: str, text: str, after: Sequence[str]) -> str:
@@ -249,13 +250,14 @@ def _value(option: str, text: str, after: Sequence[str]) -> str:
         return " ".join(after)
     if option.startswith("--"):
         return text.partition("=")[2] if is_option(text, option) else ""
-    # Also at the end of a row of options: `env -vS…`, `script -qc …`
+    # Also at the end of grouped options: `env -vS…`, `script -qc …`
     row = re.match(rf"-[a-zA-Z]*?{option[1]}(.*)", text, re.DOTALL)
     return (row[1] or " ".join(after)) if row else ""
 
 
 def _git(simple: SimpleCommand) -> InnerCommands:
-    """What git runs: an alias that it is given, and programs that its settings and options name."""
+    """Find what git runs: an alias in its options, and programs that its settings and options
+    name."""
     called = invocation(simple)
     given = [word.text for word in called.settings]
     settings = [value for option, value in pairwise(given) if option == "-c"]
@@ -265,7 +267,7 @@ def _git(simple: SimpleCommand) -> InnerCommands:
         if _GIT_PROGRAMS.fullmatch(name.lower())
     ]
     if called.args and (alias := _alias(called.args[0].text, settings)):
-        # Those of the other settings count in it, too: an alias may stand for another one.
+        # The other settings apply in it, too: an alias may refer to another one.
         others = [f"-c {shlex.quote(one)}" for one in settings if one != alias]
         value, rest = alias.partition("=")[2], [word.text for word in called.args[1:]]
         run = [value[1:]] if value.startswith("!") else ["git", *others, value]
@@ -277,26 +279,26 @@ def _git(simple: SimpleCommand) -> InnerCommands:
         return _commands(simple, called.args[2:])
     elif words:
         texts += _texts_after(called.args, words[0]) if words[0] in _GIT_RUNS else ()
-        if words[0] != "config":  # it only writes the address
+        if words[0] != "config":  # `config` only writes the address
             texts += [text.partition("::")[2] for text in words if text.startswith("ext::")]
     unknown = MADE if any(UNKNOWN in text for text in texts) else ""
     if any(one.startswith("--config-env") for one in given):
         unknown = "runs what only its environment says"
-    found = tuple(text.replace(UNKNOWN, "$_") for text in texts if text)
+    known_texts = tuple(text.replace(UNKNOWN, "$_") for text in texts if text)
     sets = words[:1] == ["config"] and any(map(GIT_RUNS.match, words))
     elsewhere = sets or any(map(_ELSEWHERE.match, settings))
     elsewhere |= any(one.startswith("--exec-path=") for one in given)
-    return InnerCommands(texts=found, unknown=unknown, unseen=_SETTINGS if elsewhere else "")
+    return InnerCommands(texts=known_texts, unknown=unknown, unseen=_SETTINGS if elsewhere else "")
 
 
 def _alias(name: str, settings: Sequence[str]) -> str:
-    """The setting by which a subcommand is an alias, "" for none: the last one counts."""
+    """The setting that makes a subcommand an alias, "" for none: the last one counts."""
     key = f"alias.{name}".lower()
     return next((one for one in reversed(settings) if one.partition("=")[0].lower() == key), "")
 
 
 def _shell(words: tuple[ShellWord, ...]) -> InnerCommands:
-    """`sh -c text`, `sh script`, or a shell that reads what is piped or redirected to it."""
+    """Find what a shell runs: `sh -c text`, `sh script`, or its piped or redirected input."""
     for n, word in enumerate(words):
         if re.fullmatch(r"[-+][A-Za-z]*c[A-Za-z]*", word.text) or word.text == "--command":
             rest = dropwhile(lambda w: w.text.startswith(("-", "+")), words[n + 1 :])
@@ -312,9 +314,9 @@ def _shell(words: tuple[ShellWord, ...]) -> InnerCommands:
 
 
 def _find(simple: SimpleCommand) -> list[SimpleCommand]:
-    """The commands of `-exec … ;`. `{}` is something below where the search starts, or, where
-    nothing narrows it, that too."""
-    found: list[SimpleCommand] = []
+    """Find the commands of `-exec … ;`. `{}` is something below the starting points, or, if nothing
+    narrows the search, the starting points themselves."""
+    commands: list[SimpleCommand] = []
     current: list[ShellWord] | None = None
     roots = find_roots(simple)
     if find_narrows(simple):
@@ -323,16 +325,17 @@ def _find(simple: SimpleCommand) -> list[SimpleCommand]:
         if current is None:
             current = [] if word.text in _FIND_EXEC else None
         elif word.text in {";", "+"}:
-            found += [_with(simple, tuple(current))] if current else []
+            commands += [_with(simple, tuple(current))] if current else []
             current = None
         else:
             whole = word.text == "{}"
             current += roots if whole else (ShellWord(word.text.replace("{}", UNKNOWN)),)
-    return found
+    return commands
 
 
 def _wrapped_words(words: tuple[ShellWord, ...], wrapper: Wrapper) -> tuple[ShellWord, ...]:
     at = 1
+    # Wrappers such as `uv` run something only after a subcommand.
     if wrapper.after:
         operand = next((n for n, w in enumerate(words) if n and not w.text.startswith("-")), None)
         if operand is None or words[operand].text not in wrapper.after:
@@ -356,11 +359,11 @@ def _wrapped_words(words: tuple[ShellWord, ...], wrapper: Wrapper) -> tuple[Shel
 
 
 def _replaced(options: Sequence[ShellWord]) -> str:
-    """What stands in the words of `xargs` or `parallel` for what they read."""
+    """The placeholder in the words of `xargs` or `parallel` for their input."""
     texts = [word.text for word in options]
     after = (value for option, value in pairwise(texts) if option == "-I" and value)
-    found = (re.fullmatch(r"(?:-I|-i|--replace=)(.+)", text, re.DOTALL) for text in texts)
-    return next(iter([*after, *(one[1] for one in found if one)]), "{}")
+    attached = (re.fullmatch(r"(?:-I|-i|--replace=)(.+)", text, re.DOTALL) for text in texts)
+    return next(iter([*after, *(one[1] for one in attached if one)]), "{}")
 
 
 def _wrapped(simple: SimpleCommand, wrapper: Wrapper) -> InnerCommands:
@@ -375,16 +378,16 @@ def _wrapped(simple: SimpleCommand, wrapper: Wrapper) -> InnerCommands:
     if name == "parallel" and words[0].text.startswith(":::"):
         return InnerCommands(texts=tuple(word.text.replace(UNKNOWN, "$_") for word in words[1:]))
     inner = _with(simple, words)
-    if name in {"xargs", "parallel"}:  # what they read may stand anywhere in a shell's text
+    if name in {"xargs", "parallel"}:  # their input may be anywhere in a shell's text
         unknown = unknown or (MADE if inner.program in SHELLS else "")
         runs = words if inner.program in WRAPPERS else words[:1]
         token = _replaced(own)
         runs = tuple(ShellWord(word.text.replace(token, UNKNOWN), word.glob) for word in runs)
         inner = replace(inner, words=(*runs, *words[len(runs) :], ShellWord(UNKNOWN)))
-    found = (
+    assignments = (
         re.match(r"([A-Za-z_]\w*)=(.*)", word.text, re.DOTALL)
         for word in own
         if wrapper.assignments
     )
-    assigned = tuple((match[1], match[2]) for match in found if match)
+    assigned = tuple((match[1], match[2]) for match in assignments if match)
     return InnerCommands((replace(inner, assigned=assigned),), unknown=unknown)

@@ -1,7 +1,7 @@
 """A conversation in plain lines: for screen readers, simple terminals, serial lines, dictation.
 
 A fourth reader of the agent's events, beside the full screen, `-p` and the batch runner. Lines
-only: nothing moves the cursor, nothing is drawn again, nothing is told by color alone. It never
+only: nothing moves the cursor, nothing is drawn again, nothing is shown by color alone. It never
 loads the screen.
 
 The terminal, read in the main thread:
@@ -10,8 +10,8 @@ The terminal, read in the main thread:
     prompt_reader  prompts, by the `editor`     answers        answers, and what is typed ahead
     tty            the terminal and its signals
 
-The conversation (`tui.app.conversation`), in an event loop beside it; `terminal.Terminal` is all
-that it knows of the terminal:
+The conversation (`tui.app.conversation`), in an event loop beside it; of the terminal it knows only
+`terminal.Terminal`:
 
     frontend       what the conversation asks   input_loop     hands on what is typed
     questions      questions and approvals      views          commands that show something
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tui.plain.terminal import Terminal
 
 TERMINAL_GONE = 129
-"""The exit code, as if the signal of it had ended the program (128 + SIGHUP)."""
+"""Exit code if the terminal goes away, as if SIGHUP had ended the program (128 + SIGHUP)."""
 
 _WHY = {
     "dumb": "This terminal can't move the cursor, so Holdfast uses plain lines.",
@@ -43,8 +43,12 @@ _WHY = {
 
 
 def open_plain(options: Options) -> int:
-    """Hold a conversation. Returns the exit code; raises UsageError without a terminal, and what
-    keeps the first session from being opened."""
+    """Hold a conversation and return the exit code.
+
+    Raises:
+        UsageError: If there is no terminal. Errors of opening the first session are raised as they
+            are.
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "Plain lines need a terminal.",
@@ -56,7 +60,8 @@ def open_plain(options: Options) -> int:
         from tui.app.program import CompositionRoot  # noqa: PLC0415
 
         return _converse(
-            CompositionRoot(options, scratch), "" if options.plain else plain_detection.why(())
+            CompositionRoot(options, scratch),
+            "" if options.screen.plain else plain_detection.why(()),
         )
 
 
@@ -77,7 +82,7 @@ def _converse(composition: CompositionRoot, why: str) -> int:
             return TERMINAL_GONE
         raise
     if terminal.gone:
-        return TERMINAL_GONE  # nobody is there to be told anything
+        return TERMINAL_GONE  # nobody is there to read it
     session = composition.session
     if session and session.path and session.path.exists():
         from tui.app.background import parting_words  # noqa: PLC0415 - at the end
@@ -89,7 +94,8 @@ def _converse(composition: CompositionRoot, why: str) -> int:
 
 
 async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor, why: str) -> int:
-    """In the loop's thread, until the person leaves. Returns the exit code."""
+    """Hold the conversation in the loop's thread until the person leaves, and return the exit
+    code."""
     import asyncio  # noqa: PLC0415 - the terminal has begun to read
 
     import tui  # noqa: PLC0415
@@ -107,6 +113,7 @@ async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor
         f"holdfast {tui.__version__}, plain lines. /help lists the commands, Ctrl+D quits.",
         *filter(None, (why,)),
     )
+    # Both run beside the conversation, and end with it.
     watches = [
         asyncio.create_task(watch(frontend), name=watch.__name__)
         for watch in (input_loop.watch_session, input_loop.keep_drafts)
@@ -114,9 +121,9 @@ async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor
     try:
         await open_first(conversation, choice, fallback=False)
         frontend.ready = True
-        if options.yolo:
+        if options.permissions.yolo:
             terminal.say("ELEVATED: no prompts; blocked commands stay blocked.")
-        if options.verbose:
+        if options.screen.verbose:
             conversation.submit("/verbose on")
         if options.prompt:
             conversation.submit(options.prompt)

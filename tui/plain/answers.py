@@ -1,5 +1,5 @@
-"""Lines that are no prompt, read in the main thread: answers to questions, once nobody is typing
-any more, and what is typed while nothing is asked. The terminal echoes them itself."""
+"""Reads lines that are not prompts in the main thread: answers to questions, once typing has
+paused, and what is typed while nothing is asked. The terminal echoes them itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from tui.plain.thread_bridge import LineRequest, ThreadBridge
 from tui.plain.tty import PASTE_S, Tty, meant
 
 GRACE_S: Final = 0.5
-"""A question takes an answer after this long without a key: what was meant for the prompt must
+"""A question takes an answer only after this long without a key: what was meant for the prompt must
 never approve anything."""
 
 
 @dataclass(slots=True)
 class TypedAhead:
-    """`typed` takes each prompt that is whole, `kept` what is none: it belongs to the next one."""
+    """Collects lines that are typed ahead: `typed` gets each complete prompt, `kept` the rest,
+    which belongs to the next one."""
 
     tty: Tty
     typed: Callable[[str], object]
@@ -29,7 +30,7 @@ class TypedAhead:
     _entry: MultilineEntry = field(default_factory=MultilineEntry)
 
     def take(self) -> bool:
-        """Take what can be read. False for Ctrl+D, and where the terminal has gone."""
+        """Take what can be read. False for Ctrl+D, and if the terminal has gone."""
         data = self.tty.read()
         if data is None:
             return False
@@ -48,13 +49,13 @@ class TypedAhead:
             self.typed(PartlyTyped(text, 0) if "\n" in line else text)
 
     def keys(self, data: str) -> str:
-        """Take what was read key by key. Returns what is no whole line, and is kept."""
-        *lines, rest = meant(data).split("\n")
-        if rest:
-            self.kept(rest)
+        """Take what was read key by key, and return what is no whole line, which is kept."""
+        *lines, unfinished = meant(data).split("\n")
+        if unfinished:
+            self.kept(unfinished)
         for line in lines:
             self.hear(line)
-        return rest
+        return unfinished
 
     def end(self) -> None:
         """Keep what was begun: nobody will type its end."""
@@ -68,18 +69,18 @@ class TypedAhead:
 
 @dataclass(slots=True)
 class AnswerReader:
-    """Puts one question after the other. `ending` says whether the program ends."""
+    """Asks one question after the other. `ending` returns true once the program ends."""
 
     tty: Tty
     bridge: ThreadBridge
     ahead: TypedAhead
     ending: Callable[[], bool]
     asked: LineRequest | None = None
-    """The question, from before it stands there."""
+    """The current question, also before it is shown."""
     shown: bool = False
 
     def ask(self, request: LineRequest) -> str | None:
-        """A line that was typed after the question stood there; None where it was refused."""
+        """Return a line that was typed after the question was shown; None if it was refused."""
         self.asked = request
         try:
             self._settle()
@@ -97,11 +98,11 @@ class AnswerReader:
             self.asked, self.shown = None, False
 
     def again(self) -> str:
-        """The question as it stands there, "" for none: something was said meanwhile."""
+        """Return the question as it was shown, to repeat it after other lines; "" for none."""
         return self.asked.text if self.asked and self.shown else ""
 
     def refuse(self) -> bool:
-        """Ctrl+C. False where nothing is asked."""
+        """Refuse by Ctrl+C. False if nothing is asked."""
         if self.asked is None:
             return False
         self.asked.cancelled = True
@@ -119,7 +120,7 @@ class AnswerReader:
         return None
 
     def _settle(self) -> None:
-        """Wait until nobody is typing. What was typed for the prompt goes there."""
+        """Wait until nobody is typing. What was typed before goes to the prompt."""
         data = ""
         with self.tty.keys():
             while not self._over():
@@ -128,5 +129,5 @@ class AnswerReader:
                 if ready is None or typed is None:
                     break
                 data += typed
-        if data and (rest := self.ahead.keys(data)):
-            self.tty.write(f"\nKept for your next prompt: {clean(rest)}\n")
+        if data and (unfinished := self.ahead.keys(data)):
+            self.tty.write(f"\nKept for your next prompt: {clean(unfinished)}\n")

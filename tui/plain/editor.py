@@ -1,7 +1,7 @@
-"""The line editor: readline where there is one, told that the terminal can do nothing.
+"""The line editor: readline if there is one, with a terminal type that can do nothing.
 
-So told, it echoes, edits and recalls without a single escape sequence. In a shell of Emacs, which
-edits lines itself, the terminal's own line is read.
+Set up like that, it echoes, edits and recalls without a single escape sequence. In a shell of
+Emacs, which edits lines itself, the terminal's own line is read.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Complete = Callable[[str], Sequence[str]]
 
 
 class Editor:
-    """Reads one line at a time, in the main thread. `complete` says by what the last word of a
-    line may be replaced."""
+    """Reads one line at a time, in the main thread. `complete` returns what may replace the last
+    word of a line."""
 
     def __init__(self, history: PromptHistory) -> None:
         self._history = history
@@ -41,12 +41,15 @@ class Editor:
             self._prepare(self._readline)
 
     def read(self, prompt: str, prefill: str, into: list[str]) -> None:
-        """Read a line into a list. Raises EOFError at Ctrl+D, and what a signal's handler raises,
-        even as the line has come: then it is in the list."""
+        """Read a line into a list.
+
+        Raises EOFError at Ctrl+D, and what a signal's handler raises, even when the line has come:
+        then it is in the list.
+        """
         lib = self._readline
         if lib is None:
-            told = f"Not sent: {prefill}\n" if prefill else ""
-            os.write(1, clean(f"{told}{prompt}").encode(errors="replace"))
+            notice = f"Not sent: {prefill}\n" if prefill else ""
+            os.write(1, clean(f"{notice}{prompt}").encode(errors="replace"))
             _read_terminal(into)
             return
         if prefill:
@@ -58,11 +61,11 @@ class Editor:
 
     @property
     def edits(self) -> bool:
-        """Whether the line is edited here, key by key, and not by the terminal."""
+        """True if the line is edited here, key by key, and not by the terminal."""
         return self._readline is not None
 
     def begun(self) -> str:
-        """What is typed of the line that is being read."""
+        """Return what is typed of the line that is being read."""
         return self._readline.get_line_buffer() if self._readline else ""
 
     def remember(self, text: str) -> None:
@@ -94,7 +97,7 @@ class Editor:
 
 
 def _readline() -> ModuleType | None:
-    """The library, initialised for a terminal that moves no cursor."""
+    """Return the library, initialised for a terminal that moves no cursor."""
     term = os.environ.get("TERM")
     os.environ["TERM"] = "dumb"
     try:
@@ -110,7 +113,7 @@ def _readline() -> ModuleType | None:
 
 
 def _read_terminal(into: list[str]) -> None:
-    """The terminal's own line. Raises EOFError at Ctrl+D, and where the terminal has gone."""
+    """Read the terminal's own line. Raises EOFError at Ctrl+D, and if the terminal has gone."""
     read: list[bytes] = []
     try:
         read.extend(map(os.read, (0,), (_READ,)))

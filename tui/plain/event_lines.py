@@ -1,7 +1,7 @@
-"""Events as lines that say who speaks: one `match`, no state. What streams is
-`tui.plain.event_speaker`'s.
+"""Turns events into lines that say who speaks: one `match`, no state. `tui.plain.event_speaker`
+handles what streams.
 
-A fact that changes nothing for whoever listens has no line.
+A fact that makes no difference to a listener has no line.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tui.plain.speech_text import counted, cut, percent, sentence, shown, spoken
 _CHANGED = re.compile(r"\+(\d+) −(\d+)")
 _PROBLEMS = re.compile(r"(?:^| · )\d+ new problems?$")
 _PROBLEM_LINES = 10
-"""How many of the problems that an edit brought along are spoken."""
+"""Most problems spoken of those that an edit caused."""
 _ERROR_LINES = 5
-"""How many lines of a failed tool's output are spoken: its last."""
+"""Most lines spoken of a failed tool's output: its last."""
 
 
 def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - one case per event
-    """The lines that tell an event. `label` is of the tool call that it is about."""
+    """Return the lines for an event. `label` is that of the tool call that it is about."""
     match event:
         case facts.SessionStarted():
             return _started(event)
@@ -77,7 +77,7 @@ def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - o
 
 
 def sentence_lines(said: Sentence | None, *more: str) -> list[str]:
-    """A fact in words, and `more` sentences."""
+    """Return a fact in words, and `more` sentences."""
     if said is None:
         return []
     rows = said.detail.splitlines() if said.open else ()
@@ -85,38 +85,42 @@ def sentence_lines(said: Sentence | None, *more: str) -> list[str]:
 
 
 def of_a_wait(event: Fact, now: datetime) -> list[str]:
-    """Why nothing comes for a while."""
+    """Say why nothing comes for a while."""
     return sentence_lines(words(event, now), "Ctrl+C stops")
 
 
 def _in_full(event: facts.RepairApplied | facts.ExamFinished) -> list[str]:
-    """What was found, but for what is as it should be."""
-    said = words(event)
-    rows = said.detail.splitlines() if said else []
-    return [*sentence_lines(said), *(f"  {spoken(row)}" for row in rows if not row.startswith("✓"))]
+    """Return all details except those that are as they should be."""
+    wording = words(event)
+    rows = wording.detail.splitlines() if wording else []
+    return [
+        *sentence_lines(wording),
+        *(f"  {spoken(row)}" for row in rows if not row.startswith("✓")),
+    ]
 
 
 def labelled(who: str, speech: list[str]) -> list[str]:
-    """Lines of which the first says who speaks."""
+    """Return lines of which the first says who speaks."""
     while speech and not speech[0].strip():
         speech = speech[1:]
     return [f"{who}: {speech[0]}", *speech[1:]] if speech else []
 
 
 def tool(name: str, label: str = "") -> str:
-    """What a tool call is called, or the person's own command."""
+    """Return the name of a tool call, or of the person's own command."""
     return (
         f"Your command {spoken(label)}" if name == "shell" else f"Tool {spoken(f'{name} {label}')}"
     )
 
 
 def image(word: str) -> str:
-    """An image that goes along, by the word that stands for it: `[image 1: a.png 8×8 75 B]`."""
+    """Name an image that goes along, from the word that stands for it: `[image 1: a.png 8×8 75
+    B]`."""
     return sentence(f"With {word.strip('[]')}")
 
 
 def todo_lines(todos: tuple[dict[str, str], ...]) -> list[str]:
-    """The agent's list, each item with how it stands."""
+    """Return the agent's list, each item with its state."""
     if not todos:
         return []
     done = sum(todo.get("status") == "completed" for todo in todos)
@@ -132,7 +136,7 @@ def todo_lines(todos: tuple[dict[str, str], ...]) -> list[str]:
 
 
 def meter(event: facts.ContextMeasured) -> str:
-    """How full the context is, in a sentence."""
+    """Say in a sentence how full the context is."""
     full = percent(event.tokens, event.window)
     mark = f"compacts at {round(100 * event.threshold)} percent"
     source = ", window assumed" if event.window_source == "assumed" else ""
@@ -141,7 +145,7 @@ def meter(event: facts.ContextMeasured) -> str:
 
 
 def spending(event: facts.ContextMeasured) -> str:
-    """What came from the cache and what the session has cost, as far as it is known."""
+    """Say what came from the cache and what the session has cost, as far as it is known."""
     if event.cache_share is None:
         return ""
     cached = f"{floor(100 * event.cache_share)} percent of the last request from the cache"
@@ -156,7 +160,7 @@ def _started(event: facts.SessionStarted) -> list[str]:
 
 
 def _answered(event: facts.PermissionAnswered, label: str) -> list[str]:
-    """Who said yes without being asked, and every no."""
+    """Say who allowed a call without being asked, and every no."""
     if event.answer in {"no", "deny"}:
         reason = f": {event.reason}" if event.reason else ""
         return [sentence(f"{tool(event.name, label)}: not allowed{reason}")]
@@ -171,7 +175,7 @@ def _finished(event: facts.ToolFinished, label: str) -> list[str]:
     if event.summary in {"interrupted", "stopped"}:
         return [sentence(f"{name}: interrupted after {seconds}", cut(event.receipt))]
     if event.summary == "denied":
-        return []  # as it was answered
+        return []  # said when it was answered
     how = "failed after" if event.is_error else "finished in"
     images = plural(len(event.images), "image") if event.images else ""
     parts = [_summary(event.summary), images, cut(event.receipt)]
@@ -184,19 +188,20 @@ def _finished(event: facts.ToolFinished, label: str) -> list[str]:
 
 
 def _problems(event: facts.ToolFinished) -> list[str]:
-    """The problems that an edit brought along, which are above its difference."""
+    """Return the problems that an edit caused, which precede its difference."""
     if not _PROBLEMS.search(event.summary):
         return []
     rows = event.display.partition("\n\n")[0].splitlines()[1:]
     more = len(rows) - _PROBLEM_LINES
-    rest = [f"  and {more} more"] if more > 0 else []
-    return [*(f"  {spoken(row)}" for row in rows[:_PROBLEM_LINES]), *rest]
+    omitted = [f"  and {more} more"] if more > 0 else []
+    return [*(f"  {spoken(row)}" for row in rows[:_PROBLEM_LINES]), *omitted]
 
 
 def _of_a_sub_agent(
     event: facts.SubAgentStarted | facts.SubAgentEvent | facts.SubAgentFinished,
 ) -> list[str]:
-    """That it works, how it ended, and of what it does what went wrong or was not allowed."""
+    """Say that a sub-agent works, how it ended, and what went wrong or was not allowed
+    meanwhile."""
     name = f"Sub-agent {spoken(event.agent)}"
     match event:
         case facts.SubAgentStarted(description=about, model=model, resumed=resumed):
@@ -220,9 +225,9 @@ def _of_a_sub_agent(
 
 
 def _summary(summary: str) -> str:
-    """A tool's own words; those of a change without its signs."""
+    """Return a tool's own words; for a change, without its signs."""
     first, *others = summary.split(" · ")
-    if found := _CHANGED.fullmatch(first):
-        changed = f"{plural(int(found[1]), 'line')} added, {found[2]} removed"
+    if counts := _CHANGED.fullmatch(first):
+        changed = f"{plural(int(counts[1]), 'line')} added, {counts[2]} removed"
         return ", ".join([changed, *map(spoken, others)])
     return spoken(summary)

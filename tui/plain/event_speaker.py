@@ -1,6 +1,8 @@
-"""Follows one session's events and says them: what streams by finished lines, waits by their marks.
+"""Follows one session's events and says them: streamed text by finished lines, waits by their
+marks.
 
-It remembers what a line needs beside its event: which call, who spoke last, how full it was.
+It remembers what a line needs beside its event: which call, who spoke last, how full the context
+was.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ from tui.plain.markdown_to_speech import Reader
 from tui.plain.speech_text import shown
 
 MARKS: Final = (43_200, 21_600, 7200, 3600, 1800, 600, 300, 60)
-"""Seconds left of a wait at which it is spoken of again."""
+"""Seconds left of a wait at which it is mentioned again."""
 
 AT_WORK: Final = (30, 60, 120, 300, 600)
-"""Seconds of silence after which it is said that something still continues; then every last one."""
+"""Seconds of silence after which the speaker says that something continues; afterwards the
+last interval repeats."""
 
 SOON_S: Final = 1.0
-"""A tool that is done sooner is only told as it has finished."""
+"""A tool that finishes sooner is mentioned only when it has finished."""
 
 KEPT_OUTPUTS: Final = 50
 KEPT_CHARS: Final = 1_000_000
@@ -36,7 +39,7 @@ KEPT_CHARS: Final = 1_000_000
 
 @dataclass(slots=True)
 class Output:
-    """What a tool printed, or what it gave the model."""
+    """The output of a tool, or its result for the model."""
 
     name: str
     text: str = ""
@@ -44,8 +47,8 @@ class Output:
 
 @dataclass(slots=True)
 class EventSpeaker:
-    """Says the events of a session. `say` prints lines. `typed` are texts that are on the
-    terminal already, since a person has just typed them."""
+    """Says the events of a session. `say` prints lines. `typed` are texts that are on the terminal
+    already, since a person has just typed them."""
 
     clock: Clock
     say: Callable[..., None]
@@ -56,17 +59,17 @@ class EventSpeaker:
     verbose: bool = False
     outputs: deque[Output] = field(default_factory=lambda: deque(maxlen=KEPT_OUTPUTS))
     _streamed: bool = False
-    """Something of the answer that streams was taken up."""
+    """True if parts of the streaming answer were taken in."""
     _reader: Reader = field(default_factory=Reader)
     _speaking: bool = False
     _thinking: bool = False
     _labels: dict[str, str] = field(default_factory=dict[str, str])
     _open: dict[str, Output] = field(default_factory=dict[str, Output])
     _unsaid: dict[str, facts.ToolStarted] = field(default_factory=dict[str, facts.ToolStarted])
-    """Calls that have begun, which was not said yet."""
+    """Calls that have begun but were not mentioned yet."""
     _shell: str = ""
     _begun: str = ""
-    """What the person's own command printed of a line that is not finished."""
+    """The unfinished line of the output of the person's own command."""
     _over: bool = False
     _wait: asyncio.Task[None] | None = None
 
@@ -94,6 +97,7 @@ class EventSpeaker:
             case facts.UserMessage(text, attached):
                 self._end_speech()
                 typed = text.removesuffix(attached).rstrip() if attached else text
+                # A prompt that was typed here is on the terminal already.
                 if (plain := without_words(typed)) in self.typed:
                     self.typed.remove(plain)
                     self.say(*(image(word) for word in words_in(typed)))
@@ -117,12 +121,12 @@ class EventSpeaker:
                 self._void()
                 self.say(*of_a_wait(event, self.clock.now()))
             case _:
-                if told := lines(event, self._labels.get(getattr(event, "id", ""), "")):
+                if spoken_lines := lines(event, self._labels.get(getattr(event, "id", ""), "")):
                     self._end_speech()
-                    self.say(*told)
+                    self.say(*spoken_lines)
 
     def stop(self) -> None:
-        """Nothing is happening any more."""
+        """Stop speaking: nothing is happening any more."""
         self._end_speech()
         self._streamed = False
         if self._wait is not None:
@@ -130,10 +134,11 @@ class EventSpeaker:
             self._wait = None
 
     def _follow(self, event: Fact) -> None:
-        """Remember the call, and speak of a wait again when there is something to say."""
+        """Remember the call, and start or end speaking of a wait."""
         match event:
             case facts.ToolStarted():
                 self._start(event)
+            # While the person is asked, no wait is spoken of.
             case facts.PermissionAsked() | facts.QuestionAsked():
                 self._begin(None)
             case facts.PermissionAnswered(id_, name) | facts.QuestionAnswered(id_, name):
@@ -163,7 +168,7 @@ class EventSpeaker:
                 pass
 
     def _start(self, event: facts.ToolStarted) -> None:
-        """Remember a call; the person's own command is said at once, unless it was just typed."""
+        """Remember a call. The person's own command is said at once, unless it was just typed."""
         id_, name, label = event.id, event.name, event.label
         self._labels[id_] = label
         self._open[id_] = Output(f"{name} {label}".strip())
@@ -186,13 +191,13 @@ class EventSpeaker:
         self._speaking = self._thinking = False
 
     def _void(self) -> None:
-        """Another attempt begins: what was not spoken yet never was."""
+        """Forget what was not spoken yet, since another attempt begins."""
         self._reader.drop()
         self._speaking = self._thinking = False
         self._streamed = False
 
     def _hear(self, id_: str, text: str) -> None:
-        """Keep what a tool prints; what the person's own command prints is said."""
+        """Keep a tool's output; that of the person's own command is also said."""
         if (output := self._open.get(id_)) is not None:
             output.text = (output.text + text)[-KEPT_CHARS:]
         if id_ == self._shell:
@@ -200,7 +205,7 @@ class EventSpeaker:
             self.say(*(line for each in whole for line in shown(each)))
 
     def _measure(self, event: facts.ContextMeasured) -> None:
-        """Say that the context is nearly full, once for every time that it gets so."""
+        """Say that the context is nearly full, once each time it becomes so."""
         self.measured = event
         over = bool(event.window) and event.tokens >= event.threshold * event.window
         if over and not self._over:
@@ -224,14 +229,18 @@ class EventSpeaker:
                 self.say(f"Still waiting: {duration(left)} left; Ctrl+C stops.")
 
     async def _at_work(self, what: str) -> None:
-        """Say soon what is happening, and now and then that it still does."""
-        began, told = self.clock.monotonic(), 0
+        """Say soon what is happening, and now and then that it continues."""
+        began, reports = self.clock.monotonic(), 0
         await self.clock.sleep(SOON_S)
         for event in self._unsaid.values():
             self.say(*lines(event))
         self._unsaid.clear()
         while True:
-            due = AT_WORK[told] if told < len(AT_WORK) else AT_WORK[-1] * (told - len(AT_WORK) + 2)
+            due = (
+                AT_WORK[reports]
+                if reports < len(AT_WORK)
+                else AT_WORK[-1] * (reports - len(AT_WORK) + 2)
+            )
             await self.clock.sleep(max(0.0, began + due - self.clock.monotonic()))
-            told += 1
+            reports += 1
             self.say(f"{what}: still working after {duration(due)}; Ctrl+C stops.")

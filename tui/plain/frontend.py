@@ -1,9 +1,10 @@
-"""Plain lines as a front end of the conversation: what happens is said, questions take numbers."""
+"""Plain lines as a front end of the conversation: events are said, questions are answered by
+numbers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -13,6 +14,7 @@ from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
+from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
 from tui.core import facts
 from tui.core.fact_words import words
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from tui.agent.plans import ApprovedPlan
 
 LONG_S: Final = 20.0
-"""A turn that took longer rings when it ends."""
+"""A turn that took longer rings the bell when it ends."""
 
 _LAST_DONE: Final = 5
 _OF_THE_CONTEXT: Final = frozenset(
@@ -48,16 +50,16 @@ _OF_THE_CONTEXT: Final = frozenset(
 _WORDS: Final = 300
 
 FindView: TypeAlias = Callable[["PlainFrontend", str, str], Coroutine[Any, Any, None] | None]
-"""Finds what carries a command out in plain lines only, by its name and argument; None where it
-has a shared handler."""
+"""Returns the coroutine for a command that only plain lines have, by name and argument; None for a
+command with a shared handler."""
 
 
 class PlainFrontend:
-    """Implements `Frontend` by a terminal, and holds the one conversation.
+    """Implements `Frontend` with a terminal, and owns the one conversation.
 
-    `heard` are lines that were typed while nothing was asked; `begin_with` is what the next prompt
-    begins with. Before it comes what is to be asked about: `failed`, the error of the last turn,
-    and `interrupted`, what an earlier run left open.
+    `heard` are lines that were typed while nothing was asked; `begin_with` is the start of the next
+    prompt. Two questions come before it: `failed`, the error of the last turn, and `interrupted`,
+    the open work of an earlier run.
     """
 
     stop_key = "Ctrl+C"
@@ -76,7 +78,7 @@ class PlainFrontend:
         self.leaving = False
         self.quitting: Quit | None = None
         self.ready = False
-        """The first session is open, or could not be opened."""
+        """True once the first session is open, or could not be opened."""
         self._at_prompt = False
         self._stop_next = False
         self._turn_began = 0.0
@@ -95,7 +97,7 @@ class PlainFrontend:
         self.begin_with = "\n".join(filter(None, (text, before)))
 
     async def next_prompt(self) -> str | None:
-        """What is typed at the prompt. None where something begins meanwhile, or the person
+        """Return what is typed at the prompt; None if something begins meanwhile, or the person
         leaves."""
         begin_with, self.begin_with = self.begin_with, ""
         self.began_work.clear()
@@ -117,7 +119,7 @@ class PlainFrontend:
         return typed
 
     def interrupt(self) -> bool:
-        """Ctrl+C: stop what runs, or is about to. False where nothing is."""
+        """Ctrl+C: stop what runs, or is about to. False if nothing is."""
         if self.conversation.cancel():
             return True
         if self._at_prompt or self.approver.asking:
@@ -129,7 +131,7 @@ class PlainFrontend:
         return True
 
     def leave(self) -> None:
-        """The end: what runs is stopped."""
+        """Leave, and stop what runs."""
         self.leaving = True
         self.conversation.cancel()
         self.began_work.set()
@@ -139,8 +141,8 @@ class PlainFrontend:
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
         self.terminal.say(sentence(f"Error: {text}" if level == "error" else text, hint))
 
-    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:  # noqa: ARG002 - as the port has it
-        self.terminal.say(sentence(title), *map(spoken, lines))
+    def report(self, report: Report) -> None:
+        self.terminal.say(sentence(report.title), *report_lines(report))
 
     def show(self, event: Fact) -> None:
         self.speaker.speak(event)
@@ -152,7 +154,7 @@ class PlainFrontend:
         )
 
     def refresh(self) -> None:
-        """Nothing of it stands on the terminal."""
+        """Do nothing: the terminal shows no state."""
 
     def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
         return self._find_view(self, name, argument)
@@ -190,7 +192,7 @@ class PlainFrontend:
         await work
 
     async def painted(self) -> None:
-        """Lines are there when they are written."""
+        """Do nothing: lines are there once they are written."""
 
     # Sessions
 
@@ -199,7 +201,7 @@ class PlainFrontend:
             self.say("Opening the session.")
 
     async def show_session(self, agent: Agent, choice: SessionChoice) -> None:  # noqa: ARG002 - as the port has it
-        """Say where it stands: its title, what was said last."""
+        """Say the session's title and the last messages."""
         self.failed = self.interrupted = None
         session = agent.session
         if any(record.type == "user" for record in session.records):
@@ -233,20 +235,21 @@ class PlainFrontend:
         return await self.approver.setup(question, servers)
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
-        """Before the next prompt, once all other questions of the opening are answered."""
+        """Keep the work for before the next prompt, once all other questions of the opening are
+        answered."""
         self.interrupted = await take_over(self.conversation, work)
 
     async def ask_about_interrupted_work(self, work: InterruptedWork) -> None:
-        """Say what is known of it, and do what is chosen."""
-        rest: InterruptedWork | None = work
-        while rest is not None:
-            answer = await self.approver.choose(*interruption_lines(rest))
+        """Say what is known of the work, and do what is chosen."""
+        remaining: InterruptedWork | None = work
+        while remaining is not None:
+            answer = await self.approver.choose(*interruption_lines(remaining))
             if answer is None:
                 return
-            rest = await act_on_interruption(self.conversation, rest, answer)
+            remaining = await act_on_interruption(self.conversation, remaining, answer)
 
     def _bell(self) -> None:
-        if self.services.notify:
+        if self.services.settings.now.notify == "auto":
             self.terminal.bell()
 
 
@@ -264,20 +267,33 @@ def _last_words(records: Sequence[Record], title: str) -> list[str]:
 
 
 def _done_to_the_context(told: Sequence[tuple[Record, Told | None]]) -> list[str]:
-    """The last that was done to what the model sees."""
-    done = [
+    """Return the last changes to what the model sees."""
+    changes = [
         line
         for record, fact in told
         if record.type in _OF_THE_CONTEXT
         for line in sentence_lines(words(fact) if fact else None)[:1]
     ]
-    if not done:
+    if not changes:
         return []
-    more = len(done) - _LAST_DONE
-    head = f"Done to the context, the last {_LAST_DONE} of {len(done)}" if more > 0 else ""
-    return [f"{head or 'Done to the context'}:", *(f"  {line}" for line in done[-_LAST_DONE:])]
+    more = len(changes) - _LAST_DONE
+    head = f"Done to the context, the last {_LAST_DONE} of {len(changes)}" if more > 0 else ""
+    return [f"{head or 'Done to the context'}:", *(f"  {line}" for line in changes[-_LAST_DONE:])]
 
 
 def _short(text: str) -> str:
     text = spoken(text)
     return text if len(text) <= _WORDS else f"{text[:_WORDS].rstrip()} ..."
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """The rows as sentences: a name, and its values with the names of their columns."""
+    for row in report.rows:
+        if isinstance(row, str):
+            yield spoken(row)
+            continue
+        values = ("not known" if value == "—" else value for value in row.values)
+        columns = report.columns or ("",) * len(row.values)
+        told = (f"{column} {value}".strip() for column, value in zip(columns, values, strict=True))
+        yield sentence(f"{row.name.capitalize()}: {', '.join(told)}")
+    yield from map(spoken, report.notes)

@@ -1,7 +1,7 @@
-"""Takes what the person types, and hands it to the conversation.
+"""Takes what the person types, and passes it to the conversation.
 
-What is typed while a turn runs joins it; a command is carried out at once. All in the order in
-which it was typed.
+What is typed while a turn runs joins it; a command is carried out at once. Everything happens in
+the order in which it was typed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tui.app.commands.registry import COMMANDS
+from tui.app.commands.table import COMMANDS
 from tui.app.conversation import Conversation
 from tui.app.error_options import offer_recovery
 from tui.app.mcp_offers import prompts_of, resources_of
@@ -29,13 +29,13 @@ from tui.plain.speech_text import sentence
 log = logging.getLogger(__name__)
 
 DRAFT_S: Final = 0.5
-"""How often it is looked at what is typed: nobody tells that a key was pressed."""
+"""Seconds between looks at what is typed: there is no event for a key."""
 
 _MATCHES: Final = 100
 
 
 async def converse(frontend: PlainFrontend) -> None:
-    """Until the person leaves. A session is open, or could not be opened."""
+    """Converse until the person leaves. A session is open, or could not be opened."""
     conversation = frontend.conversation
     ahead = asyncio.create_task(_take_typed_ahead(frontend), name="typed ahead")
     try:
@@ -55,7 +55,7 @@ async def converse(frontend: PlainFrontend) -> None:
 
 
 async def leave(frontend: PlainFrontend) -> None:
-    """Everything ends: notes are saved unless the terminal has gone, then the session is closed."""
+    """End everything: save notes unless the terminal has gone, then close the session."""
     with suppress(HoldfastError):
         if not (frontend.terminal.gone or frontend.terminal.ended):
             await frontend.conversation.at_rest()
@@ -68,7 +68,7 @@ async def leave(frontend: PlainFrontend) -> None:
 
 
 async def watch_session(frontend: PlainFrontend) -> None:
-    """Say what becomes of the saving, and that a session was taken away. Runs on."""
+    """Report problems with saving, and that a session was taken over. Runs until cancelled."""
     watch = SessionWatch()
     while True:
         await frontend.services.clock.sleep(RECHECK_S)
@@ -83,20 +83,20 @@ async def watch_session(frontend: PlainFrontend) -> None:
 
 
 async def keep_drafts(frontend: PlainFrontend) -> None:
-    """Keep what is typed. Runs on."""
+    """Keep what is typed. Runs until cancelled."""
     while True:
         await asyncio.sleep(DRAFT_S)
         frontend.conversation.drafts.touch()
 
 
 async def _take_typed_ahead(frontend: PlainFrontend) -> None:
-    """What is typed while nothing is asked."""
+    """Submit what is typed while nothing is asked."""
     while True:
         await _guarded(frontend, _submit(frontend, await frontend.heard.get()))
 
 
 async def _guarded(frontend: PlainFrontend, work: Awaitable[None]) -> None:
-    """The boundary: whatever fails inside, the conversation continues and says so."""
+    """Run work so that the conversation continues after any failure, which is reported."""
     try:
         await work
     except Exception as error:
@@ -107,7 +107,7 @@ async def _guarded(frontend: PlainFrontend, work: Awaitable[None]) -> None:
 async def _submit(frontend: PlainFrontend, text: str) -> None:
     shell = text.startswith("!")
     match await route(frontend.conversation, text):
-        case "sent":  # it stands on the terminal: it is not said once more
+        case "sent":  # it is on the terminal already
             frontend.speaker.typed.append(text.lstrip("!").strip() if shell else text)
         case "joined":
             frontend.say("Queued: sent as soon as the agent can take it.")
@@ -122,8 +122,10 @@ async def _submit(frontend: PlainFrontend, text: str) -> None:
 
 
 def complete(conversation: Conversation, line: str) -> Sequence[str]:
-    """What Tab makes of the last word of a line: a command's name, or a file after @. Called by
-    the line editor, in the main thread."""
+    """Complete the last word of a line for Tab: a command's name, or a file after @.
+
+    Called by the line editor, in the main thread.
+    """
     words = line.split(" ")
     last = words[-1]
     if len(words) == 1 and last.startswith("/") and "/" not in last[1:]:
@@ -139,16 +141,16 @@ def complete(conversation: Conversation, line: str) -> Sequence[str]:
 
 
 def _files(root: Path, begun: str) -> list[str]:
-    """The files and folders that a path may go on with."""
+    """Return the files and folders with which a path may continue."""
     folder, _, start = begun.rpartition("/")
-    here = root / folder
+    parent = root / folder
     try:
-        found = sorted(here.iterdir())
+        entries = sorted(parent.iterdir())
     except OSError:
         return []
     prefix = f"{folder}/" if folder else ""
     return [
         f"{prefix}{path.name}{'/' if path.is_dir() else ' '}"
-        for path in found
+        for path in entries
         if path.name.startswith(start) and (start or not path.name.startswith("."))
     ][:_MATCHES]

@@ -1,7 +1,7 @@
-"""An answer as it streams, made into lines that can be read aloud: never a token at a time.
+"""Turns an answer, as it streams, into lines that can be read aloud: never a token at a time.
 
-A line is spoken when it is finished, a long one sentence by sentence. Markdown is put into words
-where its signs would only be noise: headings, code blocks, tables, links, marks of emphasis.
+A line is spoken when it is finished, a long one sentence by sentence. Markdown is put into words if
+its signs would only be noise: headings, code blocks, tables, links, marks of emphasis.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])")
 
 @dataclass(slots=True)
 class Reader:
-    """Takes the pieces of one answer; gives the lines that can be spoken by now."""
+    """Takes the pieces of one answer, and returns the lines that can be spoken already."""
 
     _rest: str = ""
     _fence: str = ""
@@ -41,16 +41,16 @@ class Reader:
     _rows: int = 0
 
     def feed(self, text: str) -> list[str]:
-        """Take a piece. Returns the lines that are finished."""
+        """Take a piece, and return the lines that are finished."""
         self._rest += text
         *whole, self._rest = self._rest.split("\n")
         lines = [spoken for line in whole for spoken in self._line(clean(line))]
         return lines + self._early()
 
     def end(self) -> list[str]:
-        """The answer is over: what is left, and the reader starts over."""
-        rest, self._rest = self._rest, ""
-        lines = self._line(clean(rest)) if rest.strip() else []
+        """End the answer: return what is left, and start over."""
+        unfinished, self._rest = self._rest, ""
+        lines = self._line(clean(unfinished)) if unfinished.strip() else []
         lines += self._let_go()
         if self._fence:
             lines.append("End of code.")
@@ -58,22 +58,22 @@ class Reader:
         return lines
 
     def drop(self) -> None:
-        """What was not spoken yet is void."""
+        """Forget what was not spoken yet."""
         self._rest = self._fence = self._held = ""
         self._header, self._rows = [], 0
 
     def _early(self) -> list[str]:
-        """Whole sentences of a long line that continues."""
-        rest = self._rest
-        if self._fence or len(rest) < LONG or rest.lstrip()[:1] in {"|", "#", "`"}:
+        """Return whole sentences of a long line that continues."""
+        unfinished = self._rest
+        if self._fence or len(unfinished) < LONG or unfinished.lstrip()[:1] in {"|", "#", "`"}:
             return []
-        if rest.count("`") % 2 or rest.count("**") % 2:
-            return []  # a mark that is still open
-        ends = [found.end() for found in _SENTENCE.finditer(rest)]
+        if unfinished.count("`") % 2 or unfinished.count("**") % 2:
+            return []  # a mark is still open
+        ends = [match.end() for match in _SENTENCE.finditer(unfinished)]
         if not ends:
             return []
-        self._rest = rest[ends[-1] :]
-        return self._line(clean(rest[: ends[-1]].rstrip()))
+        self._rest = unfinished[ends[-1] :]
+        return self._line(clean(unfinished[: ends[-1]].rstrip()))
 
     def _line(self, line: str) -> list[str]:
         if fence := _FENCE.match(line):
@@ -96,7 +96,7 @@ class Reader:
         return [f"{fence}{language}"]
 
     def _row(self, line: str) -> list[str]:
-        """A row of a table: the first is the header if a row of dashes follows."""
+        """Return a row of a table; the first is the header if a row of dashes follows."""
         if _MARKS.match(line):
             if not self._held:
                 return []
@@ -111,34 +111,34 @@ class Reader:
         return lines
 
     def _let_go(self) -> list[str]:
-        """A row that was no header after all."""
+        """Return a held row that was no header after all."""
         held, self._held = self._held, ""
         return [prose(held)] if held else []
 
 
 def read(text: str) -> list[str]:
-    """A whole text at once."""
+    """Return the lines of a whole text."""
     reader = Reader()
     return [*reader.feed(text), *reader.end()]
 
 
 def prose(line: str) -> str:
-    """One line outside code and tables, without the signs that are only noise."""
+    """Return one line outside code and tables, without the signs that are only noise."""
     if not line.strip() or _RULE.match(line):
         return ""
-    if found := _HEADING.match(line):
-        return f"Heading: {inline(found[2])}"
-    if found := _BOX.match(line):
-        return f"{found[1]}- {'open' if found[2] == ' ' else 'done'}: {inline(found[3])}"
-    if found := _BULLET.match(line):
-        return f"{found[1]}- {inline(found[2])}"
-    if found := _QUOTE.match(line):
-        return f"Quote: {inline(found[1])}" if found[1].strip() else ""
+    if match := _HEADING.match(line):
+        return f"Heading: {inline(match[2])}"
+    if match := _BOX.match(line):
+        return f"{match[1]}- {'open' if match[2] == ' ' else 'done'}: {inline(match[3])}"
+    if match := _BULLET.match(line):
+        return f"{match[1]}- {inline(match[2])}"
+    if match := _QUOTE.match(line):
+        return f"Quote: {inline(match[1])}" if match[1].strip() else ""
     return inline(line).rstrip()
 
 
 def inline(text: str) -> str:
-    """Links as their text and address, without marks of emphasis; code keeps every character. A
+    """Return links as text and address, without marks of emphasis; code keeps every character. A
     line too long to be prose stays as it is."""
     if len(text) > _PROSE_MAX:
         return text
@@ -158,6 +158,6 @@ def _link(found: re.Match[str]) -> str:
 
 
 def cells(row: str) -> list[str]:
-    """The cells of a table's row."""
+    """Return the cells of a table's row."""
     inner = row.strip().removeprefix("|").removesuffix("|")
     return [inline(cell.replace("\\|", "|").strip()) for cell in re.split(r"(?<!\\)\|", inner)]

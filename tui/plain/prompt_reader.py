@@ -1,6 +1,6 @@
-"""Whole prompts, read by the line editor in the main thread; what Ctrl+C and the end do to them.
+"""Reads whole prompts with the line editor in the main thread, and handles Ctrl+C and the end.
 
-Lines that belong together are one prompt: a backslash at the end, or three quotes around them.
+Several lines can be one prompt: with a backslash at the end, or three quotes around them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ QUOTES = '"""'
 
 @dataclass(slots=True)
 class MultilineEntry:
-    """A prompt as its lines come. `begun` says whether more are awaited."""
+    """A prompt as its lines come. `begun` is true if more are awaited."""
 
     _lines: list[str] = field(default_factory=list[str])
     _quoted: bool = False
@@ -34,23 +34,23 @@ class MultilineEntry:
 
     @property
     def text(self) -> str:
-        """What there is of it."""
+        """The text so far."""
         return "\n".join(self._lines)
 
     def add(self, line: str) -> str | None:
-        """Take a line. Returns the whole prompt when it is complete."""
+        """Take a line, and return the whole prompt when it is complete."""
         if self._quoted:
             if line.rstrip().endswith(QUOTES):
-                rest = line.rstrip().removesuffix(QUOTES)
-                return self._whole(rest, keep=bool(rest))
+                last = line.rstrip().removesuffix(QUOTES)
+                return self._whole(last, keep=bool(last))
             self._lines.append(line)
             return None
         if not self._lines and line.lstrip().startswith(QUOTES):
-            rest = line.lstrip().removeprefix(QUOTES)
-            if rest.rstrip().endswith(QUOTES):
-                return rest.rstrip().removesuffix(QUOTES)
+            last = line.lstrip().removeprefix(QUOTES)
+            if last.rstrip().endswith(QUOTES):
+                return last.rstrip().removesuffix(QUOTES)
             self._quoted = True
-            self._lines += [rest] if rest.strip() else []
+            self._lines += [last] if last.strip() else []
             return None
         if line.endswith("\\") and not line.endswith("\\\\"):
             self._lines.append(line[:-1])
@@ -68,17 +68,17 @@ class MultilineEntry:
 
 
 class _Broken(BaseException):
-    """A signal ends the line that is being typed."""
+    """Raised by a signal to end the line that is being typed."""
 
 
 @dataclass(slots=True)
 class PromptReader:
-    """Reads one prompt after the other. `ending` says whether the program ends; `kept` was typed
-    elsewhere and goes into the next prompt.
+    """Reads one prompt after the other. `ending` returns true once the program ends; `kept` was
+    typed elsewhere and goes into the next prompt.
 
-    Handlers of signals call `interrupt`, `hold` and `end`. They raise only while the editor has
-    the line. What comes between two lines is taken up before the next, what comes before the
-    first leaves alone what the prompt begins with.
+    Signal handlers call `interrupt`, `hold` and `end`. They raise only while the editor has the
+    line. A signal between two lines is handled before the next; one before the first leaves the
+    initial text alone.
     """
 
     editor: Editor
@@ -86,29 +86,30 @@ class PromptReader:
     ending: Callable[[], bool]
     kept: str = ""
     editing: bool = False
-    """The editor has the line."""
+    """True while the editor has the line."""
     _prefill: str = ""
-    """What the next line begins with."""
+    """The initial text of the next line."""
     _entry: MultilineEntry = field(default_factory=MultilineEntry)
     _pasted: str = ""
     """The lines of a paste so far."""
     _cut: str = ""
-    """What a signal left in the editor."""
+    """The text that a signal left in the editor."""
     _seen: str = ""
-    """What was in the editor when it was last asked: as the terminal goes it is emptied."""
+    """The editor's text when it was last read: when the terminal goes away, the editor is
+    emptied."""
     _broken: bool = False
-    """A handler has ended it."""
+    """True if a handler has ended the line."""
     _presses: int = 0
-    """Ctrl+C, as often as it was not taken up yet."""
+    """Number of times Ctrl+C was pressed and not handled yet."""
     _pressed_at: float = float("-inf")
 
     @property
     def swallowed(self) -> bool:
-        """Whether the editor continues although a handler has ended its line."""
+        """True if the editor continues although a handler has ended its line."""
         return self.editing and self._broken
 
     def begun(self) -> str:
-        """What is typed by now, and was not sent."""
+        """Return what is typed by now, and was not sent."""
         if self.ending():
             edited = self._cut or self._seen or self._prefill
         elif self.editing:
@@ -118,13 +119,13 @@ class PromptReader:
         return "\n".join(filter(None, (self._entry.text, self._pasted, edited, self.kept)))
 
     def so_far(self) -> str:
-        """The line as it stands on the terminal."""
+        """Return the line as it is on the terminal."""
         edited = self.editor.begun() if self.editing else ""
         return f"{MORE if self._entry.begun else PROMPT}{clean(edited)}"
 
     def read(self, text: str) -> str | None:
-        """A whole prompt; None to leave, or where the program ends. `text` is in it to begin
-        with."""
+        """Return a whole prompt; None to leave, or if the program ends. `text` is its initial
+        text."""
         self._prefill, self.kept = "\n".join(filter(None, (text, self.kept))), ""
         self._drop()
         while not self.ending():
@@ -150,32 +151,32 @@ class PromptReader:
         self.end()
 
     def interrupted(self) -> bool:
-        """Whether Ctrl+C was pressed and not taken up yet; it is by this, once."""
+        """Handle one press of Ctrl+C. True if there was one."""
         if self._presses:
             self._presses -= 1
             return True
         return False
 
     def hold(self) -> None:
-        """Keep what is in the editor: the program ends."""
+        """Keep the editor's text, since the program ends."""
         if self.editing:
             self._cut = self.editor.begun()
 
     def end(self) -> None:
-        """The program ends."""
+        """End the line, since the program ends."""
         if self.editing:
             self._broken = True
             raise _Broken
 
     def _line(self) -> str | None:
-        """A line, those of a paste together; None where a signal came. Raises EOFError."""
+        """Return a line, or all lines of a paste; None after a signal. Raises EOFError."""
         line = self._edited(MORE if self._entry.begun else PROMPT)
         while line is not None:
             self._pasted = f"{self._pasted}\n{line}" if self._pasted else line
             if not self.tty.key_follows():
                 break
             line = self._edited("")
-        self.tty.check_gone()  # where it has, the editor gives what was begun as if sent
+        self.tty.check_gone()  # if it has, the editor returns what was begun as if it was sent
         return None if line is None or self.ending() else self._pasted
 
     def _edited(self, prompt: str) -> str | None:
@@ -191,7 +192,7 @@ class PromptReader:
                 self.editing = False
         except (_Broken, SystemError):
             if not self._broken:
-                raise  # `input` fails with a SystemError over a second signal
+                raise  # `input` fails with a SystemError at a second signal
             if not lines:
                 self.tty.write("\n")
         self._prefill = ""
@@ -201,7 +202,7 @@ class PromptReader:
         return lines[0]
 
     def _keeps_editing(self) -> bool:
-        """Ctrl+C: forget what is typed. False where a second one at an empty line leaves."""
+        """Ctrl+C: forget what is typed. False if a second press at an empty line leaves."""
         if self._entry.begun or self._pasted or self._cut:
             self._drop()
             return True

@@ -65,7 +65,7 @@ _QUESTIONS: Final = {
 
 
 def approval_lines(call: Call, decision: Decision) -> list[str]:
-    """All that a person needs to know to decide about a call."""
+    """Return everything that a person needs to know to decide about a call."""
     text = call.preview or call.subject or "(nothing to show)"
     asks = f"Sub-agent {spoken(call.agent)} asks. " if call.agent else ""
     lines = [f"{asks}{_QUESTIONS[call.preview_kind]}"]
@@ -82,6 +82,7 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
         lines.append(f"Risk: {decision.risk}.")
     if decision.reason:
         lines.append(sentence(f"Why you're asked: {' '.join(decided_about(decision.reason))}"))
+    # The answers to a command also decide what it can reach.
     beyond = REACHES[decision.level] if call.effect == "run" else ""
     if decision.once:
         return [*lines, sentence("You're asked each time", beyond)]
@@ -105,7 +106,7 @@ def _named(name: str, text: list[str]) -> list[str]:
 
 @dataclass(slots=True)
 class Asker:
-    """Asks by a `terminal`. Implements `Approver`. `stray` takes what was meant for the prompt."""
+    """Asks on a `terminal`. Implements `Approver`. `stray` gets what was meant for the prompt."""
 
     terminal: Terminal
     stray: Callable[[str], object]
@@ -115,11 +116,11 @@ class Asker:
 
     @property
     def asking(self) -> bool:
-        """Whether a question is put now."""
+        """True while a question is asked."""
         return self._asking.locked()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
-        """Put an approval. Cancelling the wait takes the question back; that is a no."""
+        """Ask for an approval. Cancelling the wait withdraws the question, which counts as no."""
         async with self._asking:
             self.calls()
             self.terminal.say(*approval_lines(call, decision))
@@ -136,12 +137,12 @@ class Asker:
                     continue
                 if answer == "no" and not reason:
                     reason = await self.terminal.answer("Tell the model why, or press Enter: ")
-                told = {"once": "once", "session": "for this session"}.get(answer, answer)
-                self.terminal.say(f"Answered: {told}.")
+                outcome = {"once": "once", "session": "for this session"}.get(answer, answer)
+                self.terminal.say(f"Answered: {outcome}.")
                 return Answer(answer, (reason or "").strip())
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
-        """Put the model's questions, one after the other. One that is refused ends them."""
+        """Ask the model's questions, one after the other. Refusing one ends them."""
         answers: list[UserAnswer] = []
         async with self._asking:
             self.calls()
@@ -160,7 +161,7 @@ class Asker:
         return UserAnswers(tuple(answers))
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
-        """Read a plan, then ask what becomes of it."""
+        """Read a plan out, then ask what to do with it."""
         labels = tuple((str(verdict), label) for verdict, label in PLAN_CHOICES)
         chosen = await self.choose([*plan_lines(title, plan), "What about this plan?"], labels)
         verdicts: dict[str | None, Verdict] = {str(one): one for one, _ in PLAN_CHOICES}
@@ -173,7 +174,7 @@ class Asker:
         return PlanReview(verdict, plan, comment)
 
     async def _answer_to(self, question: UserQuestion, title: str) -> UserAnswer | None:
-        """A number, several of them where that is possible, or the person's own words."""
+        """Ask a question; it takes a number, several if possible, or the person's own words."""
         rows = answer_rows(question)
         self.terminal.say(
             f"{title}, {spoken(question.header)}: {' '.join(decided_about(question.text))}",
@@ -190,6 +191,7 @@ class Asker:
                 self._again(typed, f"Answer {which}.")
                 continue
             picked = [rows[one - 1] for one in sorted({int(one) for one in numbers})]
+            # An alternative answers alone.
             if ways := [one for one in picked if isinstance(one, Alternative)]:
                 if len(picked) == 1:
                     return UserAnswer(way=ways[0].label)
@@ -203,7 +205,7 @@ class Asker:
                 return UserAnswer(chosen, text)
 
     async def choose(self, lines: Sequence[str], labels: Labels) -> str | None:
-        """Say `lines` and the answers; the name of the chosen one, None for none of them."""
+        """Say `lines` and the answers; return the name of the chosen one, None for none of them."""
         numbers = {str(number): name for number, (name, _) in enumerate(labels, 1)}
         count = len(labels)
         which = "1" if count == 1 else f"1 to {count}"
@@ -220,7 +222,7 @@ class Asker:
                 self._again(typed, f"Answer {which}.")
 
     async def setup(self, question: SetupQuestion, found: Sequence[LocalServer]) -> Setup | None:
-        """How a model is reached; None where the person wants none. `found` are servers on this
+        """Ask how to reach a model; None if the person wants none. `found` are servers on this
         machine."""
         servers = {server.base_url: server for server in found}
         profile = f"profile {spoken(question.profile)}, signed in with ant auth login"
@@ -237,6 +239,7 @@ class Asker:
             ("server", "another server: address and model"),
             ("practice", "the practice model: offline, no key"),
         ]
+        # A way that was not completed returns to the list.
         head = [*([sentence(question.why)] if question.why else ()), "How do you want to connect?"]
         while (way := await self.choose(head, labels)) is not None:
             if way == "profile":
@@ -248,7 +251,7 @@ class Asker:
         return None
 
     async def _setup_by(self, way: str, usual: str) -> Setup | None:
-        """What a way needs to know; None where it was not given."""
+        """Ask for the details of a way; None if they were not given."""
         if way == "practice":
             return PracticeSetup()
         if way == "key":
@@ -267,25 +270,25 @@ class Asker:
         return ServerSetup(url.rstrip("/"), model, key)
 
     async def text(self, question: str, *, hidden: bool = False) -> str:
-        """A line of text, "" for none."""
+        """Ask for a line of text, "" for none."""
         async with self._asking:
             return ((await self.terminal.answer(question, hidden=hidden)) or "").strip()
 
     def _again(self, typed: str, hint: str) -> None:
-        """What is no answer: a slip of a key is dropped, a text goes to the prompt."""
+        """Handle what is no answer: a slip of a key is dropped, a text goes to the prompt."""
         if len(typed.strip()) > _WORD_MAX or " " in typed.strip():
             self.stray(typed)
         self.terminal.say(hint)
 
 
 def _parsed(typed: str) -> tuple[Literal["once", "session", "always", "no"] | None, str]:
-    """An approval's answer as it was typed, and the reason after a no."""
+    """Return an approval's answer from the typed text, and the reason after a no."""
     word = typed.strip().lower()
     if answer := _ANSWERS.get(word):
         return answer, ""
-    first, _, rest = typed.strip().partition(" ")
-    if first.rstrip(",:").lower() in {"4", "no"} and rest.strip():
-        return "no", rest.strip()
+    first, _, reason = typed.strip().partition(" ")
+    if first.rstrip(",:").lower() in {"4", "no"} and reason.strip():
+        return "no", reason.strip()
     return None, ""
 
 
@@ -294,18 +297,18 @@ OWN_WORDS: Final = AnswerChoice("in your own words")
 
 
 def answer_rows(question: UserQuestion) -> list[AnswerChoice | Alternative]:
-    """What can be answered, in the order of its numbers."""
+    """Return the possible answers, in the order of their numbers."""
     own = {place: [OWN_WORDS] if question.own == place else [] for place in ("first", "last")}
     return [*own["first"], *question.choices, *own["last"], *question.ways]
 
 
 def plan_lines(title: str, plan: str) -> list[str]:
-    """A plan as it is read."""
+    """Return a plan as it is read out."""
     return [f"Plan: {spoken(title)}", *read(plan), "End of the plan."]
 
 
 Labels: TypeAlias = Sequence[tuple[str, str]]
-"""Names of answers, each with what it says."""
+"""Names of answers, each with its text."""
 
 _FINDINGS: Final = 20
 _SESSIONS: Final = 20
@@ -314,7 +317,7 @@ _NOTHING: Final = "Request check: no problems found."
 
 
 def question_lines(question: Question) -> tuple[list[str], Labels]:
-    """The lines of a question, and its answers."""
+    """Return the lines of a question, and its answers."""
     match question:
         case ChoiceQuestion(title, text, options, details):
             lines = [sentence(visible(title), *visible(text).split("\n\n"))]
@@ -340,7 +343,7 @@ def question_lines(question: Question) -> tuple[list[str], Labels]:
 
 
 def trouble_lines(trouble: FailedRequest) -> list[str]:
-    """What is known of a failed request."""
+    """Say what is known of a failed request."""
     status = f"Status {trouble.status}" if trouble.status else ""
     id_ = f"request {trouble.request_id}" if trouble.request_id else ""
     lines = [sentence(trouble.title, ", ".join(filter(None, (status, id_))))]
@@ -355,7 +358,7 @@ def trouble_lines(trouble: FailedRequest) -> list[str]:
 
 
 def damage_lines(found: Sequence[Finding]) -> list[str]:
-    """What was found, counted, then one by one."""
+    """Return the findings, counted, then one by one."""
     places = "one place" if len(found) == 1 else f"{len(found):,} places"
     lines = [
         sentence(
@@ -381,7 +384,7 @@ def _damage_options(*, copy: bool) -> Labels:
 
 
 def model_line(row: ModelRow) -> str:
-    """A model, and whether the session fits it."""
+    """Describe a model, and whether the session fits it."""
     facts = [row.name, f"window {counted(row.window)}"]
     facts += ["in use now"] if row.now else []
     facts += [f"fallback {row.fallback}"] if row.fallback else []
@@ -392,7 +395,7 @@ def model_line(row: ModelRow) -> str:
 
 
 def session_choices(rows: Sequence[SessionRow], current: str) -> tuple[list[str], Labels]:
-    """The sessions to choose from; `current` is the id of the one that is open."""
+    """Return the sessions to choose from; `current` is the id of the open one."""
     labels = [
         (
             row.id,
@@ -409,7 +412,7 @@ def session_choices(rows: Sequence[SessionRow], current: str) -> tuple[list[str]
 
 
 def interruption_lines(work: InterruptedWork) -> tuple[list[str], Labels]:
-    """Each call with what is known of it, each command that still runs; and the ways on."""
+    """Return each call with what is known of it, each command that still runs, and the options."""
     lines = ["The last run of this session was interrupted."]
     lines += [
         spoken(f"Tool {call.tool} {call.label}".rstrip() + f": {known(call)}.")

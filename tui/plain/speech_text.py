@@ -1,4 +1,4 @@
-"""Texts fit to be spoken: in one line, without escape sequences, signs as words. Pure."""
+"""Makes texts fit to be spoken: on one line, without escape sequences, signs as words. Pure."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _SIGNS: Final = str.maketrans(
 
 
 def spoken(text: str) -> str:
-    """A sentence of the program's own, on one line."""
+    """Return a sentence of the program's own, on one line."""
     text = re.sub(r"(?<=\d) ?× ?(?=\d)", " by ", text)
     return one_line(text.translate(_SIGNS)).replace(" ,", ",")
 
 
 def shown(text: str) -> list[str]:
-    """A text of somebody else's as lines; nothing in it moves the cursor."""
+    """Return a text from elsewhere as lines; nothing in it moves the cursor."""
     return clean(text).expandtabs(4).split("\n")
 
 
 def decided_about(text: str) -> list[str]:
-    """As `shown`, and whatever could hide or disguise itself is spelt out."""
+    """Like `shown`, with everything that could hide or disguise itself spelled out."""
     return visible(text).split("\n")
 
 
 def sentence(*parts: str) -> str:
-    """The parts that say something, each with its full stop."""
+    """Join the non-empty parts, each with its full stop."""
     ended = (part if part.endswith((".", "?", "!", ":")) else f"{part}." for part in parts if part)
     return spoken(" ".join(ended))
 
@@ -64,7 +64,7 @@ def took(seconds: float) -> str:
 
 
 def cut(receipt: dict[str, Any] | None) -> str:
-    """What was kept from the model of a tool's output, and where all of it is."""
+    """Say how much of a tool's output was kept from the model, and where all of it is."""
     if not receipt:
         return ""
     total, kept = receipt.get("bytes_total"), receipt.get("bytes_shown")
@@ -76,7 +76,7 @@ def cut(receipt: dict[str, Any] | None) -> str:
 
 
 def diff(text: str) -> list[str]:
-    """A unified diff in words: each line says whether it was removed, added or kept."""
+    """Return a unified diff in words: each line says whether it was removed, added or kept."""
     lines: list[str] = []
     before = ""
     rows = decided_about(text)
@@ -100,20 +100,20 @@ def diff(text: str) -> list[str]:
 
 
 def _file_named(before: str, after: str) -> str:
-    """What the two names of a file in a diff say."""
+    """Describe a file by its two names in a diff."""
     if after == _NONE:
         return f"File {before}, deleted"
     return f"File {after}" if before in {_NONE, after} else f"File {after}, before: {before}"
 
 
 def _place(header: str) -> str:
-    """`@@ -3,4 +5,6 @@` is at line 5."""
+    """Return the new line of a hunk: `@@ -3,4 +5,6 @@` is at line 5."""
     new = next((part for part in header.split() if part.startswith("+")), "+1")
     return new[1:].partition(",")[0]
 
 
 def changed(text: str) -> str:
-    """How much a unified diff changes."""
+    """Say how much a unified diff changes."""
     added, removed = count_changes(text)
     return f"{plural(added, 'line')} added, {removed:,} removed"
 

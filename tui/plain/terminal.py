@@ -1,7 +1,7 @@
 """The real terminal: it is read in the main thread, and the conversation runs in another.
 
-So the line editor is interrupted as line editors are: Ctrl+C drops the line, a signal that ends
-the program puts the terminal back. While nothing is asked the terminal stays in its usual mode,
+So the line editor is interrupted as line editors are: Ctrl+C drops the line, and a signal that ends
+the program restores the terminal. While nothing is asked the terminal stays in its usual mode,
 echoes by itself, and whole lines are taken as they come. Nothing here moves the cursor.
 """
 
@@ -25,7 +25,7 @@ from tui.plain.thread_bridge import LineRequest, ThreadBridge
 from tui.plain.tty import Tty, answered
 
 _STEPS: Final = 8
-"""How many steps of the loop lie between a line that was typed ahead and the turn it begins."""
+"""Number of loop steps between a line that was typed ahead and the turn that it begins."""
 _STEP_S: Final = 0.03
 
 
@@ -34,8 +34,11 @@ def _nobody(*_: object) -> None:
 
 
 class Terminal:
-    """Where lines are said and read. `run` is called in the main thread; what the conversation
-    calls (from `gone` to `bell`) in the loop's. `ended`: the program was told to end."""
+    """Says and reads lines.
+
+    `run` is called in the main thread; what the conversation calls (from `gone` to `bell`) in the
+    loop's. `ended` is true once the program was told to end.
+    """
 
     def __init__(self, editor: Editor) -> None:
         self.ended = False
@@ -54,18 +57,18 @@ class Terminal:
         self._main = threading.get_ident()
         self._over = self._left = False
         self._early: list[str] = []
-        """What was typed before anybody listened."""
+        """Lines typed before there was a listener."""
         self._listening = threading.Lock()
 
     @property
     def gone(self) -> bool:
-        """Whether the terminal went away."""
+        """True if the terminal went away."""
         return self._tty.gone
 
     # In the main thread
 
     def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        """Do the work in a thread with a loop, and read for it until it is over."""
+        """Run the work in a thread with a loop, and read for it until it is over."""
         ended: list[int | BaseException] = []
         self._main = threading.get_ident()
         thread = threading.Thread(target=self._work, args=(work, ended), name="conversation")
@@ -99,7 +102,7 @@ class Terminal:
                 signal.pthread_kill(self._main, signal.SIGTERM)
 
     def _serve(self) -> None:
-        """Serve a request of the conversation, or wait for one, or for a line that is typed."""
+        """Serve a request of the conversation, or wait for one, or for a typed line."""
         request = self._bridge.next()
         if request is None:
             if self._bridge.wait(keys=not self.gone) and not self._ahead.take():
@@ -135,13 +138,13 @@ class Terminal:
             if not self._prompts.interrupted():
                 self._editor.remember(text)
                 return text
-            self._tty.write("\n")  # it stands at the prompt again
+            self._tty.write("\n")  # ask again
         self._prompts.kept = "\n".join(filter(None, (text, self._prompts.kept)))
         return None
 
     def _catch_up(self) -> None:
-        """What was typed ahead is sent first, and Ctrl+D among it counts: the editor would not
-        see it."""
+        """Send first what was typed ahead. A Ctrl+D among it counts: the editor would not see
+        it."""
         while not (self._left or self.gone) and self._tty.ready():
             self._left = not self._ahead.take()
         for _ in range(_STEPS):
@@ -187,7 +190,7 @@ class Terminal:
 
     def _end(self, number: int) -> None:
         self.ended = True  # first, see `answered`
-        if not self._over:  # else it only ends the reading of a line
+        if not self._over:  # otherwise it only ends the reading of a line
             self.ended_by = self.ended_by or number
         self._prompts.hold()
         if self._answers.asked is None and not (self._prompts.editing and self._editor.edits):
@@ -196,7 +199,7 @@ class Terminal:
         self._prompts.end()
 
     def _stop(self) -> None:
-        """Ctrl+Z: the shell gets its terminal as it was, and we ours when we are back."""
+        """Ctrl+Z: give the shell its terminal as it was, and restore our modes on return."""
         with self._tty.lent():
             ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTSTP)
@@ -204,7 +207,7 @@ class Terminal:
         self._tty.write(self._pending_input())
 
     def _pending_input(self) -> str:
-        """What the person is typing at."""
+        """Return what is at the person's cursor: the prompt's line, or a question."""
         if self._prompts.editing:
             return self._prompts.so_far()
         return self._answers.again()
@@ -212,8 +215,10 @@ class Terminal:
     # In the loop's thread
 
     def _interrupted(self, steps: int = _STEPS) -> None:
-        """Stop what runs. Where nothing does, the prompt is what Ctrl+C was for; or something is
-        about to begin."""
+        """Stop what runs.
+
+        If nothing does, Ctrl+C was meant for the prompt, or something is about to begin.
+        """
         if self._interrupt() is not False:
             return
         if self._prompted or self._bridge.asked:
@@ -227,42 +232,48 @@ class Terminal:
         interrupt: Callable[[], object],
         leave: Callable[[], object],
     ) -> None:
-        """Whom to call for what is typed while nothing is asked, for Ctrl+C, and at the end.
-        `interrupt` returns False where there was nothing to stop: then the prompt is what Ctrl+C
-        was for."""
+        """Set the functions to call for what is typed while nothing is asked, for Ctrl+C, and at
+        the end.
+
+        `interrupt` returns False if there was nothing to stop: then Ctrl+C was meant for the
+        prompt.
+        """
         self._bridge.meet()
         with self._listening:
             self._typed, self._interrupt, self._leave = typed, interrupt, leave
             early, self._early = self._early, []
         for text in early:
             typed(text)
-        if self._left:  # Ctrl+D, before anybody listened
+        if self._left:  # Ctrl+D came before
             leave()
 
     def say(self, *lines: str) -> None:
-        """Print lines, without control characters. What the person is typing at is shown again
-        below them."""
+        """Print lines, without control characters. The line being typed is shown again below
+        them."""
         if not lines:
             return
         text = "".join(f"{clean(line)}\n" for line in lines)
-        standing = self._pending_input()
-        self._tty.write(f"\n{text}{standing}" if standing else text)
+        pending = self._pending_input()
+        self._tty.write(f"\n{text}{pending}" if pending else text)
 
     async def prompt(self, text: str = "") -> str | None:
-        """The next prompt that is typed; None where the person leaves. `text` is in it to
-        begin with."""
+        """Return the next prompt that is typed; None if the person leaves. `text` is its initial
+        text."""
         return await self._bridge.want(text, "prompt")
 
     async def answer(self, question: str, *, hidden: bool = False) -> str | None:
-        """A line that was typed after `question` stood there; None where it was refused by
-        Ctrl+C or Ctrl+D. What was typed before goes to the prompt. `hidden`: nobody sees it."""
+        """Return a line typed after `question` was shown; None if it was refused by Ctrl+C or
+        Ctrl+D.
+
+        What was typed before goes to the prompt. A `hidden` line is not shown.
+        """
         return await self._bridge.want(question, "hidden" if hidden else "answer")
 
     def begun(self) -> str:
-        """What is in the prompt and was not sent."""
+        """Return what is in the prompt and was not sent."""
         return self._prompts.begun()
 
     def bell(self) -> None:
-        """Call whoever listens elsewhere."""
+        """Call a listener who is elsewhere."""
         if os.environ.get("TERM", "") not in DUMB:
             self._tty.ring()

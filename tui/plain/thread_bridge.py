@@ -1,6 +1,6 @@
-"""Between the two threads: what the conversation asks of the terminal, what the terminal tells it.
+"""Connects the two threads: the conversation's requests to the terminal, and the terminal's calls.
 
-The conversation runs in an event loop in a thread of its own, the terminal is read in the main
+The conversation runs in an event loop in a thread of its own; the terminal is read in the main
 thread.
 """
 
@@ -22,7 +22,7 @@ _READ = 65_536
 
 @dataclass(slots=True)
 class LineRequest:
-    """A line that the conversation waits for. `cancelled`: it waits no longer."""
+    """A line that the conversation waits for. `cancelled` is true once it no longer waits."""
 
     text: str
     kind: Kind
@@ -32,7 +32,7 @@ class LineRequest:
 
 @dataclass(slots=True)
 class ThreadBridge:
-    """Open from its making until `close`."""
+    """A bridge that is open from its creation until `close`."""
 
     _loop: asyncio.AbstractEventLoop | None = None
     _requests: deque[LineRequest] = field(default_factory=deque[LineRequest])
@@ -41,11 +41,11 @@ class ThreadBridge:
     # In the loop's thread
 
     def meet(self) -> None:
-        """From now on `call` calls into the loop that runs."""
+        """Let `call` call into the running loop from now on."""
         self._loop = asyncio.get_running_loop()
 
     async def want(self, text: str, kind: Kind) -> str | None:
-        """Wait for a line. Cancelling the wait takes the request back."""
+        """Wait for a line. Cancelling the wait withdraws the request."""
         self.meet()
         request = LineRequest(text, kind, asyncio.get_running_loop().create_future())
         self._requests.append(request)
@@ -58,13 +58,13 @@ class ThreadBridge:
 
     @property
     def asked(self) -> bool:
-        """Whether a request waits to be served."""
+        """True if a request waits to be served."""
         return bool(self._requests)
 
     # In the main thread
 
     def next(self) -> LineRequest | None:
-        """The request that is to be served now."""
+        """Return the request to serve now."""
         while self._requests:
             if not (request := self._requests.popleft()).cancelled:
                 return request
@@ -80,8 +80,8 @@ class ThreadBridge:
         self.call(give)
 
     def wait(self, *, keys: bool, seconds: float | None = None) -> bool | None:
-        """Wait for the other thread, and with `keys` for something to read. Returns whether there
-        is, None when the time is over."""
+        """Wait for the other thread, and with `keys` for input. True if there is input, None after
+        the time limit."""
         watched = [0, self._wake[0]] if keys else [self._wake[0]]
         ready = select.select(watched, [], [], seconds)[0]
         if self._wake[0] in ready:
@@ -96,13 +96,13 @@ class ThreadBridge:
     # In both
 
     def call(self, function: Callable[..., object], *given: object) -> None:
-        """Call something in the loop's thread, unless that has ended."""
+        """Call a function in the loop's thread, unless the loop has ended."""
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(function, *given)
 
     def part(self) -> None:
-        """The loop has ended."""
+        """Note that the loop has ended."""
         self._loop = None
         self.poke()
 

@@ -1,4 +1,4 @@
-"""The terminal on the standard streams: modes, what is read and written, signals meanwhile."""
+"""The terminal on the standard streams: its modes, reading, writing, and signals meanwhile."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PASTE_S: Final = 0.03
 
 
 class Tty:
-    """Once the terminal has gone, `lost` is called, and from then on nothing is written. Nothing
-    raises for that."""
+    """The terminal. Once it has gone, `lost` is called, and nothing is written any more; no error
+    is raised for that."""
 
     def __init__(self, lost: Callable[[], object]) -> None:
         self.gone = False
@@ -37,7 +37,7 @@ class Tty:
         self._usual: list[Any] | None = None
 
     def write(self, text: str) -> None:
-        """Print a text, in which nothing steers the terminal. From any thread."""
+        """Print a text, without control characters. Callable from any thread."""
         self._send(clean(text))
 
     def ring(self) -> None:
@@ -49,13 +49,15 @@ class Tty:
         try:
             with self._writing:
                 while data:
-                    data = data[os.write(1, data) :]  # no buffer keeps what could not be written
+                    data = data[
+                        os.write(1, data) :
+                    ]  # no buffer: it would keep what could not be written
         except OSError:
             self._lose()
 
     def read(self) -> str | None:
-        """What was typed, in the usual modes whole lines; None for Ctrl+D, and where the terminal
-        has gone."""
+        """Return what was typed, whole lines in the usual modes; None for Ctrl+D, and if the
+        terminal has gone."""
         try:
             data = os.read(0, _READ)
         except OSError:
@@ -67,30 +69,30 @@ class Tty:
         return self._decoder.decode(data)
 
     def ready(self, seconds: float = 0.0) -> bool:
-        """Whether something can be read by then."""
+        """True if something can be read within that time."""
         return bool(select.select([0], [], [], seconds)[0])
 
     def key_follows(self) -> bool:
-        """Whether anything was pasted along with the last line, be it no whole one."""
+        """True if anything, even less than a line, was pasted along with the last line."""
         with self.keys():
             return self.ready(PASTE_S)
 
     def check_gone(self) -> None:
-        """Notice that the terminal has gone."""
+        """Notice whether the terminal has gone."""
         if _modes() is None:
             self._lose()
 
     def keys(self) -> AbstractContextManager[None]:
-        """While it lasts, each key can be read at once."""
+        """Make each key readable at once while it lasts."""
         return self._without(termios.ICANON)
 
     def hidden(self) -> AbstractContextManager[None]:
-        """While it lasts, what is typed is not shown; what was not read then is forgotten."""
+        """Hide what is typed while it lasts; what was not read by then is discarded."""
         return self._without(termios.ECHO, termios.TCSAFLUSH)
 
     @contextmanager
     def preserved(self) -> Generator[None]:
-        """Put the modes back at the end."""
+        """Restore the modes at the end."""
         self._usual = _modes()
         try:
             yield
@@ -99,7 +101,7 @@ class Tty:
 
     @contextmanager
     def lent(self) -> Generator[None]:
-        """While it lasts, somebody else has the terminal, in its usual modes."""
+        """Lend the terminal to another program, in its usual modes."""
         ours = _modes()
         _set(termios.TCSADRAIN, self._usual)
         try:
@@ -142,25 +144,25 @@ def _set(when: int, modes: list[Any] | None) -> None:
 
 
 def meant(typed: str) -> str:
-    """What was typed key by key as the terminal would have made it lines: a character and its
-    deletion are nothing, and what the terminal says by itself was not typed. Pure."""
-    kept: list[str] = []
+    """Return keys as the lines that the terminal would have made of them: a deleted character is
+    nothing, and the terminal's own reports were not typed. Pure."""
+    chars: list[str] = []
     parts = TerminalInput().feed(typed.encode("utf-8", "surrogateescape"))
     keys = "".join(part.text for part in parts if part.kind in {"text", "control", "paste"})
     for char in keys.replace("\r", "\n"):
         if char in "\x7f\b":
-            if kept and kept[-1] != "\n":
-                kept.pop()
+            if chars and chars[-1] != "\n":
+                chars.pop()
         elif char == "\x15":
-            while kept and kept[-1] != "\n":
-                kept.pop()
+            while chars and chars[-1] != "\n":
+                chars.pop()
         elif char >= " " or char in "\n\t":
-            kept.append(char)
-    return "".join(kept)
+            chars.append(char)
+    return "".join(chars)
 
 
 NUDGES_S: Final = (0.02, 0.1, 0.5, 2.0)
-"""The pauses between the nudges that follow a signal."""
+"""Seconds between the nudges that follow a signal."""
 
 _NUDGE: Final = signal.SIGUSR1
 
@@ -169,19 +171,19 @@ _NUDGE: Final = signal.SIGUSR1
 def answered(
     handlers: Mapping[signal.Signals, Callable[[], object]], swallowed: Callable[[], bool]
 ) -> Generator[None]:
-    """Signals that are answered although the line editor waits.
+    """Handle signals even while the line editor waits.
 
-    The editor waits for a key in C, where no handler of Python runs. A signal that lands just
-    before it begins to wait, or in another thread, would be answered at the next key only. And
-    what a handler raises while the editor calls Python back, to complete a word, is swallowed.
+    The editor waits for a key in C, where no Python handler runs. A signal that arrives just before
+    it begins to wait, or in another thread, would be handled only at the next key. And what a
+    handler raises while the editor calls Python back, to complete a word, is swallowed.
 
-    Within, signals go to `handlers`, in the main thread, and each ends its waits a few times
-    more, so that none stays unheard.
+    Within the block, signals go to `handlers`, in the main thread, and each one interrupts the
+    editor's waits a few more times, so that none stays unhandled.
 
-    `swallowed` tells, in any thread, whether a handler raised something that nobody has caught:
-    then the handler is called again. For a second signal at once `input` calls a handler with an
-    exception set, and it fails with its first call into C: it must note before that what it came
-    for.
+    `swallowed` returns, in any thread, whether a handler raised something that nobody has caught:
+    then the handler is called again. For an immediate second signal, `input` calls a handler with
+    an exception set, which fails with its first call into C: so the handler must note its reason
+    before that.
     """
     called = {int(number): handler for number, handler in handlers.items()}
     repeated: set[int] = set()
@@ -199,6 +201,7 @@ def answered(
     os.set_blocking(comes, False)
     woken_before = signal.set_wakeup_fd(comes, warn_on_full_buffer=False)
 
+    # Runs in a thread of its own: each signal's byte is followed by a few nudges.
     def nudge() -> None:
         while data := os.read(came, 1):
             for pause in NUDGES_S if data[0] in called else ():
@@ -212,8 +215,8 @@ def answered(
 
     nudger = threading.Thread(target=nudge, name="signals")
     with Path(os.devnull).open("wb") as nowhere:
-        # A nudge needs a handler that is none of Python's: `input` runs a second one with the
-        # exception of the first set, which fails both.
+        # A nudge needs a handler outside Python: `input` runs a second Python handler with the
+        # exception of the first one set, which makes both fail.
         faulthandler.register(_NUDGE, nowhere, all_threads=False)
         nudger.start()
         try:

@@ -1,4 +1,5 @@
-"""Commands that only show something, in plain lines; and why some need the full screen."""
+"""Commands that only show something, in plain lines; and the reasons why some need the full
+screen."""
 
 from __future__ import annotations
 
@@ -9,22 +10,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.agent.sub_agent_list import last_words
 from tui.app import manual
-from tui.app.commands.jobs import NONE as NO_JOBS
-from tui.app.commands.jobs import USAGE as JOBS_USAGE
-from tui.app.commands.jobs import about as about_job
-from tui.app.commands.jobs import named as named_job
-from tui.app.commands.jobs import state_of
-from tui.app.commands.registry import COMMANDS
-from tui.app.commands.views import (
-    UNPRICED,
-    checker_states,
-    decisions,
-    rule_lines,
-    session_diff,
-    usage_rows,
-)
+from tui.app.commands.table import COMMANDS
 from tui.app.mcp_offers import tools_of
 from tui.app.quitting import ask_to_quit
+from tui.app.reports import Report
+from tui.app.reports.agents import agent_row
+from tui.app.reports.jobs import NONE as NO_JOBS
+from tui.app.reports.jobs import USAGE as JOBS_USAGE
+from tui.app.reports.jobs import job_row
+from tui.app.reports.jobs import named as named_job
+from tui.app.reports.permissions import permissions_report
+from tui.app.reports.session import session_diff, status_rows
 from tui.context.overrides import SPEAKING
 from tui.context.token_ledger import Item
 from tui.core.browser import open_page
@@ -32,7 +28,6 @@ from tui.core.errors import UsageError
 from tui.core.facts import Overlay
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.permissions.types import MODE_NAMES
 from tui.plain.event_lines import meter, spending, todo_lines
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, counted, diff, sentence, shown, spoken
@@ -44,18 +39,18 @@ if TYPE_CHECKING:
     from tui.plain.frontend import PlainFrontend
 
 SHOWN: Final = 30
-"""How many items are listed: the largest ones. `/context all` lists every one."""
+"""Most items listed: the largest ones. `/context all` lists every one."""
 _SUMMED: Final[Mapping[str, str]] = {"system": "System prompt", "tools": "Tools"}
-"""Kinds of which only the sum is said, and what it is called."""
+"""Names for kinds of which only the sum is said."""
 _USAGE: Final = "/context, /context all, /context mask N, unmask N, pin N, unpin N, or read N"
 
 
 async def context(frontend: PlainFrontend, argument: str) -> None:
-    """The items of the next request with their tokens; mask, unmask, pin or unpin one."""
+    """List the items of the next request with their tokens; mask, unmask, pin or unpin one."""
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    await asyncio.to_thread(agent.view)  # so that the ledger knows how all items stand
+    await asyncio.to_thread(agent.view)  # so that the ledger knows the state of all items
     items = agent.ledger.items()
     verb, _, number = argument.strip().lower().partition(" ")
     if verb in {"", "all"} and not number:
@@ -79,7 +74,7 @@ async def context(frontend: PlainFrontend, argument: str) -> None:
 
 
 async def pin(frontend: PlainFrontend, argument: str) -> None:
-    """/pin N pins an item of /context, or lets it go; /pin alone the newest result."""
+    """/pin N pins or unpins an item of /context; /pin alone, the newest result."""
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
@@ -97,8 +92,8 @@ async def pin(frontend: PlainFrontend, argument: str) -> None:
 
 
 def item_lines(items: Sequence[Item], *, every: bool) -> list[str]:
-    """Every item in the order of the request; else the sums of system and tools, and the largest
-    others. The numbers are the same in both."""
+    """List every item in the order of the request; otherwise the sums of system and tools, and the
+    largest others. The numbers are the same in both."""
     numbered = list(enumerate(items, 1))
     if every:
         return [_item_line(*one) for one in numbered]
@@ -110,14 +105,14 @@ def item_lines(items: Sequence[Item], *, every: bool) -> list[str]:
     others = [one for one in numbered if one[1].kind not in _SUMMED]
     others.sort(key=lambda one: -one[1].tokens)
     lines += [_item_line(*one) for one in others[:SHOWN]]
-    if rest := others[SHOWN:]:
-        size = sum(item.tokens for _, item in rest)
-        lines.append(f"{plural(len(rest), 'smaller item')}: {counted(size)}.")
+    if smaller := others[SHOWN:]:
+        size = sum(item.tokens for _, item in smaller)
+        lines.append(f"{plural(len(smaller), 'smaller item')}: {counted(size)}.")
     return [*lines, "/context all lists every item in request order."]
 
 
 def _item_line(number: int, item: Item) -> str:
-    """One item of the context: what it is, what it weighs, how it stands."""
+    """Describe one item of the context: its kind, size and state."""
     facts = [item.kind, counted(item.tokens), spoken(item.label)]
     state = "summarized" if item.state == "summarised" else item.state
     facts += [state] if state != "full" else []
@@ -133,7 +128,7 @@ def _numbered(items: list[Item], number: str) -> Item:
 
 
 def _speaking(agent: Agent, item: Item) -> str:
-    """The id of an item's record. Raises UsageError for what every request carries."""
+    """Return the id of an item's record. Raises UsageError for what every request carries."""
     if any(r.id == item.id and r.type in SPEAKING for r in agent.session.records):
         return item.id
     raise UsageError("System items are always sent; they can't be masked or pinned.")
@@ -156,7 +151,7 @@ async def _pinned(frontend: PlainFrontend, agent: Agent, item: Item, *, on: bool
 
 
 def _text(agent: Agent, item: Item) -> list[str]:
-    """The whole of an item."""
+    """Return the whole text of an item."""
     from tui.context.overrides import content_of  # noqa: PLC0415 - on demand
     from tui.core.messages import text_of  # noqa: PLC0415
 
@@ -168,14 +163,7 @@ def _text(agent: Agent, item: Item) -> list[str]:
 
 View: TypeAlias = "Callable[[PlainFrontend, str], Coroutine[Any, Any, None]]"
 
-REASONS: Final[Mapping[str, str]] = {
-    "copy": "The answer is text in this terminal: copy it there, or use /export.",
-    "find": "Search with your terminal or screen reader, or use: holdfast sessions search TEXT.",
-    "theme": "Plain lines have no colors.",
-    "vim": "The prompt is your terminal's own line here: set its editing mode in your shell.",
-    "drill": "The drill needs the full screen: run holdfast drill in another terminal.",
-    "tour": "The tour needs the full screen: run holdfast tour in another terminal.",
-}
+REASONS: Final[Mapping[str, str]] = {c.name: c.screen_only for c in COMMANDS if c.screen_only}
 """Why a command is not for plain lines."""
 
 HELP: Final[Mapping[str, tuple[str, str]]] = {
@@ -203,12 +191,12 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "config": ("", "where the settings are, and whether they are valid"),
 }
-"""What takes other words here than on the full screen: the argument, and what it does."""
+"""The argument and help of commands that differ from those on the full screen."""
 
 _DECISIONS: Final = 20
 _LOG_LINES: Final = 20
 _TOOLS: Final = 100
-"""Tools of one server that are read out."""
+"""Most tools of one server that are read out."""
 _LOG_BYTES: Final = 20_000
 _MCP: Final = (
     "/mcp, /mcp restart NAME, /mcp off NAME TOOL, /mcp on NAME TOOL, /mcp log NAME, "
@@ -217,7 +205,7 @@ _MCP: Final = (
 
 
 async def help_(frontend: PlainFrontend, words: str) -> None:
-    """What can be typed; with words, the topic of the manual that they name."""
+    """Say what can be typed; with words, the topic of the manual that they name."""
     if words:
         topics = await asyncio.to_thread(manual.named, words)
         if len(topics) == 1:
@@ -252,52 +240,27 @@ async def help_(frontend: PlainFrontend, words: str) -> None:
     frontend.terminal.say(*(spoken(problem) for problem in own.problems[:1]))
 
 
-def _effort(agent: Agent) -> str:
-    """The level of effort, where it is not the model's own."""
-    return f", effort {agent.effort}" if agent.effort != agent.own_effort else ""
-
-
 async def status(frontend: PlainFrontend, _: str) -> None:
-    agent, services = frontend.conversation.open_agent(), frontend.services
-    if agent is None:
-        return
-    session = agent.session
-    where = shorten(session.path) if session.path else "none, kept in memory only"
-    on = [
-        name
-        for name, value in (
-            ("ELEVATED", frontend.speaker.elevated),
-            ("verbose", frontend.speaker.verbose),
-        )
-        if value
-    ]
-    measured, told = frontend.speaker.measured, checker_states(agent)
-    busy = frontend.conversation.busy
-    doing = "running a turn or a command" if busy else "nothing, it's your turn"
-    frontend.terminal.say(
-        f"Session {session.id}: {spoken(session.title) or 'untitled'}.",
-        f"File: {where}.",
-        f"Folder: {shorten(services.workspace)}.",
-        f"Model: {agent.model}, window {agent.window:,} tokens{_effort(agent)}.",
-        sentence(f"Mode: {MODE_NAMES[agent.mode]}", f"On: {', '.join(on)}" if on else ""),
-        f"Context: {meter(measured)}" if measured else "Context: nothing measured yet.",
-        *filter(None, (spending(measured),) if measured else ()),
-        *([sentence(f"Checks of edited files: {spoken(told)}")] if told else []),
-        f"Doing: {doing}.",
-    )
-
-
-async def usage(frontend: PlainFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    rows = usage_rows(agent)[1:]
-    told = [
-        f"{name}: {one} for the last prompt, {all_} in the session." for name, (one, all_) in rows
+    speaker, measured = frontend.speaker, frontend.speaker.measured
+    switched = {"ELEVATED": speaker.elevated, "verbose": speaker.verbose}
+    on = ", ".join(name for name, value in switched.items() if value)
+    rows = [
+        row
+        for row in status_rows(agent, frontend.services.workspace)
+        if row.name not in {"cache", "cost"}
     ]
-    known = agent.spending().session.usd is not None
-    frontend.terminal.say("Usage in tokens.", *(line.replace("—", "not known") for line in told))
-    frontend.terminal.say(*([] if known else [UNPRICED]))
+    busy = frontend.conversation.busy
+    doing = "running a turn or a command" if busy else "nothing, it's your turn"
+    frontend.report(Report(spoken(agent.session.title) or "Untitled session", rows))
+    frontend.terminal.say(
+        *([f"On: {on}."] if on else []),
+        f"Context: {meter(measured)}" if measured else "Context: nothing measured yet.",
+        *filter(None, (spending(measured),) if measured else ()),
+        f"Doing: {doing}.",
+    )
 
 
 async def todos(frontend: PlainFrontend, _: str) -> None:
@@ -305,26 +268,26 @@ async def todos(frontend: PlainFrontend, _: str) -> None:
 
 
 async def output(frontend: PlainFrontend, number: str) -> None:
-    """The whole output of a tool: /output is the last one, /output 2 the one before it."""
+    """Read the whole output of a tool: /output reads the last one, /output 2 the one before it."""
     kept = frontend.speaker.outputs
     place = int(number[:4]) if number.isdecimal() else 1
     if number and not number.isdecimal():
         raise UsageError("/output reads the last tool's output, /output 2 the one before.")
     if not 1 <= place <= len(kept):
         raise UsageError("No such output." if kept else "No tool has run yet.")
-    found = kept[-place]
-    lines = shown(found.text.rstrip("\n")) if found.text.strip() else ["It printed nothing."]
-    frontend.terminal.say(f"Output of {spoken(found.name)}:", *lines, "End of output.")
+    entry = kept[-place]
+    lines = shown(entry.text.rstrip("\n")) if entry.text.strip() else ["It printed nothing."]
+    frontend.terminal.say(f"Output of {spoken(entry.name)}:", *lines, "End of output.")
 
 
 async def diff_(frontend: PlainFrontend, _: str) -> None:
-    if found := await session_diff(frontend.conversation):
-        count, text = found
+    if changes := await session_diff(frontend.conversation):
+        count, text = changes
         frontend.terminal.say(f"{plural(count, 'file')} changed: {changed(text)}.", *diff(text))
 
 
 async def tasks(frontend: PlainFrontend, _: str) -> None:
-    """How the tasks of this folder's run stand."""
+    """Say the state of the tasks of this folder's run."""
     from tui.batch.report import RunSummary  # noqa: PLC0415 - on demand
     from tui.batch.run_store import OfflineRun  # noqa: PLC0415
 
@@ -346,29 +309,31 @@ async def tasks(frontend: PlainFrontend, _: str) -> None:
 
 
 async def doctor(frontend: PlainFrontend, _: str) -> None:
-    """What `holdfast doctor` finds."""
+    """Say what `holdfast doctor` finds."""
     from tui.app import doctor as checks  # noqa: PLC0415 - it looks at much
 
     services, agent = frontend.services, frontend.conversation.agent
     model = agent.model if agent else ""
     what = checks.Subject.of(services.workspace, services.folders, os.environ, model=model)
-    found = await asyncio.to_thread(checks.examine, what)
-    told = {"ok": "well", "warn": "warning", "fail": "problem"}
-    for check in found:
+    results = await asyncio.to_thread(checks.examine, what)
+    status_words = {"ok": "well", "warn": "warning", "fail": "problem"}
+    for check in results:
         fix = f"To do: {check.fix}" if check.fix else ""
-        frontend.terminal.say(sentence(f"{check.name}, {told[check.status]}: {check.detail}", fix))
+        frontend.terminal.say(
+            sentence(f"{check.name}, {status_words[check.status]}: {check.detail}", fix)
+        )
 
 
 async def config(frontend: PlainFrontend, _: str) -> None:
-    """Where the settings stand, and whether they are sound."""
+    """Say where the settings are, and whether they are valid."""
     from tui.settings.layers import config_problem  # noqa: PLC0415 - on demand
 
     file = frontend.services.folders.config_file
     problem = await asyncio.to_thread(config_problem, file) if file.is_file() else None
-    told = f"Wrong: {problem.message}" if problem else "They are valid"
-    there = told if file.is_file() else "The file doesn't exist yet"
+    validity = f"Wrong: {problem.message}" if problem else "They are valid"
+    state = validity if file.is_file() else "The file doesn't exist yet"
     frontend.terminal.say(
-        sentence(f"Settings file: {shorten(file)}", there),
+        sentence(f"Settings file: {shorten(file)}", state),
         "Edit it in another terminal: editors such as nano can't run in this one.",
     )
 
@@ -382,15 +347,10 @@ async def permissions(frontend: PlainFrontend, argument: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    elevated = frontend.speaker.elevated
-    services = frontend.services
-    rows = await asyncio.to_thread(
-        editor.rule_rows, agent, services.folders.config_file, services.workspace
-    )
-    rules = rule_lines(services.permissions(), agent, rows, elevated=elevated)
+    report = await permissions_report(agent, frontend.services, elevated=frontend.speaker.elevated)
     frontend.terminal.say("Rules: deny before ask, ask before allow.")
-    frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in rules))
-    found = decisions(agent.session.records)
+    frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in report.rules))
+    found = report.decisions
     frontend.terminal.say(f"{plural(len(found), 'decision')}." if found else "No decisions yet.")
     frontend.terminal.say(
         *(
@@ -401,27 +361,26 @@ async def permissions(frontend: PlainFrontend, argument: str) -> None:
 
 
 async def agents(frontend: PlainFrontend, argument: str) -> None:
-    """The sub-agents and the kinds there are; stop one, or read what it said last."""
+    """List the sub-agents and the available kinds; stop one, or read its last answer."""
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    say, found = frontend.terminal.say, agent.sub_agents.all
+    say, listed = frontend.terminal.say, agent.sub_agents.all
     verb, *rest = argument.split()[:2] or [""]
     if not verb:
-        if not found:
+        if not listed:
             say("No sub-agents in this session yet.")
-        for number, one in enumerate(found, 1):
-            doing = f", {one.now}" if one.works and one.now else ""
-            figures = f", {one.figures}" if one.calls or one.spent.requests else ""
-            say(spoken(f"{number}: {one.agent}, {one.description}: {one.state}{doing}{figures}."))
+        for number, one in enumerate(listed, 1):
+            row = agent_row(one, frontend.services.clock)
+            say(sentence(f"{number}: {row.name}: {row.about[0]}"))
         kinds = await asyncio.to_thread(agent.find_agents)
         say(*(spoken(f"Kind {one.name}: {one.description}")[:300] for one in kinds.all.values()))
         say(*map(spoken, kinds.problems))
         return
     number = int(rest[0][:6]) if rest and rest[0].isdecimal() else 0
-    if verb not in {"stop", "read"} or not 0 < number <= len(found):
+    if verb not in {"stop", "read"} or not 0 < number <= len(listed):
         raise UsageError(f"Unknown /agents {argument}.", hint="/agents stop N, or /agents read N")
-    one = found[number - 1]
+    one = listed[number - 1]
     if verb == "stop":
         one.stop()
         say(f"Stopping sub-agent {number}." if one.works else f"Sub-agent {number} has ended.")
@@ -431,7 +390,7 @@ async def agents(frontend: PlainFrontend, argument: str) -> None:
 
 
 async def mcp(frontend: PlainFrontend, argument: str) -> None:
-    """The MCP servers: how they stand; restart one, switch a tool, read its log."""
+    """Say the state of the MCP servers; restart one, switch a tool, read its log."""
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
@@ -449,8 +408,8 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
         raise UsageError("Which server?", hint=_MCP)
     match verb, rest[1:]:
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
-            found = next(one for one in server.tools if one.own_name == tool)
-            anew = agent.price_of_switch(found).anew
+            switched = next(one for one in server.tools if one.own_name == tool)
+            anew = agent.price_of_switch(switched).anew
             for event in agent.switch_tool(server, tool, on=verb == "on"):
                 frontend.show(event)
             now = "available to the model" if verb == "on" else "hidden from the model"
@@ -464,7 +423,7 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
 
 
 async def _whole_server(frontend: PlainFrontend, server: Server, verb: str) -> None:
-    """What is done with a server, not with a tool of it."""
+    """Carry out a verb for a server, not for one of its tools."""
     match verb:
         case "restart":
             await server.restart()
@@ -482,7 +441,7 @@ async def _whole_server(frontend: PlainFrontend, server: Server, verb: str) -> N
 
 
 async def _sign_in(frontend: PlainFrontend, server: Server) -> None:
-    """Sign in to a server: the address is said, and the one it ends at may be pasted."""
+    """Sign in to a server: say the address; the one it ends at may be pasted."""
     pasted: asyncio.Queue[str] = asyncio.Queue()
 
     async def show(address: str) -> None:
@@ -500,7 +459,7 @@ async def _sign_in(frontend: PlainFrontend, server: Server) -> None:
 
 
 def server_lines(agent: Agent, server: Server) -> list[str]:
-    """A server, and below it its tools."""
+    """Return a server, and below it its tools."""
     more = len(server.tools) - _TOOLS
     detail = f": {spoken(server.detail)}" if server.detail else ""
     return [
@@ -516,7 +475,7 @@ def server_lines(agent: Agent, server: Server) -> list[str]:
 
 
 async def quit_(frontend: PlainFrontend, _: str) -> None:
-    if frontend.conversation.in_turn:  # else it is asked about when the prompt is gone
+    if frontend.conversation.in_turn:  # otherwise it is asked when the prompt has ended
         frontend.quitting = await ask_to_quit(frontend.conversation)
         if frontend.quitting is None:
             return
@@ -524,8 +483,8 @@ async def quit_(frontend: PlainFrontend, _: str) -> None:
 
 
 async def jobs(frontend: PlainFrontend, argument: str) -> None:
-    """/jobs lists the background commands; N reads the end of one's output, stop N stops it, move
-    lets the command that runs continue there."""
+    """/jobs lists the background commands; N reads the end of one's output, stop N stops it, and
+    move continues the running command in the background."""
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
@@ -550,13 +509,14 @@ async def jobs(frontend: PlainFrontend, argument: str) -> None:
 
 
 def job_lines(jobs: Sequence[OwnedJob], first: int = 1) -> list[str]:
-    """Each background command: its number, how it stands, since when, where its output is."""
+    """Return for each background command its number, state, start time, and the place of its
+    output."""
     lines: list[str] = []
     for number, owned in enumerate(jobs, first):
-        job = owned.job
-        lines.append(sentence(spoken(f"{number}: {job.command}, {state_of(job)}")))
-        where = f", output {shorten(job.path)}" if job.bytes else ""
-        lines.append(sentence(spoken(f"  {', '.join(about_job(owned))}{where}")))
+        row = job_row(owned)
+        command, facts, where = row.about
+        lines.append(sentence(f"{number}: {command}, {row.values[0]}"))
+        lines.append(sentence(f"  {facts}, {'output ' if owned.job.bytes else ''}{where}"))
     return lines
 
 
@@ -573,7 +533,6 @@ VIEWS: Final[Mapping[str, View]] = {
     "jobs": jobs,
     "mcp": mcp,
     "status": status,
-    "usage": usage,
     "config": config,
     "doctor": doctor,
     "quit": quit_,
@@ -581,7 +540,8 @@ VIEWS: Final[Mapping[str, View]] = {
 
 
 def view(frontend: PlainFrontend, name: str, argument: str) -> Coroutine[Any, Any, None] | None:
-    """What carries a command out in plain lines only; None where it has a shared handler."""
+    """Return the coroutine for a command that only plain lines have; None for one with a shared
+    handler."""
     if name in REASONS:
         return _refuse(frontend, name)
     return VIEWS[name](frontend, argument) if name in VIEWS else None

@@ -1,31 +1,31 @@
 """The provider port: a request goes in, stream parts come out.
 
-    failover(retry(adapter | practice))        the order in which the decorators stand
+    failover(retry(adapter | practice))        the order of the decorators
 
 A stream yields, per attempt, one `AttemptStarted`, then deltas, and ends with one `Completed`.
-`Alive` may be anywhere after the `AttemptStarted`. Parts with a `type` are events: an agent
+`Alive` may occur anywhere after the `AttemptStarted`. Parts with a `type` are events: an agent
 publishes them as they are (see `tui.core.facts`).
 
-When an attempt fails and another will follow, a `RetryScheduled` is between them; when
-another model follows, a `ModelSwitched`. Every delta since the last `AttemptStarted` is void
-then, and the part says what became of it (class, request id, characters received), enough for
-one line. When nothing follows, `ProviderError` is raised, which says the same. Closing the
-iterator (or cancelling its task) ends the request.
+When an attempt fails and another will follow, a `RetryScheduled` is between them; when another
+model follows, a `ModelSwitched`. Every delta since the last `AttemptStarted` is then void, and the
+part describes the failed attempt (class, request id, characters received), enough for one line.
+When nothing follows, `ProviderError` is raised, with the same information. Closing the iterator (or
+cancelling its task) ends the request.
 
-What whoever asks does with the error is decided by its fields, never by its text:
+The caller handles the error by its fields, never by its text:
 
-- `park_until` is set: the server wants to see the request no sooner, and that is further off
-  than the policy waits. Record the moment and send the same request again then.
-- `error_class` "context_overflow": first, where `overflow.output_room(margin)` gives a number,
-  send the request again with that `max_tokens`; otherwise `overflow.input_tokens` and
-  `.limit` are the true sizes to shorten to, where the server named them. An error of a model
-  that was only switched to never comes up: the error is that of the model first asked for.
+- `park_until` is set: the server does not accept the request any sooner, and the policy does not
+  wait that long. Record the moment and send the same request again then.
+- `error_class` "context_overflow": first, if `overflow.output_room(margin)` gives a number, send
+  the request again with that `max_tokens`; otherwise `overflow.input_tokens` and `.limit` are the
+  true sizes to shorten to, if the server named them. An error of a fallback model never comes up:
+  the error is that of the model first asked for.
 - "payload_too_large": bytes, not tokens: images first.
 - "invalid_request": the same request fails again; change it before it is sent. With
   `thinking_refused` it can be sent without any thinking, which then stays left out; with a
-  `feature` (one of those that `tui.provider.anthropic.convert` names) without that.
+  `feature` (one of those in `tui.provider.anthropic.convert`) without that.
 
-A person who will not wait: `tui.provider.retry.RetryControl`.
+For a person who does not want to wait: `tui.provider.retry.RetryControl`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tui.core.messages import Block, Message, Usage
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, as the Messages API has it. Providers read it and never change it."""
+    """One request, in the terms of the Messages API. Providers read it and never change it."""
 
     model: str
     system: list[Block]
@@ -59,29 +59,30 @@ class Request:
     compaction: dict[str, Any] | None = None
     """Asks the server for a compaction block instead of an answer (its own summary)."""
     diagnostics: dict[str, Any] | None = None
-    """The answer that this request goes on from; the server then says why the cache was missed."""
+    """The answer that this request continues from; the server then says why the cache was
+    missed."""
     binding_reports: bool = False
-    """The server is to say what it did with earlier thinking."""
+    """True if the server is to report what it did with earlier thinking."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known of a model. `window` and `max_output` are in tokens.
+    """The properties of a model. `window` and `max_output` are in tokens.
 
-    What follows them is empty where it is not known: then nothing special is asked of the model.
+    The other fields are empty if not known: then nothing special is asked of the model.
 
-    `efforts` are the levels that a request may ask for, the lowest first; `effort` is the one that
-    holds if none is named. `thinking_types` are the types of thinking that a request may name,
-    `thinks`: the model does so without being asked; `display` is how thinking is shown then.
+    `efforts` are the levels that a request may ask for, the lowest first; `effort` is the default
+    level. `thinking_types` are the types of thinking that a request may name, `thinks`: the model
+    thinks without being asked; `display` is the way that thinking is then shown.
 
     `system_messages`: messages of the role "system" may be in the middle of a conversation;
     `tool_additions`: they may bring tools; `turn_effort`: they may set the effort. `binds`: its
-    thinking is bound to all that stood before it. `compacts`: the server summarizes on request.
+    thinking is bound to everything before it. `compacts`: the server summarizes on request.
     `documents`: it reads PDFs. `web_search`: its server searches the web for it. `batches`: it may
-    be asked in message batches, as far as is known.
+    be used in message batches, as far as is known.
 
     `cached_from` is the size of the smallest prompt that is cached. `retires_at` is the day or
-    moment (ISO 8601) from which it answers no more, once one is set. `line` is haiku, sonnet, …
+    moment (ISO 8601) of its retirement, once one is set. `line` is haiku, sonnet, …
     """
 
     id: str
@@ -107,7 +108,7 @@ class ModelInfo:
 
     @property
     def adaptive_thinking(self) -> bool:
-        """Whether the model decides by itself how much it thinks."""
+        """True if the model itself decides how much it thinks."""
         return "adaptive" in self.thinking_types
 
 
@@ -130,18 +131,18 @@ class ServerToolCalled:
 
 @dataclass(frozen=True, slots=True)
 class ServerToolReturned:
-    """The block of a result that a tool of the server's has. Its call may be in an answer before
-    this one."""
+    """The result block of one of the server's tools. Its call may be in an answer before this
+    one."""
 
     block: Block
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The whole answer. `content` is kept verbatim, thinking and signatures included.
+    """The whole answer. `content` is kept verbatim, including thinking and signatures.
 
-    The input of every tool_use block is an object; JSON that could not be parsed is
-    `{"raw_input": "…"}`.
+    The input of every tool_use block is an object; JSON that could not be parsed is `{"raw_input":
+    "…"}`.
     """
 
     content: list[Block]
@@ -151,12 +152,12 @@ class Completed:
     request_id: str | None = None
     message_id: str = ""
     stop_details: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Why the model declined: `category` and `explanation`, each text or null."""
+    """The reason why the model declined: `category` and `explanation`, each text or null."""
     cache_miss: str = ""
-    """The type of the server's reason why not all was read from the cache."""
+    """The type of the server's reason why not everything was read from the cache."""
     missed_tokens: int = 0
     transformations: Sequence[Mapping[str, Any]] = ()
-    """What the server did with earlier thinking: `type`, `path` and `reason`."""
+    """Reports of what the server did with earlier thinking: `type`, `path` and `reason`."""
 
 
 StreamPart: TypeAlias = (
@@ -174,7 +175,7 @@ StreamPart: TypeAlias = (
 
 
 def characters(part: StreamPart) -> int:
-    """How many characters of an answer a part carries."""
+    """Count the characters of an answer in a part."""
     match part:
         case TextDelta(text) | ThinkingDelta(text) | ToolInputDelta(text=text):
             return len(text)
@@ -193,19 +194,19 @@ class Provider(Protocol):
         ...
 
     async def count_tokens(self, request: Request) -> int:
-        """The input tokens of a request, as the model's side counts them.
+        """Return the input tokens of a request, counted on the model's side.
 
-        Raises what `stream` would. Not every server can count: whoever only wants a figure
-        falls back on an estimate.
+        Raises the same errors as `stream`. Not every server can count: callers that only want a
+        figure fall back on an estimate.
         """
         ...
 
     async def load(self) -> None:
-        """Load what is heavy ahead of the first request. Raises what `stream` would."""
+        """Load heavy modules ahead of the first request. Raises the same errors as `stream`."""
         ...
 
     async def model_info(self, model: str) -> ModelInfo:
-        """What is known of a model. Never raises: falls back to catalogue and assumption."""
+        """Return what is known of a model. Never raises: falls back to catalogue and assumption."""
         ...
 
     async def aclose(self) -> None: ...

@@ -1,9 +1,9 @@
-"""What is known of models without asking the server, as of November 2026.
+"""The models as known without asking the server, as of November 2026.
 
-From the published documentation of the Messages API. It is used until a server has answered and
-with servers that do not say: what a server says of a model goes before it (see
-`tui.provider.anthropic.convert`). What no server says (the default effort, the smallest cached
-prompt, what may be in a conversation, whether thinking is bound) is only known from here.
+From the published documentation of the Messages API. It is used until a server has answered and for
+servers that do not say: the server's own description takes precedence (see
+`tui.provider.anthropic.convert`). Some things no server says and only this module knows: the
+default effort, the smallest cached prompt, what may be in a conversation, if thinking is bound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 """All levels, the lowest first."""
 
 SOON_DAYS: Final = 60
-"""From when on a person is told that a model will be gone."""
+"""Days before a model's retirement at which a person is told."""
 
 THINKING_TYPES: Final = ("adaptive", "enabled", "disabled", "between_tools")
 
@@ -106,16 +106,16 @@ _MODELS: Final = {
     ),
     "claude-sonnet-4-5": replace(_GENERATION_4_5, retires_at="2026-11-30"),
 }
-"""The newest first."""
+"""The known models, the newest first."""
 
 
 def names() -> tuple[str, ...]:
-    """The models that are known and were to be had at that time, the newest first."""
+    """The known models that were available at that time, the newest first."""
     return tuple(name for name, known in _MODELS.items() if not "" < known.retires_at < AS_OF)
 
 
 def retirement(model: ModelInfo, now: datetime) -> str:
-    """A sentence where a model answers no more soon, or may not already; else ""."""
+    """A sentence for a model that retires soon, or may have retired already; otherwise ""."""
     try:
         day = datetime.fromisoformat(model.retires_at).date()
     except ValueError:
@@ -130,16 +130,16 @@ def retirement(model: ModelInfo, now: datetime) -> str:
 def base_name(model: str) -> str:
     """The name under which a model is known here; any other name as it is.
 
-    A date at the end and the forms of gateways (`anthropic/…`, `us.anthropic.…-v1:0`, `…@date`)
-    are seen through.
+    A date at the end and the forms of gateways (`anthropic/…`, `us.anthropic.…-v1:0`, `…@date`) are
+    ignored.
     """
     match = _GATEWAY_NAME.fullmatch(model)
     return match[1] if match else model
 
 
 def model_info(model: str) -> ModelInfo:
-    """What is known of `model`, source "catalogue"; of an unknown one, source "assumed"."""
+    """Look a model up: source "catalogue", or "assumed" for an unknown one."""
     name = base_name(model)
-    if (found := _MODELS.get(name)) is None:
+    if (info := _MODELS.get(name)) is None:
         return ModelInfo(model, ASSUMED_WINDOW, ASSUMED_OUTPUT, "assumed")
-    return replace(found, id=model, line=name.split("-")[1])
+    return replace(info, id=model, line=name.split("-")[1])

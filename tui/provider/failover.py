@@ -1,16 +1,16 @@
-"""Another model where the one that was asked for cannot answer.
+"""Another model where the requested one cannot answer.
 
     Failover(RetryProvider(adapter), fallbacks, …)
 
-Which errors switch: rate_limit, overloaded and timeout, once the retries
-beneath are used up, and whatever a person did not want to wait for. All models have one server
-and one key, so an error of the network or of the key would come again with any of them; a
-request that is invalid or too long is the asker's to change.
+These errors switch: rate_limit, overloaded and timeout, once the retries beneath are used up, and
+every wait that a person cut short. All models have one server and one key, so an error of the
+network or of the key would recur with each of them; a request that is invalid or too long is for
+the caller to change.
 
-A model that failed rests for as long as the server said, or else by class (`REST_S`), and is
-passed over meanwhile; the first request after its rest goes to it again. A rest that no server
-asked for only puts a model at the end of the row: when the others fail too, it is asked again.
-Nothing is switched to after the last of the row.
+A model that failed rests for as long as the server said, or otherwise by class (`REST_S`), and is
+skipped meanwhile; the first request after its rest goes to it again. A rest that no server asked
+for only moves a model to the end of the list: when the others fail, too, it is asked again. After
+the last model there is no further switch.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tui.provider.base import ModelInfo, Provider, Request, StreamPart
 from tui.provider.provider_wrapper import ProviderWrapper
 
 Adapt: TypeAlias = Callable[[Request, ModelInfo], "Request | None"]
-"""A request made for another model: its name set, the thinking of others stripped, `max_tokens`
-within its limits. None when the model cannot take it: its window is too small."""
+"""Adapts a request to another model: its name set, the thinking of others removed, `max_tokens`
+within its limits. Returns None if the model cannot take it because its window is too small."""
 
 TRIGGERS: Final[frozenset[ErrorClass]] = frozenset({"rate_limit", "overloaded", "timeout"})
 
@@ -50,8 +50,8 @@ REST_S: Final[dict[ErrorClass, float]] = {
     "invalid_request": 600.0,
     "unknown": 60.0,
 }
-"""Seconds for which a model is passed over after an error, where the server named none. Of the
-model first asked for only TRIGGERS and a person's wish count."""
+"""Seconds for which a model is skipped after an error, if the server named none. For the model
+first asked for, only TRIGGERS and a person's wish count."""
 
 _REASON: Final[dict[ErrorClass, str]] = {
     "rate_limit": "rate limited",
@@ -65,7 +65,8 @@ _REASON: Final[dict[ErrorClass, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """`until` is monotonic, `back_at` the same by the wall clock; `asked`: the server said so."""
+    """A model's rest. `until` is monotonic, `back_at` the same by the wall clock; `asked`: the
+    server asked for it."""
 
     error: ProviderError
     until: float
@@ -76,10 +77,10 @@ class _Rest:
 class Failover(ProviderWrapper):
     """A provider that continues with another model. Implements `Provider`.
 
-    `fallbacks` are tried in their order when the model of the request fails; without any,
-    nothing changes. When all fail, the error of the model first asked for is raised, its hint
-    naming the others that were tried. A switch is said by `ModelSwitched`, once, and so is the
-    way back. Tokens are counted for the model of the request, whichever would answer.
+    `fallbacks` are tried in order when the model of the request fails; without any, nothing
+    changes. When all fail, the error of the model first asked for is raised, and its hint names the
+    others that were tried. A switch is reported by `ModelSwitched`, once, and so is the switch
+    back. Tokens are counted for the model of the request, whichever would answer.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Failover(ProviderWrapper):
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         first = request.model
-        if first != self._first:  # chosen by the person: no switch to speak of
+        if first != self._first:  # chosen by the person, so not a switch to report
             self._first, self._current = first, first
         error = last = self._error_while_resting(first)
         others: list[str] = []
@@ -120,12 +121,12 @@ class Failover(ProviderWrapper):
                     continue
                 error = failed
                 if not (failed.switch or failed.error_class in TRIGGERS):
-                    raise  # the next request is this model's again
+                    raise  # the next request goes to this model again
                 self._rest(name, failed)
             else:
                 self._rests.pop(name, None)
                 return
-        assert error is not None  # only one whose error is kept can be left out of the row
+        assert error is not None  # a model is only skipped if its error is kept
         if others:
             error.hint = f"{error.hint} Tried too: {', '.join(others)}.".strip()
         raise error
@@ -139,7 +140,8 @@ class Failover(ProviderWrapper):
         return row or [first]
 
     def _rests_now(self, name: str) -> _Rest | None:
-        """The rest of a model; over as soon as one clock says so: a laptop's sleep stops one."""
+        """The rest of a model. It is over as soon as one clock says so: a laptop's sleep stops
+        one."""
         rest = self._rests.get(name)
         if rest is None or rest.until <= self._clock.monotonic():
             return None
@@ -156,7 +158,7 @@ class Failover(ProviderWrapper):
         )
 
     def _error_while_resting(self, first: str) -> ProviderError | None:
-        """Why the first model rests, as of now."""
+        """The error for which the first model rests, as of now."""
         rest = self._rests_now(first)
         if rest is None:
             return None
@@ -173,7 +175,7 @@ class Failover(ProviderWrapper):
         return error
 
     def _switch_to(self, name: str, last: ProviderError | None) -> ModelSwitched | None:
-        """Say that another model than before is asked, if so; `last` is what failed last."""
+        """Report that another model than before is asked, if so; `last` is the last failure."""
         old, self._current = self._current or name, name
         if old == name:
             return None

@@ -1,4 +1,4 @@
-"""The port for message batches: many requests sent at once, answered in a day at half price."""
+"""The port for message batches: many requests sent at once, answered within a day at half price."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tui.provider.base import Completed, Provider, Request
 
 REQUESTS_MAX: Final = 100_000
 BYTES_MAX: Final = 256 * 1024**2
-"""What one batch may hold."""
+"""The limits of one batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
     """A batch as the server describes it. `ended`: each of its requests has a result by now.
-    `request_id` is of the request that asked for this description."""
+    `request_id` belongs to the request that asked for this description."""
 
     id: str
     created_at: datetime
@@ -35,33 +35,34 @@ class SentBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What became of one request. An error that is `retryable` may not occur in another batch."""
+    """The outcome of one request. An error that is `retryable` may not occur in another batch."""
 
     custom_id: str
     answer: Completed | ProviderError
 
 
 class MessageBatches(Provider, Protocol):
-    """A provider that takes batches, too. Everything raises ProviderError, or CredentialsError
-    before anything is sent. One attempt each: who calls it retries."""
+    """A provider that takes batches, too. All methods raise ProviderError, or CredentialsError
+    before anything is sent. They make one attempt each: the caller retries."""
 
     async def create(self, requests: Mapping[str, Request]) -> SentBatch:
         """Send requests by their custom ids. After an error without a status, or one of the
-        server's, nobody knows whether the batch was made."""
+        server's, nobody knows if the batch was made."""
         ...
 
     async def describe(self, batch: str) -> SentBatch:
-        """How a batch stands."""
+        """Describe the current state of a batch."""
         ...
 
     async def cancel(self, batch: str) -> None:
-        """Cancel what has not begun of a batch; it ends soon, and has results all the same."""
+        """Cancel the requests of a batch that have not begun; it ends soon, and has results
+        nevertheless."""
         ...
 
     async def made_since(self, moment: datetime) -> list[SentBatch]:
-        """The batches that were made since, the newest first."""
+        """List the batches that were made since, the newest first."""
         ...
 
     def results(self, batch: str) -> AsyncGenerator[BatchResult]:
-        """The results of a batch that has ended, in any order."""
+        """Yield the results of a batch that has ended, in any order."""
         ...

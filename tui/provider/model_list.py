@@ -1,8 +1,8 @@
 """The models that a server lists, kept for a day, and short names for the newest of a line.
 
-`opus` is the newest Opus that the server listed; of the catalogue where it was never asked. The
-list is read from the cache folder only where a short name is to be resolved or the models are
-shown, and nobody waits for a newer one.
+`opus` is the newest Opus that the server listed; the catalogue's if the server was never asked. The
+list is read from the cache folder only to resolve a short name or to show the models, and nobody
+waits for a newer one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BYTES_MAX: Final = 4_000_000
 
 
 def resolve(name: str, cache: Path, url: str) -> str:
-    """The model that a short name stands for; any other name as it is. Blocks."""
+    """Resolve a short name to a model; return any other name as it is. Blocks."""
     line = name.strip().casefold()
     if line not in SHORT_NAMES:
         return name
@@ -36,18 +36,18 @@ def resolve(name: str, cache: Path, url: str) -> str:
 
 
 def newest(line: str, models: Sequence[dict[str, Any]]) -> str:
-    """The newest model of a line that can still be asked, "" for none.
+    """The newest available model of a line, "" for none.
 
-    Of two that came at the same time, or at no known time, the first.
+    Of two with the same creation time, or without one, the first.
     """
-    found = [
+    candidates = [
         model
         for model in models
         if string_of(model.get("id"))
         and model.get("lifecycle") != "retired"
         and _line(model) == line
     ]
-    last = max(found, key=lambda model: string_of(model.get("created_at")), default=None)
+    last = max(candidates, key=lambda model: string_of(model.get("created_at")), default=None)
     return last["id"] if last else ""
 
 
@@ -57,12 +57,12 @@ def known() -> list[dict[str, Any]]:
 
 
 def listed(cache: Path, url: str) -> list[dict[str, Any]]:
-    """The models that a server listed last, [] where it was never asked. Blocks."""
+    """The models that a server listed last, [] if it was never asked. Blocks."""
     return [model for model in list_of(_read(cache, url).get("models")) if is_object(model)]
 
 
 def is_due(cache: Path, url: str, now: datetime) -> bool:
-    """Whether a server is to be asked for its models again. Blocks."""
+    """True if a server should be asked for its models again. Blocks."""
     try:
         age = now - datetime.fromisoformat(string_of(_read(cache, url).get("at")))
     except (ValueError, TypeError):
@@ -71,7 +71,7 @@ def is_due(cache: Path, url: str, now: datetime) -> bool:
 
 
 def keep(cache: Path, url: str, models: Sequence[object], now: datetime) -> None:
-    """Keep what a server listed. What cannot be kept is asked for again. Blocks."""
+    """Keep a server's list. If that fails, the server is asked again. Blocks."""
     data = json.dumps({"at": now.isoformat(), "models": list(models)})
     try:
         replace_file(_path(cache, url), data.encode())
@@ -80,9 +80,9 @@ def keep(cache: Path, url: str, models: Sequence[object], now: datetime) -> None
 
 
 def _line(model: dict[str, Any]) -> str:
-    """The line that the server names; of one that names none, that of the catalogue."""
-    said = model.get("line", catalogue.model_info(string_of(model.get("id"))).line)
-    return string_of(said)
+    """The line that the server names; if it names none, the catalogue's."""
+    line = model.get("line", catalogue.model_info(string_of(model.get("id"))).line)
+    return string_of(line)
 
 
 def _read(cache: Path, url: str) -> dict[str, Any]:

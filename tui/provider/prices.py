@@ -1,12 +1,12 @@
-"""What requests cost: the prices of the first party as of November 2026, in USD.
+"""The cost of requests: the prices of the first party as of November 2026, in USD.
 
-`[prices]` in the configuration goes before them, by the model's name. A model that is in
-neither has no known price. All prices are for a million tokens.
+`[prices]` in the configuration takes precedence, by the model's name. A model that is in neither
+has no known price. All prices are for a million tokens.
 
-    price_of(model, config.prices)          the price of a model, None where it is not known
-    price.cost(usage)                       what an answer cost, by the usage that came with it
-    price.in_batch()                        the price of the same in a message batch
-    price.forecast(written=…, read=…, …)    what a request will cost, before it is sent
+    price_of(model, config.prices)          the price of a model, None if not known
+    price.cost(usage)                       the cost of an answer, by the usage that came with it
+    price.in_batch()                        the same model's price in a message batch
+    price.forecast(written=…, read=…, …)    the cost of a request before it is sent
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tui.core.messages import Usage
 from tui.provider.catalogue import base_name
 
 CacheLife: TypeAlias = Literal["5m", "1h"]
-"""How long what is written to the cache can be read."""
+"""The time for which content written to the cache can be read."""
 
 _MILLION: Final = 1_000_000
 _SEARCH_USD: Final = 0.01
-"""What the server takes for one search of the web, whatever the model."""
+"""The server's price for one search of the web, whatever the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Rates:
         return Rates(*(rate / 2 for rate in astuple(self)))
 
     def of(self, usage: Usage) -> float:
-        """What that much usage of one request costs."""
+        """The cost of that usage in one request."""
         hour = min(usage.ephemeral_1h_input_tokens, usage.cache_creation_input_tokens)
         return (
             usage.input_tokens * self.input
@@ -54,24 +54,25 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class ModelPrice:
-    """The price of one model. `long` holds for requests whose prompt exceeds `long_from` tokens."""
+    """The price of one model. `long` applies to requests whose prompt exceeds `long_from`
+    tokens."""
 
     rates: Rates
     long: Rates | None = None
     long_from: int = 0
 
     def in_batch(self) -> ModelPrice:
-        """The price of the same in a message batch: half, whatever is read and written."""
+        """The price in a message batch: half, for everything read and written."""
         half = ModelPrice(self.rates.halved(), None, self.long_from)
         return replace(half, long=self.long.halved()) if self.long else half
 
     def rates_for(self, prompt_tokens: int) -> Rates:
-        """The rates of a request with so large a prompt, whatever of it is cached."""
+        """The rates of a request with a prompt of that size, however much of it is cached."""
         return self.long if self.long and prompt_tokens > self.long_from else self.rates
 
     def cost(self, usage: Usage) -> float:
-        """USD of one request, searches of the web among them. Add up costs, not usages: the rates
-        depend on the size of each."""
+        """USD of one request, including its searches of the web. Add up costs, not usages: the
+        rates depend on the size of each request."""
         prompt = usage.context_tokens or usage.prompt_tokens
         return self.rates_for(prompt).of(usage) + usage.web_search_requests * _SEARCH_USD
 
@@ -86,9 +87,9 @@ class ModelPrice:
         prompt: int | None = None,
     ) -> float:
         """USD of that many tokens of a request that is not sent yet: fresh (neither read nor kept),
-        written to the cache for a `life`, read from it, and put out.
+        written to the cache for a `life`, read from it, and output.
 
-        `prompt` is the size of the whole prompt where the tokens are only a part of it.
+        `prompt` is the size of the whole prompt if the tokens are only a part of it.
         """
         hour = written if life == "1h" else 0
         usage = Usage(fresh, output, written, read, hour)
@@ -126,9 +127,9 @@ _PRICES: Final = {
 
 
 def price_of(model: str, configured: Mapping[str, Price]) -> ModelPrice | None:
-    """The price of a model: the configured one, else the shipped one; None where there is none.
+    """The price of a model: the configured one, otherwise the shipped one; None if there is none.
 
-    Names of gateways and with dates are seen through, as in the catalogue.
+    Names of gateways and with dates are recognized, as in the catalogue.
     """
     name = base_name(model)
     own = configured.get(model) or configured.get(name)

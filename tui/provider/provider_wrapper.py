@@ -1,4 +1,4 @@
-"""A provider that asks another one: what those that add something to a provider have in common."""
+"""A provider that forwards to another one: the common base of those that add something."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tui.provider.base import ModelInfo, Provider, Request, StreamPart
 
 
 class ProviderWrapper:
-    """Does all as the provider does that it asks, which it owns. Implements `Provider`.
+    """Forwards everything to the provider that it wraps and owns. Implements `Provider`.
 
-    A subclass changes what it is there for.
+    A subclass overrides only what it changes.
     """
 
     def __init__(self, provider: Provider) -> None:

@@ -23,21 +23,22 @@ _log = logging.getLogger(__name__)
 JITTER: Final = 0.25
 
 STEP_S: Final = 5.0
-"""How often the wall clock is looked at during a long wait."""
+"""Seconds between two looks at the wall clock during a long wait."""
 
 LONGEST_PARK_S: Final = 366 * 86_400.0
-"""No server's word is kept for longer; a figure beyond it is no time to wait for."""
+"""The longest time that a server's request to wait is respected; a figure beyond it is no real
+time."""
 
 
 class RetryControl:
-    """What a person may do about a wait: the keys and commands of the retry banner.
+    """A person's control over waits: the keys and commands of the retry banner.
 
-    The methods say whether anything was waiting.
+    The methods return True if anything was waiting.
     """
 
     def __init__(self) -> None:
         self._woken: set[asyncio.Event] = set()
-        """What wakes each of the waits: sub-agents wait side by side."""
+        """The events that wake the waits: sub-agents wait at the same time."""
         self._switch = False
 
     def retry_now(self) -> bool:
@@ -47,26 +48,26 @@ class RetryControl:
         return bool(self._woken)
 
     def other_model(self) -> bool:
-        """Give this model up: the error is raised with `switch`, for the failover to act on."""
+        """Give up this model: the error is raised with `switch`, for the failover to act on."""
         self._switch = self.retry_now()
         return self._switch
 
     async def wait(self, clock: Clock, seconds: float) -> bool:
-        """Wait. Returns whether another model was asked for; for `RetryProvider` alone."""
+        """Wait. Returns True if another model was asked for; only for `RetryProvider`."""
         await self._pause(clock, seconds)
         return self._switch
 
     async def wait_until(self, clock: Clock, moment: datetime) -> None:
-        """Wait for a moment of the wall clock, or until the person will not wait any more.
+        """Wait for a moment of the wall clock, or until the person ends the wait.
 
-        It is looked at every few seconds: a laptop may sleep, and a clock may be set.
+        The clock is checked every few seconds: a laptop may sleep, and a clock may be set.
         """
         while (left := (moment - clock.now()).total_seconds()) > 0:
             if await self._pause(clock, min(left, STEP_S)):
                 return
 
     async def _pause(self, clock: Clock, seconds: float) -> bool:
-        """Wait. Returns whether that was ended by the person."""
+        """Wait. Returns True if the person ended the wait."""
         woken = asyncio.Event()
         if not self._woken:
             self._switch = False
@@ -87,13 +88,13 @@ class RetryControl:
 class RetryProvider(ProviderWrapper):
     """A provider whose failed requests are sent again. Implements `Provider`.
 
-    Retried is what the error itself calls retryable, `retry.max_attempts` times at most; then
-    the last error is raised as it came, with `received`. A server that says when it wants to see
-    the request again is obeyed to the second as long as its waits for one request add up to
-    `max_wait_s` at most, without that as long as none is above `retry.max_delay_ms`. Longer ones
-    are not waited for: the error, with `retry_after`, `park_until` and a hint that says when, is
-    raised at once, by the last attempt too. What was streamed before a failure is void; the
-    parts say so by a `RetryScheduled` and the next `AttemptStarted`.
+    Errors marked as retryable are retried, `retry.max_attempts` times at most; then the last error
+    is raised as it came, with `received`. If the server says when to send the request again, that
+    is respected to the second, as long as its waits for one request add up to `max_wait_s` at most,
+    or, without that, as long as none is above `retry.max_delay_ms`. Longer waits are not made: the
+    error, with `retry_after`, `park_until` and a hint that says when, is raised at once, even by
+    the last attempt. Everything streamed before a failure is void; a `RetryScheduled` and the next
+    `AttemptStarted` say so.
     """
 
     def __init__(
@@ -125,12 +126,14 @@ class RetryProvider(ProviderWrapper):
                             yield AttemptStarted(failures + 1, part.model)
                         else:
                             yield part
-                return  # noqa: TRY300 (the way out of the loop)
+                return  # noqa: TRY300 (leaves the loop)
             except ProviderError as error:
                 error.received = received
                 failed, wait = error, self._wait(error, failures, waited)
             failures += 1
             waited += wait if failed.retry_after is not None else 0.0
+            # The next attempt starts from nothing, so whoever shows the parts must know what is
+            # void.
             yield RetryScheduled(
                 attempt=failures,
                 max_attempts=self._retry.max_attempts,
@@ -146,7 +149,8 @@ class RetryProvider(ProviderWrapper):
                 raise failed
 
     async def count_tokens(self, request: Request) -> int:
-        """As the provider's; failures are retried in the same way, without a word."""
+        """Count tokens as the provider does; failures are retried in the same way, without a
+        message."""
         failures, waited = 0, 0.0
         while True:
             try:
@@ -180,15 +184,17 @@ def wait_before_retry(
     rng: random.Random,
     max_wait_s: float | None = None,
 ) -> float:
-    """Seconds until the next attempt of a request that failed. Raises `error` when there is none.
+    """Return the seconds until the next attempt of a failed request. Raises `error` if there is
+    none.
 
-    `waited` is what the server has asked for before.
+    `waited` is the total that the server has asked for before.
     """
     if not error.retryable:
         raise error
     patience = retry.max_delay_ms / 1000
     if max_wait_s is not None:
         patience = max_wait_s - waited
+    # The server's wait is longer than anybody here waits: hand the decision to the caller.
     if error.retry_after is not None and error.retry_after > patience:
         error.park_until = clock.now() + timedelta(seconds=min(error.retry_after, LONGEST_PARK_S))
         other = "now with another model (/model)"

@@ -25,5 +25,5 @@ def web_search(allowed: Sequence[str] = (), blocked: Sequence[str] = ()) -> dict
 
 
 def is_server_tool(tool: Mapping[str, Any]) -> bool:
-    """Whether a tool of a request is one of the server's own."""
+    """True if a tool of a request is one of the server's own."""
     return tool.get("type") == _TYPE

@@ -1,9 +1,9 @@
-"""What becomes of a failed task, by the error's class or, without one, by its text.
+"""The consequence of a failed task, by the error's class or, without one, by its text.
 
-The error of a request carries a class from the adapter, which alone reads what servers say. What
-fails outside a request (a child process, a library) only has its type and its text: here they
-become one of the six classes that a task runner acts on. The model's own text is no error text
-and must not be handed in.
+The error of a request has a class from the adapter, which alone interprets what servers say. A
+failure outside a request (a child process, a library) only has its type and its text: here it is
+assigned one of the six classes that a task runner acts on. The model's own text is no error text
+and must not be passed in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tui.core.errors import CredentialsError, ErrorClass, ProviderError
 TaskClass: TypeAlias = Literal[
     "rate_limit", "context_overflow", "auth", "timeout", "network", "unknown"
 ]
-"""What to do: retry after a wait (`rate_limit`, `network`), retry once (`timeout`), start a fresh
-session (`context_overflow`), fail at once (`auth`), have the failure analysed (`unknown`)."""
+"""The consequence: retry after a wait (`rate_limit`, `network`), retry once (`timeout`), start a
+fresh session (`context_overflow`), fail at once (`auth`), have the failure analysed (`unknown`)."""
 
 TASK_CLASS: Final[dict[ErrorClass, TaskClass]] = {
     "rate_limit": "rate_limit",
@@ -37,13 +37,13 @@ TASK_CLASS: Final[dict[ErrorClass, TaskClass]] = {
     "refusal": "unknown",
     "unknown": "unknown",
 }
-"""What a task runner does about each class of error."""
+"""The task runner's class for each class of error."""
 
 _TEXT_READ: Final = 8000
 
 
 def _number(digits: str) -> str:
-    """A number as a word of its own: not in 14290, 1,429, 0.429 or req_429."""
+    """A pattern for a number as a separate word: not in 14290, 1,429, 0.429 or req_429."""
     return rf"(?<!\w)(?<!\d[.,]){digits}(?!\w)(?![.,]\d)"
 
 
@@ -63,11 +63,11 @@ TEXT_RULES: Final[tuple[tuple[TaskClass, re.Pattern[str]], ...]] = (
     # connect ECONNREFUSED 127.0.0.1:8080; DNS lookup failed; Network is unreachable
     ("network", _any(r"econnrefused", r"dns", r"network")),
 )
-"""The first rule that fits decides."""
+"""The first matching rule decides."""
 
 
 def classify_text(text: str) -> TaskClass:
-    """The class of an error's text (of a long one, its first 8,000 characters)."""
+    """Classify an error's text (of a long one, its first 8,000 characters)."""
     beginning = text[:_TEXT_READ]
     for kind, pattern in TEXT_RULES:
         if pattern.search(beginning):
@@ -76,10 +76,10 @@ def classify_text(text: str) -> TaskClass:
 
 
 def classify_error(error: BaseException) -> TaskClass:
-    """The class of an error: by its own class or status, else by its type, else by its text.
+    """Classify an error: by its own class or status, otherwise by its type, otherwise by its text.
 
-    Only a request that failed for a reason nobody has heard of is looked up by its text; what a
-    server called an invalid request is one, whatever its text mentions.
+    A failed request is classified by its text only if its reason is unknown; what a server called
+    an invalid request is one, whatever its text mentions.
     """
     match error:
         case ProviderError(error_class="unknown", status=429 | 529):

@@ -1,7 +1,7 @@
-"""The encoding cl100k_base, and how texts are counted and cut with one: in chunks.
+"""The encoding cl100k_base, and counting and cutting texts with an encoding, in chunks.
 
-The rank file ships with the package and nothing is ever downloaded. Whatever an encoding raises
-is raised here too, a panic of its Rust code included.
+The rank file ships with the package and nothing is ever downloaded. Everything that an encoding
+raises is raised here, too, including a panic of its Rust code.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from itertools import accumulate
 from typing import Protocol
 
 CHUNK_CHARS = 65_536
-"""The most that is tokenised in one call, so that other threads get their turn."""
+"""The most that is tokenized in one call, so that other threads get their turn."""
 _SOFT_CHARS = 49_152
-"""From here on a chunk ends at the first newline. Where it ends depends on the text before the
-end alone; so the chunks of a prefix are those of the whole text, and counts of prefixes agree."""
+"""From here on a chunk ends at the first newline. The end depends only on the text before it, so
+the chunks of a prefix are those of the whole text, and counts of prefixes agree."""
 SAMPLE_CHARS = 2_000_000
 """Longer texts are extrapolated from samples of this size in total."""
 
@@ -36,7 +36,7 @@ class Encoding(Protocol):
 
 
 def build_cl100k() -> Encoding:
-    """The cl100k_base encoding from the shipped rank file. Takes about 0.1 s."""
+    """Build the encoding cl100k_base from the shipped rank file. Takes about 0.1 s."""
     import tiktoken  # noqa: PLC0415  heavy, and only needed here
 
     packed = (files("tui") / "data" / "cl100k_base.tiktoken.xz").read_bytes()
@@ -48,25 +48,25 @@ def build_cl100k() -> Encoding:
 
 
 def count(encoding: Encoding, text: str) -> int:
-    """The encoding's own count, extrapolated above SAMPLE_CHARS."""
+    """Count by the encoding, extrapolated above SAMPLE_CHARS."""
     if len(text) <= SAMPLE_CHARS:
         return sum(len(encoding.encode_ordinary(chunk)) for chunk in _chunks(text))
     samples = SAMPLE_CHARS // CHUNK_CHARS
     step = (len(text) - CHUNK_CHARS) // (samples - 1)
     starts = range(0, samples * step, step)
-    found = sum(len(encoding.encode_ordinary(text[i : i + CHUNK_CHARS])) for i in starts)
-    return round(found * len(text) / (samples * CHUNK_CHARS))
+    sampled = sum(len(encoding.encode_ordinary(text[i : i + CHUNK_CHARS])) for i in starts)
+    return round(sampled * len(text) / (samples * CHUNK_CHARS))
 
 
 def chars_within(text: str, size: int) -> int:
-    """How many whole characters of a text fit into `size` bytes of UTF-8."""
+    """The number of whole characters of a text that fit into `size` bytes of UTF-8."""
     if text.isascii():
         return min(size, len(text))
     return len(text[:size].encode()[:size].decode(errors="ignore"))
 
 
 def longest_within(encoding: Encoding, text: str, tokens: int) -> int:
-    """How many characters the longest prefix of at most `tokens` tokens has."""
+    """The length of the longest prefix of at most `tokens` tokens, in characters."""
     text = text[: chars_within(text, tokens * 4 + 3)]
     length = 0
     for chunk in _chunks(text):
@@ -95,10 +95,10 @@ _LOOK_BEHIND = 64
 
 
 def _in_chunk(encoding: Encoding, chunk: str, ids: list[int], room: int) -> int:
-    """The same within one chunk, of which `ids` are more than `room` tokens.
+    """Do the same within one chunk, whose `ids` are more than `room` tokens.
 
     A longer prefix may have fewer tokens than a shorter one ("fo", "foo"), so the end is searched
-    from some tokens beyond the room downwards. What a candidate counts is first guessed from its
+    downwards from some tokens beyond the room. The count of a candidate is first guessed from its
     last tokens, then checked on the whole.
     """
     raw = chunk.encode()

@@ -1,12 +1,12 @@
-"""How many tokens a model will make of what it is sent: the weight of it, times one ratio.
+"""Estimates of a model's tokens for a request: its weight, times one ratio.
 
-Everything has a weight, reckoned from its bytes: about the tokens of a usual tokeniser. How many
-tokens the model makes of a unit of weight is its ratio, smoothed over the usage that it reports,
-and kept in the cache folder, one small file for each model. Whoever wants a figure for a request
-takes the last reported usage and adds what came since, weight times ratio
+Everything has a weight, calculated from its bytes: about the tokens of a usual tokenizer. The ratio
+of a model is the number of tokens that it makes of a unit of weight, smoothed over the usage that
+it reports, and kept in the cache folder, one small file for each model. To get a figure for a
+request, take the last reported usage and add what came since, weight times ratio
 (`tui.context.token_ledger`).
 
-No tokeniser is asked: a 50 KB result takes a tenth of a millisecond and nothing has to be loaded.
+No tokenizer is used: a 50 KB result takes a tenth of a millisecond and nothing has to be loaded.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from tui.core.messages import Block, Message, blocks_of, object_of, string_of
 log = logging.getLogger(__name__)
 
 Count: TypeAlias = Callable[[str], float]
-"""What text is counted with: its weight, or a tokeniser."""
+"""Counts text: by its weight, or with a tokenizer."""
 
 MESSAGE_TOKENS: Final = 4
-"""What the role and the frame of a message cost, about."""
+"""Tokens for the role and the frame of a message, about."""
 CALL_TOKENS: Final = 8
-"""What the frame of a tool call or a tool result costs, about."""
+"""Tokens for the frame of a tool call or a tool result, about."""
 IMAGE_TOKENS: Final = 1600
 """The most that an image costs: the API scales larger ones down to this. Also for unknown sizes."""
 _PIXELS_PER_TOKEN: Final = 750
-"""How much of an image's base64 holds its size."""
+"""Pixels of an image that cost one token."""
 
 _KINDS: Final = (
     (0.25, bytes(range(ord("a"), ord("z") + 1))),
     (0.1, b" \t\r"),
     (0.0, bytes(range(0xC0, 0x100))),
 )
-"""What a byte of each kind weighs: small letters, blanks, the first of a character that takes
+"""The weight of a byte of each kind: small letters, blanks, the first byte of a character that has
 several."""
 _OTHERS: Final = 0.6
-"""What every other byte weighs: capitals, digits, signs, the rest of a character."""
+"""The weight of every other byte: capitals, digits, signs, the rest of a character."""
 
 UNKNOWN: Final = 1.0
-"""The ratio of a model that nothing is known of."""
+"""The ratio of an unknown model."""
 BOUNDS: Final = (1 / 3, 3.0)
-"""No tokeniser is further off: beyond that, something else was counted."""
+"""No tokenizer is further off: beyond that, something else was counted."""
 _LEAST: Final = 20
-"""Less weight than this says nothing of a ratio."""
+"""A smaller weight says nothing about the ratio."""
 _INERTIA: Final = 5000
 """A report on this much weight moves the ratio halfway."""
 
@@ -62,12 +62,12 @@ def weight(text: str) -> float:
 
     Words are few tokens for their length; digits, signs and capitals are many.
     """
-    rest, found = text.encode("utf-8", "replace"), 0.0
+    rest, total = text.encode("utf-8", "replace"), 0.0
     for each, kind in _KINDS:
-        left = rest.translate(None, kind)
-        found += each * (len(rest) - len(left))
-        rest = left
-    return found + _OTHERS * len(rest)
+        others = rest.translate(None, kind)
+        total += each * (len(rest) - len(others))
+        rest = others
+    return total + _OTHERS * len(rest)
 
 
 def json_weight(value: object, count: Count = weight) -> float:
@@ -76,7 +76,7 @@ def json_weight(value: object, count: Count = weight) -> float:
 
 
 def block_weight(block: Block, count: Count = weight) -> float:
-    """The weight of a content block, with its frame. Unknown blocks weigh their JSON."""
+    """The weight of a content block, with its frame. Unknown blocks weigh as much as their JSON."""
     match block:
         case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
             return count(text)
@@ -114,7 +114,7 @@ def request_weight(
 
 
 def smoothed(ratio: float, weight: float, reported: float) -> float:
-    """The ratio once a model has reported that many tokens for that much weight.
+    """Update the ratio after a model has reported that many tokens for that much weight.
 
     The more was weighed, the more the report counts. A report beyond the bounds changes nothing.
     """
@@ -124,12 +124,12 @@ def smoothed(ratio: float, weight: float, reported: float) -> float:
 
 
 def plausible(ratio: float) -> bool:
-    """Whether a tokeniser may have this ratio; no number is none."""
+    """True if a tokenizer may have this ratio; NaN is never plausible."""
     return BOUNDS[0] <= ratio <= BOUNDS[1]
 
 
 def load_ratio(folder: Path, model: str) -> float | None:
-    """The ratio that earlier sessions found for a model; None where that cannot be read."""
+    """Load the ratio from earlier sessions with a model; None if it cannot be read."""
     path = _path(folder, model)
     try:
         return _decoded(read_small(path, limit=1000)[0])
@@ -147,9 +147,9 @@ def save_ratio(folder: Path, model: str, ratio: float) -> None:
         replace_file(path, json.dumps({"ratio": ratio}).encode())
 
 
-def _decoded(kept: bytes) -> float:
+def _decoded(content: bytes) -> float:
     try:
-        ratio = float(json.loads(kept)["ratio"])
+        ratio = float(json.loads(content)["ratio"])
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no ratio in it: {error!r}") from error
     if not plausible(ratio):
@@ -162,7 +162,7 @@ def _path(folder: Path, model: str) -> Path:
 
 
 def _image_tokens(block: Block) -> int:
-    """What an image costs by the API's rule of thumb: width x height / 750, at most 1,600."""
+    """The tokens of an image by the API's rule of thumb: width x height / 750, at most 1,600."""
     info = base64_image_info(string_of(object_of(block.get("source")).get("data")))
     if info is None:
         return IMAGE_TOKENS

@@ -1,12 +1,12 @@
 """Token counts of text, made offline: they decide where a result is cut.
 
-The count is the larger of tiktoken's cl100k_base count and a quarter of the UTF-8 bytes. Where
-tiktoken cannot be used, the quarter alone is the count: decided once a process, with one logged
-warning. How full the context is, is estimated without it (`tui.tokens.estimate`).
+The count is the larger of tiktoken's cl100k_base count and a quarter of the UTF-8 bytes. If
+tiktoken cannot be used, the quarter alone is the count: decided once per process, with one logged
+warning. The fill level of the context is estimated without it (`tui.tokens.estimate`).
 
-What is missing is loaded at the first use, which takes a tenth of a second; `load()` does it in
-the background. All of it is CPU work of a few milliseconds per 50 KB; texts of megabytes belong in
-a thread.
+Missing parts are loaded at first use, which takes a tenth of a second; `load()` does it in the
+background. Counting is CPU work of a few milliseconds per 50 KB; texts of megabytes belong in a
+thread.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TokenizerError(HoldfastError):
-    """The tokeniser failed on a text. Raised only where it is asked for, by `strict`."""
+    """The tokenizer failed on a text. Raised only on request, by `strict`."""
 
 
 class Tokenizer:
-    """Counts tokens with an encoding that is built at first use, or does without it.
+    """Counts tokens with an encoding that is built at first use, or without one.
 
     Safe to use from several threads. Once building or counting has failed, it is not tried again.
     """
@@ -45,7 +45,7 @@ class Tokenizer:
 
     @property
     def ready(self) -> bool:
-        """Whether counting will not have to build anything first."""
+        """True if counting will not have to build anything first."""
         return self._failed or self._encoding is not None
 
     def load(self) -> None:
@@ -60,9 +60,9 @@ class Tokenizer:
                 self._give_up(error)
 
     def count(self, text: str, *, strict: bool = False) -> int:
-        """The tokens of a text, by the measure of this module. Above 2 MB an extrapolation.
+        """Count the tokens of a text, by the measure of this module. Extrapolated above 2 MB.
 
-        With `strict`, the failure that makes the tokeniser unusable is raised as TokenizerError;
+        With `strict`, the failure that makes the tokenizer unusable is raised as TokenizerError;
         later calls count without it.
         """
         text, quarter = _plain(text)
@@ -78,7 +78,7 @@ class Tokenizer:
     def prefix_within(self, text: str, tokens: int, *, strict: bool = False) -> str:
         """The longest prefix of a text that counts at most `tokens`; no character is split.
 
-        Without an encoding it is `tokens * 4` bytes long. `strict` is as for `count`.
+        Without an encoding it is `tokens * 4` bytes long. `strict` is the same as for `count`.
         """
         if tokens <= 0:
             return ""
@@ -98,7 +98,8 @@ class Tokenizer:
         return None if self._failed else self._encoding
 
     def _give_up(self, error: BaseException, *, strict: bool = False) -> None:
-        """Go on without the encoding. A panic in its Rust code is no Exception, but is caught."""
+        """Continue without the encoding. A panic in its Rust code is no Exception, but is
+        caught."""
         if isinstance(
             error, (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
         ):
@@ -111,7 +112,7 @@ class Tokenizer:
 
 
 default = Tokenizer()
-"""The process's tokeniser: what the functions below use."""
+"""The process's tokenizer, used by the functions below."""
 
 
 async def load() -> None:
@@ -121,13 +122,13 @@ async def load() -> None:
 
 
 def load_soon() -> None:
-    """Begin to load in a thread of its own; who counts before it is done waits for it."""
+    """Begin to load in a separate thread; callers that count before it is done wait for it."""
     if not default.ready:
         threading.Thread(target=default.load, name="tokenizer", daemon=True).start()
 
 
 def count(text: str) -> int:
-    """The tokens of a text; see `Tokenizer.count`."""
+    """Count the tokens of a text; see `Tokenizer.count`."""
     return default.count(text)
 
 

@@ -1,4 +1,4 @@
-"""The full screen: themes, global keys, typed text. It routes; others do the work."""
+"""The full screen's app: themes, global keys, submitted text. It routes; others do the work."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import tui
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError
 from tui.core.gc_pause import gc_pause
+from tui.core.keymap import keymap_of
 from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
@@ -47,12 +48,13 @@ REWIND_WITHIN_S = 2.0
 class HoldfastApp(ThemedApp):
     """The program on the full screen.
 
-    Its first frame needs few imports. Then `load` runs in a thread and returns what the rest
-    works with; prompts and commands given meanwhile wait for it. What it raises ends the app and
-    is `failure` afterwards. `theme` is a guess until then; `first` is what it follows. `end` are
-    the last items of the session that will be opened: they are in the first frame.
+    Its first frame needs few imports. Then `load` runs in a thread and returns what the rest works
+    with; prompts and commands entered meanwhile wait for it. An exception from it ends the app and
+    is `failure` afterwards. Until then `theme` is a guess. `first` is the early frame that this app
+    takes over, and `end` the last items of the session that will be opened, shown in the first
+    frame.
 
-    `conversation` and `frontend` exist from then on, when `ready` is true.
+    `conversation` and `frontend` exist once `ready` is true.
     """
 
     TITLE = "holdfast"
@@ -109,7 +111,7 @@ class HoldfastApp(ThemedApp):
             self._wait(text if count >= len(text) else PartlyTyped(text, count))
 
     def on_ready(self) -> None:
-        """The first frame is painted."""
+        """Begin loading: the first frame is painted."""
         self.begin()
 
     def resumed(self) -> None:
@@ -123,15 +125,15 @@ class HoldfastApp(ThemedApp):
 
     @work(group="session")
     async def begin(self) -> None:
-        """What comes after the first frame: the rest of the program, then the first session.
+        """Load the rest of the program after the first frame, then open the first session.
 
-        Questions come before it: whether the folder is trusted, and which session is wanted.
+        Questions come before the session: whether to trust the folder, and which session to open.
         """
         self.heed_ends(self._leave)
         await self.painted()  # the first key comes before the thread that loads the rest
         try:
             opening = await asyncio.to_thread(self._prepare)
-        except Exception as error:  # noqa: BLE001 - for whoever runs the app
+        except Exception as error:  # noqa: BLE001 - for the caller of the app
             self.failure = error
             self.exit()
             return
@@ -140,13 +142,14 @@ class HoldfastApp(ThemedApp):
             await self.action_debug_view()
 
     async def action_command(self, name: str) -> None:
-        """Run a command by its name, from a key, a click or the palette. What covers the chat
-        closes first."""
+        """Run a command by its name, from a key, a click or the palette, once whatever covers the
+        chat has closed."""
         self.uncover()
         await self._do(f"/{name}")
 
     def uncover(self) -> bool:
-        """Close what covers the chat, down to what somebody waits for. Whether there was any."""
+        """Close the screens that cover the chat, down to one that is awaited. True if there were
+        any."""
         before = len(self.screen_stack)
         while (top := self.screen) is not self.chat:
             if not isinstance(top, BaseScreen) or top.awaited:
@@ -160,22 +163,22 @@ class HoldfastApp(ThemedApp):
             await self._do("/output")
 
     async def action_to_background(self) -> None:
-        """Ctrl+B: move the command that runs to the background; in the prompt, where none runs,
-        what the key does in a shell."""
+        """Ctrl+B: move the running command to the background. With none running, the key does in
+        the prompt what it does in a shell."""
         if self.ready and self.conversation.busy:
             self.conversation.to_background()
         elif self.chat.prompt.has_focus:
             self.chat.prompt.action_cursor_left()
 
     async def action_palette(self) -> None:
-        """Ctrl+P: all commands, on top of whatever is shown; again takes them away."""
+        """Ctrl+P: all commands, over the current screen; again closes them."""
         from tui.ui.commands.palette import open_palette  # noqa: PLC0415 - on demand
 
         own = self.conversation.user_commands.commands.values() if self.ready else ()
         await open_palette(self, self.chat, own, self.uncover)
 
     async def action_help(self) -> None:
-        """F1: what works here, on top of whatever is shown; again takes it away."""
+        """F1: what works here, over the current screen; again closes it."""
         from tui.ui.screens.help import HelpScreen  # noqa: PLC0415 - on demand
 
         open_ = any(isinstance(screen, HelpScreen) for screen in self.screen_stack)
@@ -194,14 +197,14 @@ class HoldfastApp(ThemedApp):
 
     @work(group="editor", exclusive=True)
     async def action_edit_prompt(self) -> None:
-        """Ctrl+G: what is typed, in the person's own editor."""
+        """Ctrl+G: edit the prompt in the person's own editor."""
         if self.ready:
             from tui.ui.commands.views import edit_prompt  # noqa: PLC0415 - on demand
 
             await edit_prompt(self.frontend)
 
     async def action_debug_view(self) -> None:
-        """F12: every event, on top of whatever is shown; again takes it away."""
+        """F12: every event, over the current screen; again closes it."""
         if not self.ready:
             return
         from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
@@ -222,7 +225,7 @@ class HoldfastApp(ThemedApp):
             self.run_worker(next_effort(self.conversation), group="effort", exclusive=True)
 
     async def action_interrupt(self) -> None:
-        """Ctrl+C: stop, else clear, and again quit."""
+        """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press."""
         if self.ready and self.conversation.cancel():
             return
         if self.chat.prompt.text:
@@ -231,7 +234,7 @@ class HoldfastApp(ThemedApp):
         await self.action_quit_if_again("Ctrl+C")
 
     async def action_quit_if_again(self, key: str) -> None:
-        """Quit the second time; while something is saved for leaving, at once."""
+        """Quit at the second press, or at once while something is being saved before leaving."""
         if self._quit.asked() or (self.ready and self.conversation.leaving):
             await self.action_quit()
         else:
@@ -242,7 +245,7 @@ class HoldfastApp(ThemedApp):
         self.run_worker(self._save_and_go(), group="leave")
 
     async def _save_and_go(self) -> None:
-        """Ask about what runs; whoever asks to quit once more leaves it running."""
+        """Ask what to do with running work; asking to quit a second time leaves it running."""
         how = "end"
         if self._asks_to_quit:
             how = "leave"
@@ -261,12 +264,12 @@ class HoldfastApp(ThemedApp):
             await self._go(leave=how == "leave")
 
     async def _go(self, code: int = 0, *, leave: bool = False) -> None:
-        """Close the session, then leave with this exit code. With `leave`, commands run on."""
+        """Close the session, then exit with this code. With `leave`, commands keep running."""
         try:
             if self.ready:
                 await self.conversation.close(leave=leave)
             else:
-                # Whatever begins would build on a screen that goes.
+                # A session that opens now would build on a screen that is closing.
                 self.workers.cancel_group(self, "session")  # pyright: ignore[reportUnknownMemberType]
         except HoldfastError:
             log.exception("couldn't close the session")
@@ -283,7 +286,7 @@ class HoldfastApp(ThemedApp):
         self._edited()
 
     async def on_intro_row_chosen(self, event: Intro.RowChosen) -> None:
-        """A row of the first screen: resume its session, or send its prompt."""
+        """Resume the session of a chosen row of the first screen, or send its prompt."""
         from tui.app.services import SessionChoice  # noqa: PLC0415 - not for the first frame
 
         self.chat.prompt.focus()
@@ -294,7 +297,7 @@ class HoldfastApp(ThemedApp):
 
     @on(Prompt.Edited)
     def _edited(self) -> None:
-        """Whoever types has thought better of a second Ctrl+C or Esc."""
+        """Forget a first Ctrl+C or Esc: typing shows that no second one is meant."""
         self._quit.forget()
         self._rewind.forget()
         if self.ready:
@@ -302,7 +305,7 @@ class HoldfastApp(ThemedApp):
 
     @on(ChatScreen.StopAsked)
     async def _stop_asked(self) -> None:
-        """Esc: stop; where nothing runs, a second one rewinds."""
+        """Esc: stop what runs; with nothing running, the second press rewinds."""
         if not self.ready or self.conversation.cancel():
             self._rewind.forget()
             return
@@ -316,14 +319,14 @@ class HoldfastApp(ThemedApp):
             self._say_for(REWIND_WITHIN_S, "Press Esc again to rewind.")
 
     def _say_for(self, seconds: float, text: str) -> None:
-        """Say what holds for that long only."""
+        """Show a notice for that many seconds."""
         notice = self.chat.notice
         notice.say(text)
-        said = notice.content
-        self.set_timer(seconds, lambda: notice.clear() if notice.content is said else None)
+        content = notice.content
+        self.set_timer(seconds, lambda: notice.clear() if notice.content is content else None)
 
     def on_turn_ended(self, event: TurnEnded) -> None:
-        """Show the ways on where it failed by what would only come again."""
+        """Offer ways to recover from a failed turn whose error would only come back."""
         if event.outcome == "failed" and event.error and self.screen is self.chat:
             from tui.app.error_options import offer_recovery  # noqa: PLC0415 - on demand
 
@@ -347,24 +350,26 @@ class HoldfastApp(ThemedApp):
 
     @work(group="recheck")
     async def action_recheck(self) -> None:
-        """Whether everything is saved and the session still ours."""
+        """Check that everything is saved and that the session is still ours."""
         if await self._watch.check(self.conversation):
             await self.frontend.session_lost()
 
     def _prepare(self) -> Opening:
-        """In a thread: import what the rest needs, and load it."""
+        """Import what the rest needs, and load it; runs in a thread."""
         with gc_pause():
             from tui.ui.start.deferred_mount import prepare  # noqa: PLC0415 - not for the first frame
 
             return prepare(self._load)
 
     async def _complete(self, opening: Opening) -> None:
-        """Complete the screen, then do what was asked for meanwhile."""
+        """Complete the screen, then run what was entered meanwhile."""
         from tui.app.open_session import RECHECK_S, SessionWatch  # noqa: PLC0415 - not for the first frame
         from tui.ui.start.deferred_mount import mount_rest  # noqa: PLC0415 - as before
 
-        self.use_keys(opening.services.keys)
-        self.chat.prompt.use_vim(opening.services.vim)
+        settings = opening.services.settings
+        settings.apply(lambda now: now.keys, lambda keys: self.use_keys(keymap_of(keys)))
+        settings.apply(lambda now: now.vim, self.chat.prompt.use_vim)
+        settings.follow(lambda now: now.theme, self.use_theme)
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)
@@ -382,7 +387,7 @@ class HoldfastApp(ThemedApp):
                 self.chat.prompt.put_back(text)
 
     async def _open_first(self, opening: Opening) -> bool:
-        """False where the person leaves instead."""
+        """Open the first session. False if the person leaves instead."""
         from tui.app.open_session import open_first  # noqa: PLC0415 - not for the first frame
         from tui.ui.widgets.record_items import warm  # noqa: PLC0415 - as before
 
@@ -401,7 +406,7 @@ class HoldfastApp(ThemedApp):
         return True
 
     async def _do(self, text: str) -> bool:
-        """A command, a shell line or a prompt. False when it should stay in the prompt."""
+        """Run a command, a shell line or a prompt. False if the text should stay in the prompt."""
         if not self.ready:
             self._wait(text)
             return True
@@ -419,7 +424,7 @@ class HoldfastApp(ThemedApp):
         self.chat.queued.texts = tuple(self._waiting)
 
     def _leave(self, number: int) -> None:
-        """A signal came, or the terminal has gone."""
+        """Leave after a signal, or because the terminal has gone (`number` is 0)."""
         code = 128 + number if number else 0
         work = partial(self._go, code, leave=number in {0, signal.SIGHUP})
-        self.run_worker(work, group="leave")  # it calls, if it still runs
+        self.run_worker(work, group="leave")  # called only while the app runs

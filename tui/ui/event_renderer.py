@@ -1,4 +1,4 @@
-"""From facts to widgets: one `match`, no decisions. A session has one renderer."""
+"""Turns facts into widgets: one `match`, no decisions. A session has one renderer."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ _STEPS = {
 
 
 class EventRenderer:
-    """Draws one session's events on a chat screen. `last_answer` is the newest answer, whole or
-    stopped, `log` holds all events for the debug view."""
+    """Draws one session's events on a chat screen.
+
+    `last_answer` is the newest answer, complete or stopped; `log` holds all events for the debug
+    view.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class EventRenderer:
         log: EventLog | None = None,
         result: Callable[[str], str] = lambda _: "",
     ) -> None:
-        """`result` gives the whole result of a call, by its id."""
+        """`result` returns the whole result of a call, by its id."""
         self._chat = chat
         self.log = log or EventLog(chat.clock)
         self.last_answer = ""
@@ -64,7 +67,7 @@ class EventRenderer:
         self._calls.open(item)
 
     def resume(self, past: RestoredItems, prepared: PreparedItems | None = None) -> None:
-        """Begin with what a session already holds, its items `prepared` or not. Called once, before
+        """Start from what a session already holds, its items `prepared` or not. Called once, before
         the first event."""
         self._chat.fill(prepared or past.items)
         self._calls.resume(past)
@@ -89,7 +92,7 @@ class EventRenderer:
             case facts.DirectivesChanged(think, verbose, elevated, effort):
                 self.head(think=think, verbose=verbose, elevated=elevated, effort=effort)
                 chat.show_mode()
-            case facts.RequestSent(model=model):
+            case facts.RequestSent(model=model):  # voids what an earlier attempt streamed
                 self._take_back()
                 chat.settle()
                 chat.retry.done()
@@ -158,7 +161,7 @@ class EventRenderer:
                 chat.retry.recover(_FULL, f"compacting {number} of {of}, {tokens(size)} tokens …")
             case facts.CompactionStarted(reason, size, messages):
                 chat.work("compacting")
-                if reason != "overflow":  # which was announced
+                if reason != "overflow":  # an overflow was announced by its own event
                     what = f"{plural(messages, 'message')}, {tokens(size)} tokens"
                     chat.retry.recover("context", f"compacting {what} …")
             case facts.CompactionFinished():
@@ -196,32 +199,32 @@ class EventRenderer:
             self._chat.add(item)
 
     def _park(self, event: facts.Parked) -> None:
-        """Every model is limited: the turn continues by itself."""
+        """Show that every model is limited; the turn continues by itself."""
         chat, voided = self._chat, self._take_back()
         until, kind = datetime.fromisoformat(event.until), event.error_class
         chat.work("parked", counts=False)
         chat.retry.park(until, kind)
-        told = record_items.fact_item(event, chat.clock.now(), voided)
+        notice = record_items.fact_item(event, chat.clock.now(), voided)
         last = chat.conversation.newest
-        if isinstance(told, NoticeItem) and not (
-            isinstance(last, NoticeItem) and last.text == told.text  # told by the record
+        if isinstance(notice, NoticeItem) and not (
+            isinstance(last, NoticeItem) and last.text == notice.text  # already drawn
         ):
-            chat.add(told)
+            chat.add(notice)
 
     def _show_calls(self) -> None:
-        """Say which call runs, and since when."""
+        """Show which call runs, and since when."""
         calls = self._calls
         self._chat.work(calls.phase, since=calls.since, movable=calls.movable)
 
     def head(self, **changes: Any) -> None:
-        """Show something else in the header."""
+        """Change parts of the header."""
         self._chat.header.state = replace(self._chat.header.state, **changes)
 
     def _status(self, **changes: Any) -> None:
         self._chat.status.state = replace(self._chat.status.state, **changes)
 
     def _take_back(self) -> str:
-        """Another attempt begins: what the last one streamed never was. Returns its text."""
+        """Remove what the last attempt streamed, since another begins, and return its text."""
         text, gone = self._answer.take_back()
         for item in gone:
             if isinstance(item, ToolItem):
@@ -231,7 +234,7 @@ class EventRenderer:
     def _end(self, outcome: str) -> None:
         chat = self._chat
         self._answer.pause()
-        self.last_answer = self._answer.text.strip() or self.last_answer  # a stopped one too
+        self.last_answer = self._answer.text.strip() or self.last_answer  # even if stopped
         self._answer.keep()
         self._calls.end()
         if outcome == "interrupted":
@@ -255,15 +258,15 @@ class StreamingAnswer:
 
     @property
     def text(self) -> str:
-        """What has been said in it."""
+        """All text of the answer so far."""
         texts = (item.text for item in self._items if isinstance(item, AssistantItem))
         return "\n\n".join(filter(None, texts))
 
     def stream(self, kind: type[AssistantItem] | type[ThinkingItem], text: str) -> None:
-        """Some more text of one kind."""
+        """Append streamed text of one kind."""
         if not isinstance(self._streaming, kind):
             if not text.strip():
-                return  # blank lines between calls are no note
+                return  # blank lines between calls are not an answer
             self.pause()
             item = kind(streaming=True)
             if isinstance(item, ThinkingItem):
@@ -274,12 +277,12 @@ class StreamingAnswer:
         self._chat.conversation.stream(self._streaming, text)
 
     def add(self, item: Item) -> None:
-        """Another part of it, after what was streamed."""
+        """Add another item after what was streamed."""
         self._items.append(item)
         self._chat.add(item)
 
     def pause(self) -> None:
-        """No more of the text comes: draw it to its end."""
+        """End the streamed item and draw it completely: no more of its text comes."""
         if self._streaming:
             if isinstance(self._streaming, ThinkingItem):
                 self._streaming.folded = True
@@ -287,13 +290,14 @@ class StreamingAnswer:
             self._streaming = None
 
     def keep(self) -> None:
-        """It is recorded, or all that will come of it."""
+        """Keep the items as they are: the answer is recorded, or nothing more will come."""
         self.pause()
         self._items.clear()
 
     def take_back(self) -> tuple[str, list[Item]]:
-        """It never was: the request is made again. Returns its text and what is drawn no more."""
-        self.pause()  # what was not drawn yet stands in the text then
+        """Remove the items, since the request is made again, and return their text and the
+        items."""
+        self.pause()  # draws the rest, so that the text below is complete
         text, items = self.text, self._items
         self._items = []
         for item in items:

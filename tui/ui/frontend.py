@@ -1,9 +1,10 @@
-"""The full screen as a front end of the conversation: questions become dialogs, events widgets."""
+"""The full screen as a front end of the conversation: questions become dialogs, events become
+widgets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,6 +28,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
 from tui.app.status_command import StatusCommand, StatusFigures
 from tui.core import facts
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class TurnEnded(Message):
-    """A turn is over, told to the app. `error` is what it failed with, where that was told."""
+    """Tells the app that a turn is over. `error` is what it failed with, if known."""
 
     outcome: str
     error: facts.ErrorRaised | None = None
@@ -62,18 +64,18 @@ class TurnEnded(Message):
 _SEVERITY: Mapping[Level, Literal["warning", "error"]] = {"warning": "warning", "error": "error"}
 
 FindView: TypeAlias = Callable[["ScreenFrontend", str, str], Coroutine[Any, Any, None] | None]
-"""Finds what carries a command out on the full screen only, by its name and argument; None where it
-has a shared handler."""
+"""Returns the coroutine for a command that only the full screen has, by name and argument; None for
+a command with a shared handler."""
 
 _KEYS_WAIT_S = 0.25
-"""How long keys wait for the screen that a command opens."""
+"""Seconds that keys wait for the screen that a command opens."""
 _ROOMY = 48
-"""Cells of a row: fewer say only how many files have changed since a prompt."""
+"""Cells of a row; narrower ones only say how many files have changed since a prompt."""
 
 
 class ScreenFrontend:
-    """Implements `Frontend` by the chat screen and the dialogs above it, and holds the one
-    conversation. What waits for the person runs in a worker of the app."""
+    """Implements `Frontend` with the chat screen and the dialogs above it, and owns the one
+    conversation. Whatever waits for the person runs in a worker of the app."""
 
     stop_key = "Esc"
 
@@ -86,28 +88,32 @@ class ScreenFrontend:
         chat.side.results = self._results
         self.renderer = EventRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat)
-        self.terminal = TerminalStatus(partial(write, app), services.terminal)
-        self.notifier = notifier(
-            app, services.clock, self.terminal.notification, wanted=services.notify
-        )
+        settings = services.settings
+        self.terminal = TerminalStatus(partial(write, app), settings.now.terminal)
+        settings.follow(lambda now: now.terminal, self.terminal.use)
+        self.notifier = notifier(app, services.clock, self.terminal.notification, settings)
         self._progress = app.set_interval(SEND_AGAIN_S, self.terminal.say_again, pause=True)
         self.conversation = Conversation(services, self)
         self.status = StatusCommand(
-            settings=services.status,
+            settings=settings.now.status,
             cwd=services.workspace,
             clock=services.clock,
             figures=self._figures,
             show=chat.show_own_status,
             complain=lambda problem: self.say(problem, "warning"),
         )
+        settings.follow(lambda now: now.status, self.status.use)
         app.run_worker(self.status.watch(), group="status")
         app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self._model = ""
         self._in_turn = False
-        chat.calm = services.calm
+        settings.apply(lambda now: now.motion == "reduced", self._be_calm)
         chat.prompt.images = self.conversation.images
         chat.prompt.take_back = self.conversation.take_back
         self.conversation.images.copied = lambda: app.clipboard
+
+    def _be_calm(self, calm: bool) -> None:
+        self.chat.calm = calm
 
     @property
     def services(self) -> AppServices:
@@ -129,16 +135,18 @@ class ScreenFrontend:
     # What is shown
 
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
-        """Say it above the prompt; where the chat is covered, in a corner of what covers it too."""
+        """Show a notice above the prompt; if the chat is covered, also in a corner of what covers
+        it."""
         self.chat.notice.say(text, level, hint=hint)
         if self.app.screen is not self.chat:
-            said = f"{text} {hint}".rstrip()
-            self.app.notify(said, severity=_SEVERITY.get(level, "information"), markup=False)
+            message = f"{text} {hint}".rstrip()
+            self.app.notify(message, severity=_SEVERITY.get(level, "information"), markup=False)
 
-    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
+    def report(self, report: Report) -> None:
         from tui.ui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
 
-        self.chat.add(NoticeItem(title, level, "\n".join(lines), folded=False))
+        text = "\n".join(report.lines)
+        self.chat.add(NoticeItem(report.title, report.level, text, folded=False))
 
     def show(self, event: Fact) -> None:
         self.renderer.show(event)
@@ -160,7 +168,7 @@ class ScreenFrontend:
                 self._tell_terminal("working")
 
     def _count_jobs(self) -> None:
-        """Say below how many commands run in the background."""
+        """Show in the status line how many commands run in the background."""
         agent = self.conversation.agent
         count = agent.running_jobs if agent else 0
         self.chat.status.state = replace(self.chat.status.state, jobs=count)
@@ -202,7 +210,7 @@ class ScreenFrontend:
         )
 
     def _tell_terminal(self, state: State | None = None) -> None:
-        """Say in its title and its tab what is happening."""
+        """Show in the terminal's title and tab what is happening."""
         agent = self.conversation.agent
         title = agent.session.title if agent else ""
         self.terminal.show(name=title or self.services.workspace.name, state=state)
@@ -263,8 +271,8 @@ class ScreenFrontend:
             self.app.post_message(TurnEnded(result.outcome, result.error))
 
     async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
-        """Returns once the command is done or has opened a screen, and not much later than keys
-        can wait: what is typed after it is for what it opened."""
+        """Run a command until it is done or has opened a screen, but not much longer than keys can
+        wait: what is typed after it is meant for what it opened."""
         settled = asyncio.Event()
         screens = cast("Signal[Screen[Any]]", self.app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
 
@@ -280,7 +288,7 @@ class ScreenFrontend:
             async with asyncio.timeout(_KEYS_WAIT_S):
                 await settled.wait()
         except TimeoutError:
-            pass  # it goes on by itself
+            pass  # it continues by itself
         finally:
             screens.unsubscribe(self.app)
 
@@ -290,10 +298,10 @@ class ScreenFrontend:
     # Sessions
 
     async def opening(self, choice: SessionChoice) -> None:
-        """Show the end of the first session, where it has one, while the rest is read."""
+        """Show the end of the first session, if it has one, while the rest is read."""
         self.chat.work("opening the session")
         if self.chat.conversation.items:
-            return  # it is there already
+            return  # the first frame has shown it
         if choice.path is not None and self.conversation.agent is None:
             with suppress(HoldfastError), gc_pause():
                 items = await asyncio.to_thread(end_of, choice.path)
@@ -314,7 +322,7 @@ class ScreenFrontend:
         self._model = agent.model
         await self.painted()
         await chat.query("ResumeCard").remove()
-        await asyncio.sleep(0)  # a key may be waiting
+        await asyncio.sleep(0)  # lets a waiting key through
         if chat.has_class("-fresh") and not chat.header.state.mark:  # a tour has its own steps
             self.app.run_worker(self._offer_rows(), group="start rows", exclusive=True)
         chat.show_read_only(agent.session.read_only)
@@ -322,7 +330,7 @@ class ScreenFrontend:
             chat.conversation.go_to(item)
 
     async def _offer_rows(self) -> None:
-        """Fill the rows of a new session, once they are known."""
+        """Fill the rows of a new session once they are known."""
         from tui.app.start_rows import start_rows  # noqa: PLC0415 - not for the first frame
 
         services = self.services
@@ -351,7 +359,7 @@ class ScreenFrontend:
         )
 
     def switch_session(self, choice: SessionChoice) -> None:
-        """Leave the session that is shown for another one."""
+        """Leave the current session for another one."""
         self.app.run_worker(self._switch_session(choice), group="session")
 
     async def _switch_session(self, choice: SessionChoice) -> None:
@@ -363,7 +371,7 @@ class ScreenFrontend:
             self.say(error.message, "error", hint=error.hint)
 
     async def session_lost(self) -> None:
-        """Another program has taken the session over."""
+        """Ask what to do now that another program has taken over the session."""
         from tui.app.open_session import forked  # noqa: PLC0415 - on demand
 
         agent = self.conversation.agent
@@ -387,15 +395,19 @@ class ScreenFrontend:
     # Questions
 
     async def choose(self, question: Question) -> str | None:  # the screens are loaded on demand
-        """While there is no session yet, the start asks: what is being typed is for the prompt."""
+        """Ask with the dialog for that kind of question.
+
+        Before there is a session the question comes from the start-up, so what is being typed is
+        still meant for the prompt.
+        """
         wait, starts = self.app.push_screen_wait, self.conversation.agent is None
         match question:
             case ChoiceQuestion():
                 from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415
                 from tui.ui.widgets.questions import ChoiceDialog  # noqa: PLC0415
 
-                asked = replace(question, unasked=question.unasked or starts)
-                return await answer_of(self.app, ChoiceDialog(asked))
+                question_shown = replace(question, unasked=question.unasked or starts)
+                return await answer_of(self.app, ChoiceDialog(question_shown))
             case dialog_data.DamageQuestion(damage, copy, title):
                 from tui.ui.screens.repair import RepairScreen  # noqa: PLC0415
 
@@ -430,14 +442,15 @@ class ScreenFrontend:
         return answer
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
-        """By a card above the prompt, which waits as long as nothing else is begun."""
+        """Offer interrupted work on a card above the prompt, which stays until something else
+        begins."""
         from tui.app.interruption import known, take_over  # noqa: PLC0415 - on demand
         from tui.ui.widgets.resume_card import OpenItem, ResumeCard  # noqa: PLC0415
 
-        left = await take_over(self.conversation, work)
-        if left is None:
+        remaining = await take_over(self.conversation, work)
+        if remaining is None:
             return
-        work = left
+        work = remaining
         calls = [
             OpenItem(call.tool, call.label, known(call), call.outcome != "unknown")
             for call in work.calls
@@ -458,16 +471,16 @@ class ScreenFrontend:
             return
         focused = any(choice.has_focus for choice in self.chat.query(Choice))
         await self.chat.query("ResumeCard").remove()
-        rest = await act_on_interruption(self.conversation, work, answer)
-        if rest is not None:
-            await self.offer_interrupted_work(rest)
+        remaining = await act_on_interruption(self.conversation, work, answer)
+        if remaining is not None:
+            await self.offer_interrupted_work(remaining)
             if focused:
                 self.chat.query_one("ResumeCard").query(Choice).first().focus()
 
 
 def _point_row(point: dialog_data.Point, width: int) -> list[tuple[str, str]]:
-    """A prompt in `width` cells: when it was sent, its beginning, and at the right how many files
-    have changed since."""
+    """Return a row of `width` cells for a prompt: when it was sent, its beginning, and at the right
+    how many files have changed since."""
     from tui.ui.screens.table_screen import cell, whole_words  # noqa: PLC0415 - on demand
 
     try:

@@ -1,6 +1,6 @@
-"""What the terminal understands beyond drawing: a title, progress in its tab, notifications.
+"""Terminal features beyond drawing: the title, progress in the tab, notifications.
 
-A terminal that doesn't know a code may print it, so each goes only to those that do.
+A terminal that doesn't know a code may print it, so each code goes only to those that do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tui.core.text_cleaning import one_line
 State: TypeAlias = Literal["idle", "working", "waiting"]
 
 SEND_AGAIN_S: Final = 10.0
-"""Some terminals take progress away that isn't sent again within 15 s."""
+"""Some terminals remove progress that isn't sent again within 15 s."""
 _TITLE_MOST: Final = 80
 _TMUX_S: Final = 2.0
 
@@ -37,7 +37,7 @@ _KNOWN: Final[Mapping[str, tuple[tuple[int, ...] | None, str]]] = {
     "windows-terminal": ((), ""),
     "conemu": ((), ""),
 }
-"""By terminal: from which version on it knows progress, and its code for notifications."""
+"""For each terminal, the first version that knows progress, and its code for notifications."""
 _NAMES: Final = {"iterm.app": "iterm2", "xterm-kitty": "kitty", "xterm-ghostty": "ghostty"}
 _TITLED: Final = re.compile(
     r"(xterm|screen|tmux|rxvt|alacritty|foot|st|konsole|vte|gnome|putty|mintty|contour|rio"
@@ -51,8 +51,10 @@ _PROGRESS: Final[Mapping[State, str]] = {"idle": "0", "working": "3", "waiting":
 
 @dataclass(frozen=True, slots=True)
 class TerminalCodes:
-    """`program` is its name in `_KNOWN`, else "". `passthrough`: what is meant for it has to get
-    through tmux."""
+    """A terminal and the codes that it understands.
+
+    `program` is its name in `_KNOWN`, else "". With `passthrough`, codes have to get through tmux.
+    """
 
     program: str = ""
     version: tuple[int, ...] = ()
@@ -61,7 +63,8 @@ class TerminalCodes:
 
     @staticmethod
     def of(env: Mapping[str, str]) -> TerminalCodes:
-        """As the environment describes it. Behind tmux or screen it is not known."""
+        """Return the terminal that the environment describes. Behind tmux or screen it is
+        unknown."""
         titles = bool(_TITLED.match(env.get("TERM", ""))) and "INSIDE_EMACS" not in env
         if "TMUX" in env or "STY" in env or "INSIDE_EMACS" in env:
             return TerminalCodes(titles=titles)
@@ -78,32 +81,33 @@ class TerminalCodes:
 
     @staticmethod
     def behind_tmux(kind: str, type_: str, *, passthrough: str) -> TerminalCodes:
-        """As tmux describes it: its TERM, its own answer, and whether tmux lets codes through."""
+        """Return the terminal that tmux describes by its TERM, its own answer, and whether tmux
+        lets codes through."""
         if passthrough not in {"on", "all", "1", "2"}:
             return TerminalCodes(titles=True)
         program = _program(type_) or _program(kind)
         return TerminalCodes(program, _version(type_), titles=True, passthrough=True)
 
     def title(self, text: str, how: str) -> str:
-        """What sets its title; "" where that is not understood or not wanted."""
+        """Return the code that sets the title; "" if it is not understood or not wanted."""
         wanted = how == "on" or (how == "auto" and self.titles)
         return f"\x1b]0;{one_line(text)}\x07" if wanted else ""
 
     def progress(self, state: State, how: str) -> str:
-        """What shows in its tab or task bar that something is happening."""
+        """Return the code that shows progress in the tab or task bar."""
         since = _KNOWN.get(self.program, (None, ""))[0]
         known = since is not None and (not since or self.version >= since)
         wanted = how == "on" or (how == "auto" and known)
         return self._through(f"\x1b]9;4;{_PROGRESS[state]}\x07") if wanted else ""
 
     def notification(self, text: str, how: str) -> str:
-        """What makes it show a notification."""
+        """Return the code that shows a notification."""
         code = _KNOWN.get(self.program, (None, ""))[1] if how == "auto" else how.removeprefix("osc")
-        shown = one_line(text)
+        line = one_line(text)
         if code == "9":
-            return self._through(f"\x1b]9;holdfast: {shown}\x07")
+            return self._through(f"\x1b]9;holdfast: {line}\x07")
         if code == "777":
-            return self._through(f"\x1b]777;notify;holdfast;{shown}\x07")
+            return self._through(f"\x1b]777;notify;holdfast;{line}\x07")
         return ""
 
     def _through(self, code: str) -> str:
@@ -114,49 +118,49 @@ class TerminalCodes:
 
 
 def _program(name: str) -> str:
-    """The name in `_KNOWN` for what a terminal calls itself, such as `foot-extra` or
+    """Return the name in `_KNOWN` for what a terminal calls itself, such as `foot-extra` or
     `kitty(0.32.1)`."""
-    said = name.lower()
-    if said in _NAMES:
-        return _NAMES[said]
-    word = re.split(r"[-( ]", said, maxsplit=1)[0]
+    spelling = name.lower()
+    if spelling in _NAMES:
+        return _NAMES[spelling]
+    word = re.split(r"[-( ]", spelling, maxsplit=1)[0]
     return word if word in _KNOWN else ""
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """The numbers of a version."""
-    found = re.search(r"\d[\d.]*", text)
-    return tuple(int(part[:9]) for part in found[0].split(".") if part) if found else ()
+    """Return the numbers of a version."""
+    match = re.search(r"\d[\d.]*", text)
+    return tuple(int(part[:9]) for part in match[0].split(".") if part) if match else ()
 
 
 async def terminal_behind_tmux() -> TerminalCodes:
-    """The terminal that tmux shows this on now."""
-    asked = "#{allow-passthrough}\t#{client_termname}\t#{client_termtype}"
-    said = b""
+    """Ask tmux which terminal it is shown on now."""
+    fields = "#{allow-passthrough}\t#{client_termname}\t#{client_termtype}"
+    answer = b""
     with suppress(OSError, TimeoutError):
         process = await asyncio.create_subprocess_exec(
-            *("tmux", "display-message", "-p", asked),
+            *("tmux", "display-message", "-p", fields),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )
         try:
             async with asyncio.timeout(_TMUX_S):
-                said, _ = await process.communicate()
+                answer, _ = await process.communicate()
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    words = [*said.decode("utf-8", "replace").rstrip("\n").split("\t"), "", ""]
+    words = [*answer.decode("utf-8", "replace").rstrip("\n").split("\t"), "", ""]
     return TerminalCodes.behind_tmux(words[1], words[2], passthrough=words[0])
 
 
 @dataclass(slots=True)
 class TerminalStatus:
-    """Says in the title and the tab what the program does. What changes goes out in one write.
+    """Shows in the title and the tab what the program is doing. All changes go out in one write.
 
-    Between `leave`, which returns what puts both back, and `resume` another program has the
-    terminal, and nothing is written.
+    Between `leave`, which returns the codes that restore both, and `resume`, another program has
+    the terminal and nothing is written.
     """
 
     write: Callable[[str], object]
@@ -169,7 +173,7 @@ class TerminalStatus:
     _away: bool = False
 
     def show(self, *, name: str | None = None, state: State | None = None) -> None:
-        """`name` is what the session is called."""
+        """Show the session's name and what the program is doing; None leaves either as it is."""
         self.name = one_line(self.name if name is None else name)[:_TITLE_MOST]
         self.state = state or self.state
         if self._away:
@@ -180,7 +184,7 @@ class TerminalStatus:
         progress = self.terminal.progress(self.state, self.settings.progress)
         codes = ""
         if title != self._title:
-            codes += title if self._title else f"\x1b[22;0t{title}"  # the title before is kept
+            codes += title if self._title else f"\x1b[22;0t{title}"  # saves the title before ours
         if progress != self._progress and (self._progress or self.state != "idle"):
             codes += progress
             self._progress = "" if self.state == "idle" else progress
@@ -189,22 +193,22 @@ class TerminalStatus:
             self.write(codes)
 
     async def ask_tmux(self) -> None:
-        """Find out which terminal is behind tmux, where that is between."""
+        """Find out which terminal is behind tmux, if tmux is in between."""
         if "TMUX" in os.environ:
             self.terminal = await terminal_behind_tmux()
             self.show()
 
     def notification(self, text: str) -> str:
-        """What makes the terminal show a notification."""
+        """Return the codes that show a notification."""
         return self.terminal.notification(text, self.settings.notifications)
 
     def say_again(self) -> None:
-        """Keep the progress alive."""
+        """Send the progress again to keep it alive."""
         if self._progress and self.state != "idle":
             self.write(self._progress)
 
     def use(self, settings: TerminalSettings) -> None:
-        """Take up changed settings."""
+        """Apply changed settings."""
         if settings != self.settings:
             if codes := self.leave():
                 self.write(codes)
@@ -212,7 +216,7 @@ class TerminalStatus:
             self.resume()
 
     def leave(self) -> str:
-        """What puts title and progress back as they were."""
+        """Return the codes that restore title and progress, and write nothing until `resume`."""
         codes = self.terminal.progress("idle", "on") if self._progress else ""
         codes += "\x1b[23;0t" if self._title else ""
         self._title = self._progress = ""
@@ -220,6 +224,6 @@ class TerminalStatus:
         return codes
 
     def resume(self) -> None:
-        """The terminal is ours again."""
+        """Write again: the terminal is ours."""
         self._away = False
         self.show()

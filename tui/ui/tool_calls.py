@@ -1,4 +1,4 @@
-"""The tool calls of a conversation: their cards, what they print, and the one in the pane."""
+"""The tool calls of a conversation: their cards, their output, and the one in the output pane."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tui.ui.widgets.record_items import (
 )
 
 KEPT_CHARS = 1_000_000
-"""Of what running tools print, the last characters that are kept to be shown again."""
+"""Characters kept of what running tools print, counted from the end."""
 
 _TAIL_CHARS = 2_000
-"""Of what a running tool prints, this much is kept on its card."""
+"""Characters kept on the card of what a running tool prints."""
 _PHASE = 40
-"""Cells of a call's title where it is said what is happening."""
+"""Cells for a call's title where the screen says what is happening."""
 _RUNNING = frozenset({"running", "waiting"})
 _COMMANDS = frozenset({"run_command", "shell"})
 _BEFORE = frozenset({"writing", "written"})
@@ -37,24 +37,24 @@ _BEFORE = frozenset({"writing", "written"})
 class ToolCalls:
     """Keeps one session's calls by their id. `shown` is the one whose output is in the pane.
 
-    The pane follows the first call that runs until that has finished, or another is opened there.
-    What failed stays in it until the turn is over.
+    The pane follows the first running call until it finishes or another is opened there. A call
+    that failed stays in it until the turn is over.
     """
 
     def __init__(self, chat: ChatScreen, result: Callable[[str], str] = lambda _: "") -> None:
-        """`result` gives the whole result of a call, of which events have the beginning."""
+        """`result` returns the whole result of a call, of which events carry the beginning."""
         self.shown: ToolItem | None = None
         self._chat, self._result = chat, result
         self._items: dict[str, ToolItem] = {}
         self._open: dict[str, ToolItem] = {}  # without an end yet
         self._outputs: dict[str, deque[str]] = {}
-        self._printed = 0  # by what has not finished
+        self._printed = 0  # characters, by calls that have not finished
         self._live: str | None = None
-        self._kept = False  # what failed stays in the pane until the turn is over
+        self._kept = False  # a failed call stays in the pane until the turn is over
 
     @property
     def phase(self) -> str:
-        """What is happening: a question before all else, then the call that has run longest."""
+        """The current activity: a question before all else, then the call that has run longest."""
         if self._asks:
             return "waiting for your answer"
         running = self._running
@@ -65,12 +65,12 @@ class ToolCalls:
 
     @property
     def since(self) -> float | None:
-        """When the call that `phase` names has begun, as on its card; None where it names none."""
+        """Start time of the call that `phase` names, as on its card; None if it names none."""
         return None if self._asks or not self._running else self._running[0].started
 
     @property
     def movable(self) -> bool:
-        """Whether the call that `phase` names is a command, which can go to the background."""
+        """True if `phase` names a command, which can go to the background."""
         running = [] if self._asks else self._running
         return bool(running) and running[0].name in _COMMANDS
 
@@ -83,35 +83,35 @@ class ToolCalls:
         return [item for item in self._open.values() if item.state == "running"]
 
     def resume(self, past: RestoredItems) -> None:
-        """Begin with those that a session already holds; their cards are drawn."""
+        """Start from the calls that a session already holds; their cards are drawn."""
         self._items = past.tools
         self._outputs = {id_: deque([text]) for id_, text in past.outputs.items()}
 
     def write(self, id_: str, name: str) -> ToolItem | None:
-        """The model begins to write a call: its item, where it is a new one, for whoever takes
-        it back when the answer fails."""
+        """Return a new item for a call that the model begins to write, so that a failed answer can
+        take it back; None if the call is known."""
         if id_ in self._items:
             return None
         item = self._items[id_] = self._open[id_] = ToolItem(id_, name, state="writing")
         return item
 
     def written(self) -> None:
-        """The answer is whole: the calls in it wait for their turn."""
+        """Mark the calls of a complete answer as waiting for their turn."""
         for item in self._open.values():
             if item.state == "writing":
                 item.state = "written"
                 self._chat.conversation.changed(item)
 
     def forget(self, item: ToolItem) -> None:
-        """The call was taken back before it was whole."""
+        """Drop a call that was taken back before it was complete."""
         self._items.pop(item.id, None)
         self._open.pop(item.id, None)
 
     def begin(
         self, id_: str, name: str, input_: dict[str, Any], label: str, seconds: float = 0.0
     ) -> None:
-        """It runs, already for so many seconds. Its output is shown, unless that of another one is
-        coming."""
+        """Show that a call runs, already for so many seconds. Its output goes to the pane unless
+        another call's is arriving there."""
         if item := self._items.get(id_):
             item.name, item.label = name, label  # a tool found by search is called through another
             item.input, item.state = input_, "running"
@@ -134,12 +134,12 @@ class ToolCalls:
             self._chat.conversation.changed(item)
 
     def hear(self, id_: str, text: str) -> None:
-        """It has printed something."""
-        heard = self._outputs.setdefault(id_, deque())
-        heard.append(text)
+        """Keep and show what a call has printed."""
+        chunks = self._outputs.setdefault(id_, deque())
+        chunks.append(text)
         self._printed += len(text)
-        while self._printed > KEPT_CHARS and len(heard) > 1:
-            self._printed -= len(heard.popleft())
+        while self._printed > KEPT_CHARS and len(chunks) > 1:
+            self._printed -= len(chunks.popleft())
         if item := self._open.get(id_):
             item.tail = (item.tail + text)[-_TAIL_CHARS:]
             if (item.seconds or 0) >= 1:
@@ -148,7 +148,7 @@ class ToolCalls:
             self._chat.output.write(text)
 
     def finish(self, event: ToolFinished) -> None:
-        """It has a result."""
+        """Show the result of a call."""
         self._open.pop(event.id, None)
         item = self._items.get(event.id)
         if item is None:
@@ -174,7 +174,7 @@ class ToolCalls:
                 self._show(item, whole)
 
     def end(self) -> None:
-        """The turn is over: a call that no end was told about was interrupted."""
+        """End the turn: calls without a reported end were interrupted."""
         for item in self._open.values():
             if item.state in _BEFORE | _RUNNING:
                 close(item, "".join(self._outputs.get(item.id, ())))
@@ -193,7 +193,7 @@ class ToolCalls:
             self._show(item, text, whole=True)
 
     def mark(self, change: dict[str, Any]) -> None:
-        """Show on its card how a result stands in the context (`ContextChanged`)."""
+        """Show on its card how a result is used in the context (`ContextChanged`)."""
         id_ = str(change.get("call_id", ""))
         if "pinned" in change:
             self.change(id_, pinned=change["pinned"])
@@ -203,14 +203,14 @@ class ToolCalls:
             self._chat.side.show_marks(masked=self.shown.masked, pinned=self.shown.pinned)
 
     def outdate(self, files: Iterable[Mapping[str, Any]]) -> None:
-        """Show on the cards of what showed these files that they have changed (`FilesChanged`), or
-        that they are as they were again."""
+        """Mark the cards of calls that showed these files as outdated (`FilesChanged`), or as
+        current again."""
         for file in files:
             for id_ in file["calls"]:
                 self.change(id_, outdated=file["state"] != "back")
 
     def _whole(self, id_: str, text: str) -> str:
-        """All of a result that begins with a text."""
+        """Return the whole result if a text may be only its beginning."""
         return self._result(id_) or text if len(text) >= SHOWN_CHARS else text
 
     def _show(self, item: ToolItem, text: str, *, whole: bool = False) -> None:

@@ -1,5 +1,4 @@
-"""What happens in a session, as the protocol's updates: events while it works, records when it is
-loaded. Pure."""
+"""A session as the protocol's updates: facts while it works, records when it is loaded. Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ _STEPS: Final = 40
 
 
 def edits(diff: str, root: Path) -> list[Content]:
-    """A unified diff as changes that an editor shows: each hunk is one."""
+    """Return a unified diff as changes that an editor shows, one for each hunk."""
     return [
         acp.tool_diff_content(
             str(real(hunk.name, root)),
@@ -66,7 +65,7 @@ def edits(diff: str, root: Path) -> list[Content]:
 
 
 def text_content(text: str, *, verbatim: bool = False) -> Content:
-    """A text of a call; one that is no Markdown in a fence."""
+    """Return a text of a call; one that is no Markdown is fenced."""
     if verbatim:
         fence = "`" * max([2, *map(len, re.findall("`+", text))]) + "`"
         text = f"{fence}\n{text}\n{fence}"
@@ -74,7 +73,7 @@ def text_content(text: str, *, verbatim: bool = False) -> Content:
 
 
 def real(name: str, root: Path) -> Path:
-    """The file that a call names."""
+    """Return the file that a call names."""
     try:
         return root / Path(name).expanduser()
     except RuntimeError:  # "~nobody"
@@ -82,9 +81,9 @@ def real(name: str, root: Path) -> Path:
 
 
 def notice(lines: Iterable[str]) -> Update:
-    """What the program says, set off from what the model says."""
-    said = "\n".join(f"> {line}" for text in lines if text for line in text.split("\n"))
-    chunk = acp.update_agent_message_text(f"\n\n{said}\n\n")
+    """Return a message of the program, set off from the model's text."""
+    quoted = "\n".join(f"> {line}" for text in lines if text for line in text.split("\n"))
+    chunk = acp.update_agent_message_text(f"\n\n{quoted}\n\n")
     chunk.message_id, chunk.field_meta = token_hex(8), {"holdfast": {"notice": True}}
     return chunk
 
@@ -113,13 +112,14 @@ class SessionUpdates:
     _steps: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def of(self, event: Fact) -> Iterator[tuple[Update, str]]:
-        """The updates of an event. One with a key makes one before it with that key needless."""
+        """Yield the updates of a fact, each with a key. An update with a key replaces one with that
+        key right before it."""
         match event:
             case facts.RequestSent():
                 self._message = token_hex(8)
             case TextDelta(text=text) | ThinkingDelta(text=text) if text:
-                said = isinstance(event, TextDelta)
-                make = acp.update_agent_message_text if said else acp.update_agent_thought_text
+                is_text = isinstance(event, TextDelta)
+                make = acp.update_agent_message_text if is_text else acp.update_agent_thought_text
                 chunk = make(text)
                 chunk.message_id = self._message or None
                 yield chunk, ""
@@ -158,9 +158,9 @@ class SessionUpdates:
             case facts.PermissionAnswered(answer="once" | "session" | "always"):
                 yield acp.update_tool_call(event.id, status="in_progress"), ""
             case facts.ToolOutputChunk(id=id_, text=text):
-                kept = self._texts.get(id_, "") + without_colours(text)
-                self._texts[id_] = kept = kept[-_OUTPUT_MAX:]
-                yield _progress(id_, text_content(kept, verbatim=True)), f"out {id_}"
+                output_text = self._texts.get(id_, "") + without_colours(text)
+                self._texts[id_] = output_text = output_text[-_OUTPUT_MAX:]
+                yield _progress(id_, text_content(output_text, verbatim=True)), f"out {id_}"
             case facts.ToolFinished():
                 self._texts.pop(event.id, None)
                 self._steps.pop(event.id, None)
@@ -203,7 +203,7 @@ class SessionUpdates:
         )
 
     def replayed(self, records: Sequence[Record]) -> Iterator[Update]:
-        """A session's history, told as it was while it happened."""
+        """Yield the history of a session."""
         again = [*_parts(records)]
         labels = {one.call_id: one.label for one in again if isinstance(one, facts.CallBegan)}
         ended = {one.id for one in again if isinstance(one, facts.ToolFinished)}
@@ -262,7 +262,7 @@ def _prompt(told: facts.UserMessage) -> Iterator[Update]:
 def _step(
     event: facts.SubAgentStarted | facts.SubAgentEvent | facts.SubAgentFinished,
 ) -> Sequence[str]:
-    """What a sub-agent did, in a line."""
+    """Return the steps of a sub-agent, each in a line."""
     match event:
         case facts.SubAgentEvent(event=facts.ToolStarted() as call):
             return [one_line(title(call.name, call.label))]

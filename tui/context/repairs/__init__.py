@@ -1,1 +1,1 @@
-"""The steps of the repair engine, each the twin of the module of the same name in `rules`."""
+"""The steps of the repair engine; each corresponds to the module of the same name in `rules`."""

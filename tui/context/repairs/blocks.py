@@ -1,7 +1,7 @@
 """Repairs of one content block.
 
-A cleaner returns the block as it is if nothing is wrong with it, a new one if something was, and
-None if it has to go. The block that was given is never changed.
+A cleaner returns the block itself if nothing is wrong with it, otherwise a new one, or None if it
+has to be dropped. The given block is never changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Cleaner: TypeAlias = Callable[[Block, Note], Block | None]
 
 
 def clean(draft: MessageDraft, content: list[object], report: Report) -> None:
-    """Fill a draft with what can be kept of a message's content."""
+    """Fill a draft with the usable parts of a message's content."""
     stripped = False
     for index, given in enumerate(content):
         where = f"{draft.where}.content.{index}"
@@ -54,7 +54,7 @@ def clean(draft: MessageDraft, content: list[object], report: Report) -> None:
 
 
 def strip_thinking(draft: MessageDraft, report: Report, code: str) -> None:
-    """Leave out all thinking of a message: it is sent complete and verbatim, or not at all."""
+    """Drop all thinking of a message: it is sent complete and verbatim, or not at all."""
     for item in draft.items:
         if item.kind in THINKING:
             report.add(code, item.where, "thinking left out")
@@ -62,14 +62,14 @@ def strip_thinking(draft: MessageDraft, report: Report, code: str) -> None:
 
 
 def call_key(value: object) -> str:
-    """What calls and results are matched by: an id, however odd, as text."""
+    """The key that matches calls and results: an id, however odd, as text."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, default=str)
 
 
 def clean_block(given: object, note: Note) -> Block | None:
-    """One block of a message, made acceptable; its ids are left to the pairing."""
+    """Make one block of a message acceptable; its ids are left to the pairing."""
     if isinstance(given, str) and not is_blank(given):
         note("B27", "a bare string made a text block")
         given = text_block(given)
@@ -82,6 +82,7 @@ def clean_block(given: object, note: Note) -> Block | None:
     cleaner = _CLEANERS.get(kind) if isinstance(kind, str) else None
     if cleaner is None:
         return _unknown(given, note)
+    # Signed thinking must stay verbatim, so it cannot be repaired.
     block = given
     if unsound(block):
         if kind in THINKING:
@@ -144,7 +145,8 @@ def _tool_use(block: Block, note: Note) -> Block | None:
 
 
 def _with_object_input(block: Block, note: Note) -> Block:
-    """The input as an object: parsed, if it is JSON text encoded once or twice, else wrapped."""
+    """Return the block with its input as an object: parsed if it is JSON text encoded once or
+    twice, otherwise wrapped."""
     given = block.get("input")
     if isinstance(given, dict):
         return block
@@ -183,7 +185,7 @@ def _tool_result(block: Block, note: Note) -> Block | None:
 
 
 def _result_content(content: object, note: Note) -> str | list[Any]:
-    """Content of a tool result: the same object where nothing is wrong with it."""
+    """Clean the content of a tool result; the same object if nothing is wrong with it."""
     if isinstance(content, str):
         if not content or not content.isspace():
             return content
@@ -230,7 +232,8 @@ def _server_use(block: Block, note: Note) -> Block | None:
 
 
 def _dropped_unless(*needs: tuple[Callable[[Block], bool], str, str]) -> _Cleaner:
-    """Leaves a block out that lacks something: what it needs, the code, what is said then."""
+    """Make a cleaner that drops a block lacking something: each need has a check, a code and the
+    words of the finding."""
 
     def cleaner(block: Block, note: Note) -> Block | None:
         for valid, code, action in needs:

@@ -11,7 +11,7 @@ TOO_DEEP = "[removed: nested too deep]"
 
 
 def made_sound(value: object, depth: int) -> object:
-    """A JSON value that can be sent: surrogates replaced, no NaN, not nested too deep."""
+    """Make a JSON value fit to be sent: surrogates replaced, no NaN, not nested too deep."""
     if isinstance(value, str):
         return plain(value)
     if value is None or isinstance(value, bool | int):
@@ -29,7 +29,7 @@ def made_sound(value: object, depth: int) -> object:
 
 
 def plain(text: str) -> str:
-    """A text whose lone surrogates are U+FFFD."""
+    """Replace lone surrogates in a text by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -24,7 +24,7 @@ from tui.core.messages import Block, blocks_of, text_block, text_of
 
 
 def removed(block: Block, why: str) -> Block:
-    """The placeholder of an image or another thing that cannot be sent."""
+    """The placeholder of an image or another block that cannot be sent."""
     return text_block(f"[{str(block.get('type')).replace('_', ' ')} removed: {why}]")
 
 
@@ -66,7 +66,7 @@ def search_result(block: Block, note: Note) -> Block | None:
 
 
 def thin_media(drafts: Iterable[MessageDraft], report: Report) -> None:
-    """Replace by text, the oldest first, what is more than a request may hold."""
+    """Replace by text, the oldest first, the media that are more than a request may have."""
     drafts = list(drafts)
     media = [block for draft in drafts for _, block in media_in(_blocks(draft), "")]
     if len(media) <= MANY_IMAGES:
@@ -85,7 +85,7 @@ def thin_media(drafts: Iterable[MessageDraft], report: Report) -> None:
 
 
 def strip_marks(drafts: Iterable[MessageDraft], report: Report) -> None:
-    """Leave out all cache marks if there are too many: the request sets its own."""
+    """Drop all cache marks if there are too many: the request sets its own."""
     drafts = list(drafts)
     if sum(marks_in(_blocks(draft)) for draft in drafts) > MAX_MARKS:
         report.add("B26", "messages", "all cache marks left out")
@@ -108,7 +108,7 @@ def _replace(drafts: list[MessageDraft], gone: dict[int, tuple[str, str]], repor
 
 
 def _each(drafts: list[MessageDraft], change: Callable[[str, Block], Block]) -> None:
-    """Put every block, those in tool results included, through a function."""
+    """Apply a function to every block, including those in tool results."""
     for draft in drafts:
         items: list[DraftBlock] = []
         for where, given in draft.items:

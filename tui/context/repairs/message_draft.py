@@ -1,4 +1,4 @@
-"""Messages under repair, and the report of what was done to them."""
+"""Messages under repair, and the report of the repairs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tui.session.records import Finding
 _PLACE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")
 
 Note: TypeAlias = Callable[[str, str], None]
-"""Notes a code and what was done, for a place known to whoever made it."""
+"""Notes a code and an action, for a place that is already known."""
 
 
 def place(where: str) -> tuple[int, int]:
-    """The message and block that a place names; -1 for what it does not name."""
-    found = _PLACE.match(where)
-    return (int(found[1]), int(found[2] or -1)) if found else (-1, -1)
+    """Parse a place into the indices of its message and block; -1 for one that it does not name."""
+    names = _PLACE.match(where)
+    return (int(names[1]), int(names[2] or -1)) if names else (-1, -1)
 
 
 @dataclass(slots=True)
 class Report:
-    """What was done. `gone` holds the ids of calls left out on purpose."""
+    """The changes made. `gone` has the ids of calls left out on purpose."""
 
     findings: list[Finding] = field(default_factory=list[Finding])
     gone: set[str] = field(default_factory=set[str])
@@ -41,7 +41,7 @@ class Report:
 
 
 class DraftBlock(NamedTuple):
-    """A block, and where it stood in the messages as they were given."""
+    """A block, and its place in the original messages."""
 
     where: str
     block: Block

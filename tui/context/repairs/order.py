@@ -15,7 +15,7 @@ CONTINUE = "(continue)"
 
 
 def split_roles(drafts: Iterable[MessageDraft], report: Report) -> Iterator[MessageDraft]:
-    """Blocks that are not allowed in a message of their role get a message of their own."""
+    """Move blocks that are not allowed in a message of their role to a message of their own."""
     for draft in drafts:
         parts = [MessageDraft(draft.role, draft.where)]
         for item in draft.items:
@@ -38,7 +38,7 @@ def _role_of(item: DraftBlock, role: Literal["user", "assistant"]) -> Literal["u
 
 
 def join(drafts: Iterable[MessageDraft], report: Report) -> list[MessageDraft]:
-    """Neighbors of one role become one message. An emptied user message stays as a gap."""
+    """Join neighbors of one role into one message. An emptied user message stays as a gap."""
     joined: list[MessageDraft] = []
     for draft in drafts:
         last = joined[-1] if joined else None
@@ -64,9 +64,9 @@ def _blocks(draft: MessageDraft) -> list[dict[str, Any]]:
 
 
 def _one_answer(first: MessageDraft, second: MessageDraft) -> bool:
-    """Whether two messages of the assistant in a row are pieces of one.
+    """True if two consecutive messages of the assistant are parts of one.
 
-    What is said after a call has seen its result; calls alone stood beside the calls before.
+    Text after a call has seen its result; a message of only calls belongs with the calls before.
     """
     return not first.has("tool_use") or all(item.kind == "tool_use" for item in second.items)
 
@@ -74,7 +74,7 @@ def _one_answer(first: MessageDraft, second: MessageDraft) -> bool:
 def strip_wrong_thinking(
     drafts: Iterable[MessageDraft], thinking: Mapping[str, Any] | None, report: Report
 ) -> None:
-    """Leave out thinking at the end of an answer, and in the last answer if it is switched off."""
+    """Drop thinking at the end of an answer, and in the last answer if it is switched off."""
     answers = [draft for draft in drafts if draft.role == "assistant"]
     for draft in answers:
         if draft.items and draft.items[-1].kind in THINKING:
@@ -87,7 +87,7 @@ def strip_wrong_thinking(
 
 
 def settle(drafts: Iterable[MessageDraft], tail: Tail, report: Report) -> list[MessageDraft]:
-    """User and assistant in turn, from a user message to an end that is allowed."""
+    """Alternate user and assistant, from a user message to an allowed end."""
     settled: list[MessageDraft] = []
     for draft in join(drafts, report):
         if draft.role == "assistant" and not settled:

@@ -1,7 +1,7 @@
 """Repairs of calls and their results.
 
-Every call ends with exactly one result, at the front of the user message after it and in the
-order of the calls. A result without a call stays as text where it holds information.
+Every call ends with exactly one result, at the front of the user message after it and in the order
+of the calls. A result without a call is kept as text if it has content.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tui.context.rules.blocks import ID, SERVER_RESULTS
 from tui.core.messages import Block, blocks_of, text_block, text_of
 
 INTERRUPTED = "Session was interrupted before tool execution completed"
-"""The result that is made up for a call without one."""
+"""The result that is invented for a call without one."""
 
 ORPHANED = "[result of a tool call that is not in this conversation]"
 
@@ -33,7 +33,7 @@ class _Call:
 
     @property
     def same(self) -> str:
-        """Equal for two copies of one call."""
+        """A key that is equal for two copies of one call."""
         block = self.item.block
         return json.dumps([block.get("name"), block.get("input")], sort_keys=True, default=str)
 
@@ -50,7 +50,7 @@ class _Result:
 
 
 def pair(drafts: list[MessageDraft], report: Report) -> list[MessageDraft]:
-    """The drafts with every call answered. Roles must be right and neighbors merged."""
+    """Answer every call in the drafts. Roles must be right and neighbors merged."""
     calls, results = _assign(drafts)
     for group in calls.values():
         if len(group) > 1:
@@ -62,8 +62,8 @@ def pair(drafts: list[MessageDraft], report: Report) -> list[MessageDraft]:
 
 
 def server_pairs(drafts: Sequence[MessageDraft], report: Report) -> None:
-    """Leave out calls of server tools without their result, and results without their call. A call
-    that waits for the results of others beside it, or of a paused turn at the end, has none yet."""
+    """Drop calls of server tools without their result, and results without their call. A call has
+    none yet if it waits for the results of other calls next to it, or ends a paused turn."""
     halves: set[int] = set()
     calls: dict[str, DraftBlock] = {}
     for number, draft in enumerate(drafts):
@@ -85,8 +85,8 @@ def server_pairs(drafts: Sequence[MessageDraft], report: Report) -> None:
 
 
 def _unpaired(draft: MessageDraft, calls: dict[str, DraftBlock]) -> Iterator[DraftBlock]:
-    """The results in an answer that have no call, and calls whose id comes again. `calls` are those
-    without a result, before it and after."""
+    """Yield the results in an answer without a call, and calls whose id is repeated. `calls` are
+    those without a result, before it and after."""
     for item in draft.items:
         if item.kind == "server_tool_use":
             if (before := calls.pop(str(item.block["id"]), None)) is not None:
@@ -97,7 +97,7 @@ def _unpaired(draft: MessageDraft, calls: dict[str, DraftBlock]) -> Iterator[Dra
 
 
 def _assign(drafts: list[MessageDraft]) -> tuple[dict[str, list[_Call]], list[_Result]]:
-    """Every result with the call it answers, by id and, where ids repeat, by position."""
+    """Assign every result to the call it answers, by id and, if ids repeat, by position."""
     calls: dict[str, list[_Call]] = {}
     waiting: dict[str, list[_Call]] = {}  # without a result so far, in order
     early: dict[str, list[_Result]] = {}
@@ -118,6 +118,7 @@ def _assign(drafts: list[MessageDraft]) -> tuple[dict[str, list[_Call]], list[_R
                     known[-1].results.append(result)
                 else:
                     early.setdefault(id_, []).append(result)
+    # Damaged files may have a result before its call.
     for id_, before in early.items():
         for result in before:
             if open_calls := waiting.get(id_):
@@ -130,7 +131,7 @@ def _assign(drafts: list[MessageDraft]) -> tuple[dict[str, list[_Call]], list[_R
 
 
 def _nearest(waiting: list[_Call]) -> int:
-    """The first waiting call of the last message that has one."""
+    """Return the index of the first waiting call in the last message that has one."""
     at = len(waiting) - 1
     while at and waiting[at - 1].draft == waiting[-1].draft:
         at -= 1
@@ -138,15 +139,15 @@ def _nearest(waiting: list[_Call]) -> int:
 
 
 def _merge_copies(group: list[_Call], report: Report) -> None:
-    """Identical calls with one id are one call, unless each has a result of its own."""
-    kept: dict[str, _Call] = {}
+    """Treat identical calls with one id as one call, unless each has a result of its own."""
+    originals: dict[str, _Call] = {}
     for call in group:
-        first = kept.setdefault(call.same, call)
+        first = originals.setdefault(call.same, call)
         if first is call:
             continue
         if not call.results or not first.results or _result_content(call) == _result_content(first):
             gone = first if call.results and not first.results else call
-            kept[call.same] = stays = call if gone is first else first
+            originals[call.same] = stays = call if gone is first else first
             gone.merged = True
             stays.results.extend(gone.results)
             report.add("B03", gone.item.where, "a copy of a call left out")
@@ -160,8 +161,8 @@ def _name(calls: dict[str, list[_Call]], report: Report) -> None:
     """Give calls ids that are valid and unique, the same on every run."""
     used = {id_ for id_ in calls if ID.fullmatch(id_)}
     for id_, group in calls.items():
-        left = [call for call in group if not call.merged]
-        for place, call in enumerate(left):
+        own_calls = [call for call in group if not call.merged]
+        for place, call in enumerate(own_calls):
             if place or not ID.fullmatch(id_):
                 call.id = _free_id(id_, used)
                 used.add(call.id)
@@ -184,7 +185,7 @@ def _free_id(id_: str, used: set[str]) -> str:
 def _rebuilt(
     drafts: list[MessageDraft], calls: dict[str, _Call], orphans: dict[str, _Result], report: Report
 ) -> Iterator[MessageDraft]:
-    owed: list[_Call] = []  # the calls of the message before
+    owed: list[_Call] = []  # the calls of the previous message
     for index, draft in enumerate(drafts):
         if draft.role == "assistant":
             if owed:
@@ -204,7 +205,7 @@ def _rebuilt(
 
 def _calls(draft: MessageDraft, calls: dict[str, _Call]) -> tuple[list[DraftBlock], list[_Call]]:
     items: list[DraftBlock] = []
-    found: list[_Call] = []
+    own_calls: list[_Call] = []
     for item in draft.items:
         call = calls.get(item.where) if item.kind == "tool_use" else None
         if call is None:
@@ -214,12 +215,12 @@ def _calls(draft: MessageDraft, calls: dict[str, _Call]) -> tuple[list[DraftBloc
                 item.block if item.block.get("id") == call.id else item.block | {"id": call.id}
             )
             items.append(DraftBlock(item.where, renamed))
-            found.append(call)
-    return items, found
+            own_calls.append(call)
+    return items, own_calls
 
 
 def _results(owed: list[_Call], draft: int | None, report: Report) -> list[DraftBlock]:
-    """One result for each call, in order. `draft` is the message that they go to the front of."""
+    """Return one result for each call, in order. `draft` is the message whose front they go to."""
     items: list[DraftBlock] = []
     for call in owed:
         if not call.results:
@@ -235,7 +236,7 @@ def _results(owed: list[_Call], draft: int | None, report: Report) -> list[Draft
 
 
 def _placed(call: _Call, chosen: _Result, draft: int | None, report: Report) -> DraftBlock:
-    """The result that a call keeps, under the call's id."""
+    """Return the result that a call keeps, with the call's id."""
     where, block = chosen.item
     if chosen.draft != draft:
         report.add("B06", where, "a result moved next to its call")
@@ -257,18 +258,18 @@ def _interrupted(id_: str) -> Block:
 
 
 def _report_moves(draft: MessageDraft, front: list[DraftBlock], report: Report) -> None:
-    """Say so if results of this very message had to come to its front, or into order."""
+    """Report results of this message that had to move to its front, or into order."""
     here = {item.where for item in draft.items}
     wanted = [item.where for item in front if item.where in here]
-    stood = [item.where for item in draft.items if item.where in set(wanted)]
-    if stood != wanted:
+    given = [item.where for item in draft.items if item.where in set(wanted)]
+    if given != wanted:
         report.add("B06", draft.where, "results brought into the order of their calls")
     elif [item.where for item in draft.items[: len(wanted)]] != wanted:
         report.add("B05", draft.where, "results brought to the front")
 
 
 def _rest(draft: MessageDraft, orphans: dict[str, _Result], report: Report) -> list[DraftBlock]:
-    """What a user message holds beside the results of the calls before it."""
+    """Return the blocks of a user message besides the results of the calls before it."""
     items: list[DraftBlock] = []
     for item in draft.items:
         if item.kind != "tool_result":
@@ -279,7 +280,7 @@ def _rest(draft: MessageDraft, orphans: dict[str, _Result], report: Report) -> l
 
 
 def _orphan(result: _Result, report: Report) -> list[DraftBlock]:
-    """A result without a call becomes text, if it has any content."""
+    """Turn a result without a call into text, if it has any content."""
     where, block = result.item
     if call_key(block.get("tool_use_id")) in report.gone:
         report.add("B23", where, "the result of a call that was left out is left out too")

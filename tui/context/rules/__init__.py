@@ -2,9 +2,9 @@
 
     blocks   one content block by itself         pairs   calls and their results
     order    roles, thinking, how it may end     media   images
-    request  everything besides the messages     json_safety  what JSON can carry
+    request  everything besides the messages     json_safety  what JSON can contain
 
-Each rule has the code of the damage that it finds, as `sessions check` prints it. Rules may be
+Each rule has the code of the damage that it detects, as `sessions check` prints it. Rules may be
 stricter than today's API if gateways and older servers are.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that is broken. `where` is the path in the request, `text` what the API answers."""
+    """A broken rule. `where` is the path in the request, `text` the API's answer."""
 
     code: str
     where: str

@@ -1,4 +1,4 @@
-"""Rules about one content block, whatever is around it."""
+"""Rules about one content block, independent of its surroundings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ THINKING = frozenset({"thinking", "redacted_thinking"})
 ASSISTANT_ONLY = THINKING | {"tool_use", "server_tool_use"} | SERVER_RESULTS
 USER_ONLY = frozenset({"tool_result", "image", "document", "search_result", "container_upload"})
 IN_RESULTS = frozenset({"text", "image", "document", "search_result"})
-"""What may be in a tool result. The API knows more, but only with tools that are not ours."""
+"""The types allowed in a tool result. The API knows more, but only with tools that are not ours."""
 
 MESSAGE_FIELDS = frozenset({"role", "content"})
 _CACHED = {"type", "cache_control"}
@@ -50,8 +50,8 @@ FIELDS: Mapping[str, frozenset[str]] = {
 
 
 def is_paused(blocks: Sequence[Block]) -> bool:
-    """Whether an answer paused in the middle of the server's own tools: it ends with a call or a
-    result of theirs. It is sent again as it is, and goes on."""
+    """True if an answer paused in the middle of the server's own tools: it ends with one of their
+    calls or results. It is sent again as it is, and continues."""
     kind = str(blocks[-1].get("type")) if blocks else ""
     return kind == "server_tool_use" or kind in SERVER_RESULTS
 
@@ -64,7 +64,7 @@ _Rule: TypeAlias = Callable[[Block, str], Iterator[Violation]]
 
 
 def block_violations(block: object, where: str) -> Iterator[Violation]:
-    """What is wrong with one block of a message."""
+    """Yield everything that is wrong with one block of a message."""
     if not is_object(block):
         yield Violation("B27", where, f"{where}: Input should be an object")
         return
@@ -96,17 +96,17 @@ def extra_fields(value: Mapping[str, Any], allowed: AbstractSet[str]) -> list[st
 
 
 def is_text(block: object) -> TypeGuard[dict[str, Any]]:
-    """Whether this is a text block with words in it."""
+    """True if this is a text block with words in it."""
     return is_object(block) and block.get("type") == "text" and not is_blank(block.get("text"))
 
 
 def is_blank(text: object) -> bool:
-    """Whether this is no text, or none but whitespace."""
+    """True if this is no text, or only whitespace."""
     return not isinstance(text, str) or not text or text.isspace()
 
 
 def is_mark(value: object) -> bool:
-    """Whether this may serve as `cache_control`; null is none."""
+    """True if this may be used as `cache_control`; null means no mark."""
     if value is None:
         return True
     if not is_object(value) or value.get("type") != "ephemeral":
@@ -132,12 +132,12 @@ def _text(block: Block, where: str) -> Iterator[Violation]:
 
 
 def are_objects(value: object) -> bool:
-    """Whether this is a list of objects, as citations are."""
+    """True if this is a list of objects, as citations are."""
     return isinstance(value, list) and all(map(is_object, cast("list[object]", value)))
 
 
 def _field(name: str, valid: Callable[[object], bool], code: str, words: str) -> _Rule:
-    """The rule that a field of a block is valid."""
+    """Make the rule that a field of a block is valid."""
 
     def rule(block: Block, where: str) -> Iterator[Violation]:
         if not valid(block.get(name)):
@@ -147,7 +147,7 @@ def _field(name: str, valid: Callable[[object], bool], code: str, words: str) ->
 
 
 def _whole(code: str, path: str, words: str, valid: Callable[[Block], bool]) -> _Rule:
-    """The rule that a block has all that it needs."""
+    """Make the rule that a block has everything it needs."""
 
     def rule(block: Block, where: str) -> Iterator[Violation]:
         if not valid(block):
@@ -157,22 +157,22 @@ def _whole(code: str, path: str, words: str, valid: Callable[[Block], bool]) -> 
 
 
 def is_filled(value: object) -> bool:
-    """Whether this is a string with anything in it."""
+    """True if this is a non-empty string."""
     return isinstance(value, str) and bool(value)
 
 
 def is_id(value: object) -> bool:
-    """Whether this may serve as the id of a call."""
+    """True if this may be used as the id of a call."""
     return isinstance(value, str) and ID.fullmatch(value) is not None
 
 
 def has_thoughts(block: Block) -> bool:
-    """Whether a thinking block has its text, which may be empty."""
+    """True if a thinking block has its text, which may be empty."""
     return isinstance(block.get("thinking"), str)
 
 
 def is_server_id(value: object) -> bool:
-    """Whether this may serve as the id of a server tool's call."""
+    """True if this may be used as the id of a server tool's call."""
     return isinstance(value, str) and SERVER_ID.fullmatch(value) is not None
 
 
@@ -239,7 +239,7 @@ _DOCUMENT_TYPES = {"base64": "application/pdf", "text": "text/plain"}
 
 
 def is_document(block: Block) -> bool:
-    """Whether a document block has a source that can be sent."""
+    """True if a document block has a source that can be sent."""
     if not all(isinstance(block.get(name, ""), str | None) for name in ("title", "context")):
         return False
     source = block.get("source")
@@ -257,7 +257,7 @@ def is_document(block: Block) -> bool:
 
 
 def is_search_result(block: Block) -> bool:
-    """Whether a search result has a source, a title and texts."""
+    """True if a search result has a source, a title and texts."""
     texts = list_of(block.get("content"))
     return (
         isinstance(block.get("source"), str)

@@ -1,4 +1,4 @@
-"""Rules about JSON: a request body may hold only what every server can parse."""
+"""Rules about JSON: a request body may contain only what every server can parse."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import cast
 
 MAX_DEPTH = 100
-"""How deep a block may nest. Servers stop at a depth of their own, some of them at 200."""
+"""Maximum nesting of a block. Servers have limits of their own, some of them 200."""
 
 
 def unsound(value: object, depth: int = 0) -> bool:
-    """Whether a JSON value cannot be sent: lone surrogates, NaN, infinities, nested too deep."""
+    """True if a JSON value cannot be sent: lone surrogates, NaN, infinities, nested too deep."""
     if isinstance(value, str):
         return not value.isascii() and _has_surrogate(value)
     if isinstance(value, dict | list):
@@ -27,7 +27,7 @@ def unsound(value: object, depth: int = 0) -> bool:
 
 
 def _any_unsound(values: Iterable[object], depth: int) -> bool:
-    for value in values:  # plain ASCII is nearly all there is: it costs no call
+    for value in values:  # nearly every value is plain ASCII and needs no call
         if not (isinstance(value, str) and value.isascii()) and unsound(value, depth):
             return True
     return False

@@ -31,12 +31,12 @@ SOURCE_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def most_media(window: int) -> int:
-    """How many images and documents a model with such a window takes in one request."""
+    """The most images and documents that a model with such a window accepts in one request."""
     return SMALL_MEDIA if window <= SMALL_WINDOW else MAX_MEDIA
 
 
 def image_violations(block: Block, where: str) -> Iterator[Violation]:
-    """What is wrong with one image by itself."""
+    """Yield everything that is wrong with one image by itself."""
     source = object_of(block.get("source"))
     kind = source.get("type")
     fields = SOURCE_FIELDS.get(kind) if isinstance(kind, str) else None
@@ -51,7 +51,8 @@ def image_violations(block: Block, where: str) -> Iterator[Violation]:
 
 
 def crowd_violations(found: Sequence[tuple[str, Block]]) -> Iterator[Violation]:
-    """What is wrong with all images and documents of a request together, in order."""
+    """Yield everything that is wrong with all images and documents of a request together, in
+    order."""
     if len(found) > MAX_MEDIA:
         text = f"too many images and documents: {len(found)} + 0 > {MAX_MEDIA}"
         yield Violation("B34", "messages", text)
@@ -67,7 +68,7 @@ def crowd_violations(found: Sequence[tuple[str, Block]]) -> Iterator[Violation]:
 
 
 def media_in(content: Iterable[object], where: str) -> Iterator[tuple[str, Block]]:
-    """The images and documents of one message's content, those in tool results included."""
+    """Yield the images and documents of one message's content, including those in tool results."""
     for index, item in enumerate(content):
         block = object_of(item)
         if block.get("type") in ("image", "document"):
@@ -79,7 +80,7 @@ def media_in(content: Iterable[object], where: str) -> Iterator[tuple[str, Block
 
 
 def image_info_of(block: Block) -> ImageInfo | None:
-    """What the bytes of a base64 image say; None where they cannot be read or are elsewhere."""
+    """Read the header of a base64 image; None if it cannot be read or its bytes are elsewhere."""
     data = object_of(block.get("source")).get("data")
     return base64_image_info(data) if isinstance(data, str) else None
 

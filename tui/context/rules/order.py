@@ -10,12 +10,13 @@ from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY, is_pau
 from tui.context.rules.pairs import CheckedMessage
 
 Tail: TypeAlias = Literal["user", "prefill", "open"]
-"""How the messages end: with the user (a request), with the assistant where the model takes a
+"""The end of the messages: with the user (a request), with the assistant if the model accepts a
 prefill, or open, because a prompt will follow."""
 
 
 def order_violations(seen: Sequence[CheckedMessage], tail: Tail) -> Iterator[Violation]:
-    """What is wrong with the order of messages, and with the roles of their blocks."""
+    """Yield everything that is wrong with the order of messages, and with the roles of their
+    blocks."""
     before: object = None
     for index, message in enumerate(seen):
         if message.role not in ("user", "assistant"):
@@ -42,7 +43,7 @@ def order_violations(seen: Sequence[CheckedMessage], tail: Tail) -> Iterator[Vio
 def thinking_violations(
     seen: Sequence[CheckedMessage], thinking: Mapping[str, Any] | None
 ) -> Iterator[Violation]:
-    """What is wrong between the thinking switch and the latest answer."""
+    """Yield the conflicts between the thinking switch and the latest answer."""
     mode = (thinking or {}).get("type")
     last = next((m for m in reversed(seen) if m.role == "assistant"), None)
     if last is None or mode not in ("enabled", "disabled"):

@@ -11,7 +11,7 @@ from tui.core.messages import Block
 
 
 class CheckedMessage(NamedTuple):
-    """A message in the form for the rules: parts of its content that are no objects are `{}`."""
+    """A message in the form that rules use: parts of its content that are no objects are `{}`."""
 
     where: str
     role: object
@@ -23,7 +23,7 @@ class CheckedMessage(NamedTuple):
 
 
 def pair_violations(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
-    """What is wrong between calls and results."""
+    """Yield everything that is wrong between calls and results."""
     yield from _unique_calls(seen)
     yield from _server_pairs(seen)
     calls: list[str] = []
@@ -51,7 +51,7 @@ def _unique_calls(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
 def _answered(
     message: CheckedMessage, calls: list[str], after: CheckedMessage | None
 ) -> Iterator[Violation]:
-    """Every call has its result in the next message, at its front."""
+    """Check that every call has its result in the next message, at its front."""
     front: set[str] = set()
     for block in after.blocks if after and after.role == "user" else ():
         if block.get("type") != "tool_result":
@@ -70,7 +70,7 @@ def _answered(
 
 
 def _results(message: CheckedMessage, calls: list[str]) -> Iterator[Violation]:
-    """Every result has its call in the message before, only one, in the order of the calls."""
+    """Check that every result has its call in the previous message, only one, and in order."""
     order = {id_: place for place, id_ in enumerate(calls)}
     given: set[str] = set()
     last = -1
@@ -97,9 +97,11 @@ def _results(message: CheckedMessage, calls: list[str]) -> Iterator[Violation]:
 
 
 def _server_pairs(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
-    """A server tool's call and result are in one message, in this order. Where the call waits for
-    the results of others beside it, its own comes in the answer to those; that of a paused turn
-    comes in the next one."""
+    """Check that a server tool's call and result are in one message, in this order.
+
+    If the call waits for the results of other calls next to it, its own comes in the answer to
+    those; that of a paused turn comes in the next message.
+    """
     open_calls: dict[str, tuple[str, object]] = {}
     for number, message in enumerate(seen):
         kinds = [str(block.get("type")) for block in message.blocks]
@@ -121,6 +123,7 @@ def _server_pairs(seen: Sequence[CheckedMessage]) -> Iterator[Violation]:
                         "it."
                     )
                     yield Violation("B25", where, text)
+        # A call may stay open only while something else is waited for.
         paused = number == len(seen) - 1 and kinds[-1:] == ["server_tool_use"]
         if not paused and "tool_use" not in kinds:
             yield from map(_unanswered, open_calls.values())

@@ -1,4 +1,4 @@
-"""Rules about a request body, its messages aside."""
+"""Rules about a request body, except for its messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TOOL_FIELDS = frozenset({
 
 
 def request_violations(body: Mapping[str, Any]) -> Iterator[Violation]:
-    """What is wrong with a body beside the content of its messages."""
+    """Yield everything that is wrong with a body except for the content of its messages."""
     for name in extra_fields(body, _FIELDS):
         yield Violation("B27", name, f"{name}: Extra inputs are not permitted")
     if not isinstance(body.get("model"), str) or not body["model"]:
@@ -54,7 +54,7 @@ def request_violations(body: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def marks_in(blocks: Iterable[object]) -> int:
-    """How many cache marks a list of blocks carries, those inside tool results included."""
+    """Count the cache marks in a list of blocks, including those inside tool results."""
     count = 0
     for block in blocks:
         if not is_object(block):
@@ -119,7 +119,7 @@ def _tool(tool: dict[str, Any], where: str) -> Iterator[Violation]:
     if unsound(tool):
         yield Violation("B38", where, f"{where}: The request body is not valid JSON")
     if tool.get("type") not in (None, "custom"):
-        return  # a server's own tool: its fields are its own
+        return  # a server's own tool has fields of its own
     path = f"{where}.custom"
     name = tool.get("name")
     if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
@@ -160,7 +160,7 @@ def _thinking(body: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[Violation]:
-    """At most four cache marks in system, tools and messages together."""
+    """Check that system, tools and messages together have at most four cache marks."""
     count = marks_in(list_of(body.get("system"))) + marks_in(list_of(body.get("tools")))
     count += body.get("cache_control") is not None
     inside = 0

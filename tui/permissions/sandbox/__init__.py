@@ -1,5 +1,5 @@
-"""Confinement by the operating system: what a command may not do does not happen.
+"""Confinement by the operating system: a command cannot do what it may not do.
 
-`walls` says what may be reached, `engine` runs commands behind it, `git_walls` protects what git
-would run later, `explain` says which wall stopped a command and `proof` tries every wall.
+`walls` defines what may be reached, `engine` runs commands behind them, `git_walls` protects what
+git would run later, `explain` says which wall stopped a command and `proof` tries every wall.
 """

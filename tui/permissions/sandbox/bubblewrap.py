@@ -11,7 +11,8 @@ _ALWAYS = (
 
 
 def arguments(plan: Plan, cwd: str) -> list[str]:
-    """Neither the environment nor the network is made here: the zygote brings both."""
+    """Build the arguments. Neither the environment nor the network is among them: the zygote sets
+    up both."""
     words = list(_ALWAYS)
     for kind, source, target in plan.mounts:
         if kind == "tmpfs":

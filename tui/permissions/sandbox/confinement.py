@@ -1,7 +1,7 @@
 """The sandbox of one session: chooses its engine once, builds its walls, starts commands in it.
 
-Nothing here decides who may do what: `permissions.policy` says which level a command gets, of those
-that the engine holds.
+Nothing here decides who may do what: `permissions.policy` picks a command's level among those that
+the engine enforces.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ log = logging.getLogger(__name__)
 NO_LEVELS: frozenset[Level] = frozenset()
 _EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
 _MOUNTS = frozenset({"bubblewrap", "launcher"})
-"""Engines that put other folders in the place of the machine's."""
+"""Engines that replace folders of the machine by others."""
 _OWN_FILES = ("config.toml", "hooks.json", "plans", "run")
-"""In `.holdfast/`: what decides about later calls."""
+"""Files in `.holdfast/` that decide about later calls."""
 _STATE = "before"
-"""In the folder of a command that is kept: what stood where its walls protect nothing."""
+"""The file in a kept command's folder with the earlier state of what its walls do not protect."""
 _PLANNED_S = 10.0
-"""How long the plan of a search's walls holds."""
+"""Seconds for which the plan of a search's walls is reused."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
@@ -64,11 +64,13 @@ def _number_of(server: asyncio.Server | None) -> int:
 
 @dataclass(slots=True)
 class Confinement:
-    """The sandbox of one session. `close` ends what still runs in it, and removes its /tmp.
+    """The sandbox of one session. `close` ends everything that still runs in it, and removes its
+    /tmp.
 
-    `folder` is the session's own, `cache` its workspace's; `hidden` are the program's own folders.
-    `denied` gives the files and folders below a root that the person's rules keep from being read.
-    `reason` says why nothing confines, once `levels` was asked, `cure` what to do about it.
+    `folder` belongs to the session, `cache` to its workspace; `hidden` are the program's own
+    folders. `denied` returns the files and folders below a root that the person's rules deny
+    reading. Once `levels` was called, `reason` says why nothing confines, and `cure` what to do
+    about it.
     """
 
     settings: SandboxSettings
@@ -85,20 +87,20 @@ class Confinement:
     _planned: tuple[Walls, Plan, float] | None = None
     _ran_later: Mapping[Path, tuple[int, int]] | None = None
     _before: GitBefore | None = None
-    """What stood in git's folders before the commands that may write."""
+    """The state of git's folders before the commands that may write."""
     _since_ns: int = 0
-    """When the first of them began."""
+    """The time at which the first of them began."""
     _lists: FolderLists | None = None
     _new_clones: set[Path] = field(default_factory=set[Path])
-    """Made by commands since they were last named, and in the index."""
+    """Clones that commands made since they were last reported, and that are in the index."""
     _done: list[str] = field(default_factory=list[str])
-    """What was done before a command, to be said after it."""
+    """Lines about what was done before a command, to be reported after it."""
     _unsaid: list[str] = field(default_factory=list[str])
     _writers: list[Path] = field(default_factory=list[Path])
     """The folders of commands that may write, and may still run."""
     _zygote: WarmParent | None = None
     _outside: dict[Path, frozenset[Path]] = field(default_factory=dict[Path, "frozenset[Path]"])
-    """What git had outside of a folder when the session began: no command can add to it."""
+    """Folders outside a root that git had when the session began: no command can add to them."""
     _git_settings: GitSettings | None = None
     _places: dict[Path, GitPlaces] = field(default_factory=dict[Path, "GitPlaces"])
     _git_answers: dict[Path, GitAnswers] = field(default_factory=dict[Path, "GitAnswers"])
@@ -108,26 +110,27 @@ class Confinement:
     def of_session(
         cls, settings: SandboxSettings, workspace: Workspace, folders: Folders, session_id: str
     ) -> Confinement:
-        """The sandbox of a session: its folders lie in the program's cache."""
+        """Create the sandbox of a session: its folders are in the program's cache."""
         place = folders.cache / "sandbox" / workspace_slug(workspace.root)
         hidden = (folders.config, folders.data, folders.cache, folders.log)
         return cls(settings, workspace, place / _name_of(session_id), place / "cache", hidden)
 
     def around(self, workspace: Workspace, session_id: str) -> Confinement:
-        """One like it around another folder, for a sub-agent's session."""
+        """Create one like it around another folder, for a sub-agent's session."""
         folder = self.folder.parent / _name_of(session_id)
         return Confinement(
             self.settings, workspace, folder, self.cache, self.hidden, self.environment, self.denied
         )
 
     async def levels(self) -> Collection[Level]:
-        """The levels that hold here; none where nothing confines. The first call probes."""
+        """The levels that are enforced here; none if nothing confines. The first call probes."""
         await self.engine()
         return self.known_levels
 
     @property
     def known_levels(self) -> Collection[Level]:
-        """The same as far as it is known already: none while the engines are still tried."""
+        """The levels as far as they are known already: none while the engines are still being
+        tried."""
         choice = self._choice
         if choice is None or not choice.done() or choice.cancelled():
             return NO_LEVELS
@@ -138,13 +141,13 @@ class Confinement:
                 return _ONLY_READS if engine.value == "landlock" else _EVERY
 
     async def temporary(self) -> Path | None:
-        """The folder that commands see as /tmp; None where they see the machine's own."""
+        """The folder that commands see as /tmp; None if they see the machine's own."""
         engine = await self.engine()
         return self.folder / "tmp" if engine is not None and engine.value in _MOUNTS else None
 
     @property
     def missing(self) -> bool:
-        """Whether it is known that nothing confines."""
+        """True if it is known that nothing confines."""
         return bool(self.reason) or self.settings.engine == "off"
 
     async def engine(self) -> Engine | None:
@@ -161,10 +164,10 @@ class Confinement:
     def starter(
         self, level: Level, *, git_settings: bool = False, clones: StoppedClones | None = None
     ) -> Starter:
-        """What starts a command at a level, kept; at `Level.OUTSIDE` without walls.
+        """Return the starter of kept commands at a level; at `Level.OUTSIDE` without walls.
 
-        With `git_settings` it may write those of the repository; `tidy` then looks at them. With
-        `clones` it may do with these what it was stopped at.
+        With `git_settings` the command may write those of the repository; `tidy` then checks them.
+        With `clones` it may do with these what it was stopped at.
         """
         if level is Level.OUTSIDE:
             return self.outside
@@ -180,6 +183,8 @@ class Confinement:
             if self._sandbox is None:
                 self._sandbox = Sandbox(engine, self._parent())
             writes = level is not Level.READ_ONLY
+            # Before the first command that may write: what it changes can only be told by
+            # comparison.
             if writes and self._ran_later is None:
                 self._since_ns = time.time_ns()
                 await asyncio.to_thread(self._note_before)
@@ -208,7 +213,7 @@ class Confinement:
         errors: int,
     ) -> Confined | None:
         """Start a program of ours that only reads, as a read-only command; it ends with the
-        program. None where no walls hide files from it, or none could be built around it."""
+        program. None if no walls hide files from it, or none could be built around it."""
         from tui.permissions.sandbox.engine import Sandbox  # noqa: PLC0415 - on demand
 
         engine = await self.engine()
@@ -234,8 +239,9 @@ class Confinement:
             return None
 
     def _reader_walls(self) -> tuple[Walls, Plan]:
-        """The walls around a program of ours. They are not planned again for a while where nothing
-        in the session has changed them: it runs nothing that would look for a gap. Blocks."""
+        """Return the walls around a program of ours and their plan. The plan is reused for a
+        while if nothing in the session has changed them: such a program does not look for a gap.
+        Blocks."""
         from tui.permissions.sandbox.engine import planned_walls  # noqa: PLC0415 - on demand
 
         walls, now = self._with_git(access=None, git_settings=False, writes=False), time.monotonic()
@@ -253,28 +259,28 @@ class Confinement:
         return await PlainStarter(self._parent())(argv, cwd, environment, keep)
 
     def take_over(self, folder: Path) -> None:
-        """A command that an earlier run of the program left: what was there before it counts, and
-        it may still write. Blocks."""
+        """Adopt a command that an earlier run of the program left: the state from before it counts,
+        and it may still write. Blocks."""
         from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
 
         with suppress(OSError, LookupError, ValueError, TypeError, AttributeError):
-            said = json.loads((folder / _STATE).read_bytes())
-            before = GitBefore.from_json(said["git"])
+            state = json.loads((folder / _STATE).read_bytes())
+            before = GitBefore.from_json(state["git"])
             self._before = before | self._before if self._before else before
-            self._since_ns = min(self._since_ns or said["since"], said["since"])
-            later = {Path(path): (found[0], found[1]) for path, found in said["later"].items()}
+            self._since_ns = min(self._since_ns or state["since"], state["since"])
+            later = {Path(path): (times[0], times[1]) for path, times in state["later"].items()}
             self._ran_later = {**(self._ran_later or self._file_states()), **later}
             self._writers.append(folder)
 
     def _note_state(self, folder: Path) -> None:
-        """Leave what `tidy` and `changed_files` need for the next run of the program."""
+        """Save what `tidy` and `changed_files` need for the next run of the program."""
         from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
 
         git = (self._before or GitBefore()).to_json()
-        later = {str(path): found for path, found in (self._ran_later or {}).items()}
+        later = {str(path): times for path, times in (self._ran_later or {}).items()}
         with suppress(OSError):
-            said = json.dumps({"git": git, "later": later, "since": self._since_ns})
-            (folder / _STATE).write_bytes(said.encode())
+            state = json.dumps({"git": git, "later": later, "since": self._since_ns})
+            (folder / _STATE).write_bytes(state.encode())
 
     def _parent(self) -> WarmParent:
         from tui.permissions.sandbox.engine import warm_parent  # noqa: PLC0415 - on demand
@@ -285,8 +291,8 @@ class Confinement:
     async def command(
         self, argv: Sequence[str], environment: Mapping[str, str], level: Level
     ) -> list[str]:
-        """The words that start a program in the workspace at a level, with its streams as they
-        are. Raises SandboxError where nothing confines it."""
+        """Return the words that start a program in the workspace at a level, with its streams as
+        they are. Raises SandboxError if nothing confines it."""
         from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - on demand
 
         engine = await self.engine()
@@ -307,7 +313,8 @@ class Confinement:
         return (self.workspace.root, *self.workspace.extra)
 
     async def changed_files(self) -> list[Path]:
-        """What commands changed, since this was asked last, of the files that tools run later."""
+        """Return the files that commands changed since the last call, of those that tools run
+        later."""
         from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
 
         before, self._ran_later = self._ran_later, None
@@ -317,12 +324,12 @@ class Confinement:
         self._new_clones.clear()
         if self._writing():
             self._ran_later = after
-        found = {*run_later.changed(before, after), *filled}
-        return sorted(path for path in found if not self._is_own_worktree(path, before))
+        paths = {*run_later.changed(before, after), *filled}
+        return sorted(path for path in paths if not self._is_own_worktree(path, before))
 
     def _is_own_worktree(self, link: Path, before: Collection[Path]) -> bool:
-        """Whether the `.git` is that of a worktree of ours, new and not made by a command: where
-        the folder for them is already there, no command can put one into it."""
+        """True if the `.git` belongs to a worktree of ours, new and not made by a command: once the
+        folder for worktrees exists, no command can put one into it."""
         place = link.parent.parent
         if link in before or place.parts[-2:] != WORKTREES:
             return False
@@ -336,8 +343,9 @@ class Confinement:
         return after, run_later.changed_in_filled(self._roots, self._since_ns, self._listing())
 
     def _note_before(self) -> None:
-        """Look at what tools run later, before the first command that may change it. What earlier
-        commands left of a clone is moved away: git there would act on what is around it."""
+        """Record the files that tools run later, before the first command that may change them.
+        Remains of a clone left by earlier commands are moved away: git there would act on the
+        repository around it."""
         from tui.permissions.sandbox.git_quarantine import old_remains, remains  # noqa: PLC0415
 
         self._ran_later = self._file_states()
@@ -363,16 +371,16 @@ class Confinement:
         return self.cache.parent / "quarantine"
 
     def _writing(self) -> bool:
-        """Whether a command that may write still runs."""
+        """True if a command that may write still runs."""
         from tui.keeper.command import lives  # noqa: PLC0415 - on demand
 
         self._writers = [folder for folder in self._writers if lives(folder)]
         return bool(self._writers)
 
     async def tidy(self) -> list[str]:
-        """Undo what commands put where git would run it; what was done, in lines.
+        """Undo what commands put where git would run it; return what was done, in lines.
 
-        As long as one of them runs on, what was there before it counts.
+        As long as one of them runs, the state from before it counts.
         """
         before = self._before
         if not self._writing():
@@ -391,18 +399,18 @@ class Confinement:
         return lines
 
     def take_unsaid(self) -> list[str]:
-        """What `tidy` moved away since this was asked last: the person is told once a turn."""
+        """Return what `tidy` moved away since the last call: the person is told once a turn."""
         lines, self._unsaid = self._unsaid, []
         return lines
 
     async def ports(self) -> dict[int, int]:
-        """The ports that commands listen on behind the walls, each with the one at 127.0.0.1 that
-        leads there; 0 where none does."""
-        found = await self._sandbox.ports() if self._sandbox else []
-        return {port: _number_of(self._forwards.get(port)) for port in found}
+        """Map the ports that commands listen on behind the walls to the ones at 127.0.0.1 that lead
+        there; 0 if none does."""
+        listening = await self._sandbox.ports() if self._sandbox else []
+        return {port: _number_of(self._forwards.get(port)) for port in listening}
 
     async def forward(self, port: int) -> int:
-        """Open a port that commands listen on, at 127.0.0.1; the number it got there."""
+        """Forward a port that commands listen on to 127.0.0.1; return the port there."""
         from tui.permissions.sandbox.port_forward import forward  # noqa: PLC0415 - on demand
 
         assert self._sandbox is not None
@@ -418,7 +426,7 @@ class Confinement:
         *,
         failed: bool,
     ) -> Explanation | None:
-        """Which wall stopped a command, from what it printed and what its words name."""
+        """Explain which wall stopped a command, by its output and by what its words name."""
         from tui.permissions.named_needs import NamedNeeds  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.explain import (  # noqa: PLC0415 - on demand
             Met,
@@ -428,6 +436,7 @@ class Confinement:
         from tui.permissions.sandbox.git_walls import signs  # noqa: PLC0415 - on demand
 
         denies = self._sandbox is not None and self._sandbox.engine.value == "landlock"
+        # Landlock refuses with "permission denied", which has other causes under other engines.
         met = Met.in_output(output, languages_of(self.environment), denies=denies)
         named = await named_needs() if failed or met != Met() else NamedNeeds()
         signed = bool(met.signing and named.git) and await asyncio.to_thread(
@@ -436,8 +445,8 @@ class Confinement:
         return explain_failure(met, level, self.walls(), named, failed=failed, signs=signed)
 
     def _settle_new_clones(self) -> list[str]:
-        """Move the settings of clones away that commands made, where git runs them when it looks at
-        the repository around: that is so for those in its index. Blocks."""
+        """Move the settings of clones away that commands made, if git runs them when it reads the
+        repository around: that applies to those in its index. Blocks."""
         from tui.permissions.sandbox.git_quarantine import move_away  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_settings import programs_of_new  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
@@ -458,15 +467,17 @@ class Confinement:
                     lines += map(str, move_away(file, roots, self._quarantine, why))
         return lines
 
-    def stopped_clones(self, command: str, cwd: Path, output: str) -> StoppedClones | None:
+    def stopped_clones(
+        self, command: str, cwd: Path, output: str, *, failed: bool = True
+    ) -> StoppedClones | None:
         """The clones at whose walls a command was stopped. Blocks."""
         from tui.permissions.sandbox.inner_clones import stopped_at  # noqa: PLC0415 - on demand
 
         clones = [path for places in self._places.values() for path in places.clones]
-        return stopped_at(command, cwd, output, clones) if clones else None
+        return stopped_at(command, cwd, output, clones, failed=failed) if clones else None
 
     async def close(self) -> None:
-        """End what still runs, and remove the session's /tmp."""
+        """End everything that still runs, and remove the session's /tmp."""
         if self._choice is not None:
             self._choice.cancel()
         for server in self._forwards.values():
@@ -481,7 +492,7 @@ class Confinement:
         if zygote is not None:
             zygote.close()
         if self._writing():
-            return  # it runs on, for the next run of the program
+            return  # it continues, for the next run of the program
         with suppress(OSError):
             shutil.rmtree(self.folder)
 
@@ -510,7 +521,7 @@ class Confinement:
         return engine
 
     def walls(self) -> Walls:
-        """What the walls are built from, without what git needs."""
+        """Build the walls' definition, without what git needs."""
         given, home = self.settings, Path(self.environment.get("HOME") or Path.home())
         return Walls(
             workspace=self.workspace.root,
@@ -529,7 +540,7 @@ class Confinement:
         )
 
     def _of_session(self, root: Path, places: GitPlaces) -> GitPlaces:
-        """Without the folders elsewhere that git names only since the session began."""
+        """Remove the folders elsewhere that git names only since the session began."""
         folders = (*places.folders, *places.objects)
         outside = frozenset(path for path in folders if not path.is_relative_to(root))
         known = self._outside.setdefault(root, outside)
@@ -546,12 +557,12 @@ class Confinement:
 
     def _clones(self) -> list[Path]:
         """The folders with a `.git` of their own, as far as they are known."""
-        found = [path.parent for path in self._ran_later or () if path.name == ".git"]
-        return [*found, *self._new_clones.difference(found)]
+        folders = [path.parent for path in self._ran_later or () if path.name == ".git"]
+        return [*folders, *self._new_clones.difference(folders)]
 
     def _access(self, argv: Sequence[str], cwd: Path, asked: StoppedClones | None) -> CloneAccess:
-        """What a command may do with the clones in the workspace: git that works in one writes it,
-        and what a person was asked about."""
+        """The access of a command to the clones in the workspace: git that works in one writes it,
+        and so may what a person was asked about."""
         from tui.permissions.sandbox.git_walls import CloneAccess  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.inner_clones import worked_in  # noqa: PLC0415 - on demand
 
@@ -564,8 +575,8 @@ class Confinement:
         return CloneAccess(opened | given)
 
     def _with_git(self, *, access: CloneAccess | None, git_settings: bool, writes: bool) -> Walls:
-        """The walls with what git needs, watched where a command with an access will write. What
-        only reads needs its folders alone, and they stay."""
+        """Add what git needs to the walls, and record the state of what a command with an access
+        may write. A command that only reads needs just git's folders, and they stay the same."""
         from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
@@ -584,9 +595,10 @@ class Confinement:
             places = self._places[root]
             if git_settings and places.folders and self._git_settings is None:
                 self._git_settings = GitSettings.of(places.folders[0])
+                # The settings file that the person opened is not protected.
                 open_one = self._git_settings.path
-                kept = tuple(path for path in places.protected if path != open_one)
-                places = replace(places, protected=kept)
+                protected = tuple(path for path in places.protected if path != open_one)
+                places = replace(places, protected=protected)
             walls = with_git(walls, places)
             if access is not None:
                 now = GitBefore.of(places, self._listing())

@@ -1,7 +1,7 @@
-"""Runs commands behind walls: chooses an engine that this machine really lets run, and starts.
+"""Runs commands behind walls: chooses an engine that really works on this machine, and starts it.
 
-The port is `Sandbox.start`: what it returns has the `pid`, `returncode` and `wait` of a process of
-asyncio, so that whoever runs commands needs no second way.
+The port is `Sandbox.start`: its result has the `pid`, `returncode` and `wait` of an asyncio
+process, so that code that runs commands handles both in the same way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ from tui.core.workspace import safe_search_path
 from tui.keeper.command import Keep, start_supervised
 from tui.keeper.parent import MonitorReport, WarmParent
 from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
-from tui.permissions.sandbox.environment import caches_elsewhere, clean_environment
+from tui.permissions.sandbox.environment import (
+    caches_elsewhere,
+    clean_environment,
+    without_server_info,
+)
 from tui.permissions.sandbox.walls import Level, Plan, Walls, plan, prepare
 
 _ROOT = str(Path(__file__).parents[3])
@@ -61,8 +65,8 @@ class Engine(StrEnum):
 
 
 ENGINES = (Engine.BUBBLEWRAP, Engine.LAUNCHER, Engine.LANDLOCK)
-"""In the order of choice. Landlock runs the read-only level alone. Seatbelt, which is macOS's, is
-taken only where the settings name it."""
+"""The engines in order of choice. Landlock enforces the read-only level only. Seatbelt, which is
+macOS's, is used only if the settings name it."""
 
 
 class SandboxError(HoldfastError):
@@ -71,7 +75,7 @@ class SandboxError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Whether an engine runs here; if not, why not."""
+    """The result of trying an engine here; `reason` says why it does not run, "" if it does."""
 
     engine: Engine
     reason: str = ""
@@ -83,15 +87,15 @@ class ProbeResult:
 
 @dataclass(slots=True)
 class Confined:
-    """A running command, as a process of asyncio shows itself.
+    """A running command, with the interface of an asyncio process.
 
-    `pid` leads a group of the command's processes: `killpg` works on it. When `returncode` is
-    set, nothing that the command started runs any more.
+    `pid` leads a group of the command's processes: `killpg` works on it. When `returncode` is set,
+    nothing that the command started runs any more.
     """
 
     pid: int
     rest: bool = False
-    """Whether something still ran when the command itself had ended; it was stopped."""
+    """True if something still ran when the command itself had ended; it was stopped."""
     returncode: int | None = None
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
     _report: asyncio.Task[None] | None = None
@@ -102,7 +106,7 @@ class Confined:
         return self.returncode
 
     def follow(self, report: MonitorReport) -> None:
-        """Wait for the monitor's report in a task of its own."""
+        """Wait for the monitor's report in a separate task."""
         self._report = asyncio.create_task(self._follow(report))
 
     async def _follow(self, report: MonitorReport) -> None:
@@ -115,13 +119,13 @@ class Confined:
 
 
 def planned_walls(walls: Walls, level: Level) -> Plan:
-    """The plan of the walls, with the private folders that it binds. Blocks. Raises WallError."""
+    """Plan the walls, and make the private folders that they bind. Blocks. Raises WallError."""
     prepare(walls)
     return plan(walls, level)
 
 
 def warm_parent() -> WarmParent:
-    """What starts confined and plain commands."""
+    """Create the process that starts confined and plain commands."""
     return WarmParent("tui.permissions.sandbox.zygote")
 
 
@@ -129,7 +133,7 @@ class Sandbox:
     """Starts commands with one engine. `close` ends all that still runs and the network."""
 
     def __init__(self, engine: Engine, parent: WarmParent | None = None) -> None:
-        """`parent` starts the commands; shared, where it is given."""
+        """`parent` starts the commands; it may be shared."""
         self.engine = engine
         self.parent = parent or warm_parent()
         self._landlock = -1
@@ -146,8 +150,8 @@ class Sandbox:
         errors: int | None = None,
         planned: Plan | None = None,
     ) -> Confined:
-        """Run `argv` (its program by full path) behind the walls; both outputs go to `output`,
-        errors to `errors` where that is given. `planned` is their plan, if there is one already.
+        """Run `argv` (its program by full path) behind the walls; both outputs go to `output`, or
+        errors to `errors` if that is given. `planned` is their plan, if there already is one.
 
         It ends with the program. Raises SandboxError if it cannot be started, WallError if the
         walls cannot be built.
@@ -162,7 +166,7 @@ class Sandbox:
             report.close()
             raise SandboxError(f"The command was not started: {error}.") from error
         except BaseException:
-            report.close()  # the monitor runs on: nobody reads what it says
+            report.close()  # the monitor continues, but nobody reads its report
             raise
         running.follow(report)
         return running
@@ -177,7 +181,7 @@ class Sandbox:
         level: Level,
         keep: Keep,
     ) -> tuple[int, MonitorReport]:
-        """The same for a command that a keeper keeps, which lives on without the program."""
+        """Start a command under a keeper, so that it outlives the program."""
         make = self._request(argv, cwd, environment, walls, level)
         try:
             return await start_supervised(self.parent, make, keep)
@@ -194,7 +198,7 @@ class Sandbox:
         *,
         planned: Plan | None = None,
     ) -> Callable[[], dict[str, Any]]:
-        """What makes the request for a command, in a thread. Raises SandboxError."""
+        """Return a function that makes a command's request, in a thread. Raises SandboxError."""
         if self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY:
             raise SandboxError(
                 "Without namespaces, only commands that write nothing can be confined.",
@@ -214,7 +218,8 @@ class Sandbox:
         walls: Walls,
         level: Level,
     ) -> list[str]:
-        """The words that start `argv` behind the walls, once, for whoever starts programs itself.
+        """Return the words that start `argv` behind the walls, once, for code that starts programs
+        itself.
 
         Blocks. Raises SandboxError or WallError.
         """
@@ -232,7 +237,7 @@ class Sandbox:
         return (await self._ask({"ask": "ports"}))[0].get("ports", [])
 
     async def connect(self, port: int) -> socket.socket:
-        """A connection to such a port. Raises OSError."""
+        """Connect to such a port. Raises OSError."""
         message, files = await self._ask({"ask": "connect", "port": port})
         if not files:
             raise OSError(message.get("error") or "the sandbox has ended")
@@ -250,8 +255,8 @@ class Sandbox:
             return await asyncio.to_thread(_receive_with_file, answer)
 
     def close(self) -> None:
-        """The zygote ends with its socket, and everything that it started ends with it but what
-        is kept."""
+        """Close the zygote's socket. The zygote ends, and everything that it started except for
+        kept commands."""
         self.parent.close()
 
     def _spec(
@@ -260,9 +265,9 @@ class Sandbox:
         folder = os.path.realpath(cwd)
         if self.engine is not Engine.LANDLOCK and folder.startswith(made.temporary):
             folder = "/tmp" + folder.removeprefix(made.temporary)  # noqa: S108
-        env = clean_environment(env, walls.keep_env)
+        env = without_server_info(clean_environment(env, walls.keep_env))
         temporary = "/tmp"  # noqa: S108 - as commands name it
-        if self.engine is Engine.LANDLOCK:  # it cannot put another folder there
+        if self.engine is Engine.LANDLOCK:  # it cannot replace the folder
             env["TMPDIR"] = temporary = made.temporary
         if made.level is Level.READ_ONLY:
             env = caches_elsewhere(temporary) | env
@@ -295,7 +300,7 @@ class Sandbox:
 
 
 def _receive_with_file(answer: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message and the files that came with it. Blocks."""
+    """Receive the next message and the files that came with it. Blocks."""
     with suppress(OSError, ValueError):
         message, files, _, _ = socket.recv_fds(answer, 65_536, 1, socket.MSG_CMSG_CLOEXEC)
         return json.loads(message), files
@@ -309,7 +314,7 @@ async def run_to_end(
     level: Level,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[int, str]:
-    """Exit code and output of a short command."""
+    """Run a short command; return its exit code and output."""
     with tempfile.TemporaryFile() as output:
         running = await sandbox.start(
             argv,
@@ -325,7 +330,8 @@ async def run_to_end(
 
 
 async def probe(engine: Engine, walls: Walls) -> ProbeResult:
-    """Run the real thing once, in every level that the engine has: not a look for a program."""
+    """Try an engine for real once, at every level that it has, instead of only looking for a
+    program."""
     if engine is Engine.SEATBELT and not shutil.which(seatbelt.PROGRAM):
         return ProbeResult(engine, f"{seatbelt.PROGRAM} is missing")
     if engine is not Engine.SEATBELT and sys.platform != "linux":
@@ -338,6 +344,7 @@ async def probe(engine: Engine, walls: Walls) -> ProbeResult:
         if reason := kernel_filters.refusal(os.uname().machine, landlock_version()):
             return ProbeResult(engine, reason)
     sandbox = Sandbox(engine)
+    # One level with a private network and one without cover everything that the engine sets up.
     levels = [Level.READ_ONLY] if engine is Engine.LANDLOCK else [Level.READ_ONLY, Level.NETWORK]
     try:
         for level in levels:
@@ -355,7 +362,8 @@ async def probe(engine: Engine, walls: Walls) -> ProbeResult:
 
 
 async def choose(walls: Walls) -> tuple[Engine | None, list[ProbeResult]]:
-    """The first engine that runs here, and what was asked on the way. None: nothing confines."""
+    """Choose the first engine that works here; also return the results so far. None: nothing
+    confines."""
     asked: list[ProbeResult] = []
     for engine in ENGINES:
         asked.append(await probe(engine, walls))
@@ -365,13 +373,13 @@ async def choose(walls: Walls) -> tuple[Engine | None, list[ProbeResult]]:
 
 
 def _bubblewrap(walls: Walls) -> str | None:
-    """Never one that a command could have put into the workspace."""
+    """Find bubblewrap, but never one that a command could have put into the workspace."""
     roots = (walls.workspace, *walls.added)
     return shutil.which("bwrap", path=safe_search_path(os.environ.get("PATH", ""), roots))
 
 
-def _in_words(said: str) -> str:
+def _in_words(text: str) -> str:
     for mark, words in _CURES:
-        if mark in said:
-            return f"{words} ({said.splitlines()[-1]})"
-    return said.splitlines()[-1]
+        if mark in text:
+            return f"{words} ({text.splitlines()[-1]})"
+    return text.splitlines()[-1]

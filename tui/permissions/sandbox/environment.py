@@ -26,7 +26,7 @@ _URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 
 
 def clean_environment(environment: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:
-    """`environment` without what a confined command must not have; `keep` brings names back."""
+    """Remove what a confined command must not have; names in `keep` stay."""
     return {
         name: value
         for name, value in environment.items()
@@ -35,8 +35,8 @@ def clean_environment(environment: Mapping[str, str], keep: Collection[str] = ()
 
 
 def caches_elsewhere(temporary: str) -> dict[str, str]:
-    """Variables by which tools that only look keep what they note down in `temporary`, where the
-    project's folder cannot be written."""
+    """Variables that make read-only tools keep their caches in `temporary`, since the project's
+    folder cannot be written."""
     return {
         "CARGO_TARGET_DIR": f"{temporary}/.cargo-target",
         "MYPY_CACHE_DIR": f"{temporary}/.mypy_cache",
@@ -44,6 +44,17 @@ def caches_elsewhere(temporary: str) -> dict[str, str]:
         "PYTHONPYCACHEPREFIX": f"{temporary}/.pycache",
         "RUFF_CACHE_DIR": f"{temporary}/.ruff_cache",
     }
+
+
+def without_server_info(environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment` with git not writing `.git/info` after `git gc`: it is read-only, and only old
+    web servers read what git puts there (git 2.36; older ones warn)."""
+    count = environment.get("GIT_CONFIG_COUNT", "0")
+    if not count.isdecimal():
+        return dict(environment)
+    setting = {f"GIT_CONFIG_KEY_{count}": "repack.updateServerInfo"}
+    value = {f"GIT_CONFIG_VALUE_{count}": "false"}
+    return {**environment, **setting, **value, "GIT_CONFIG_COUNT": str(int(count) + 1)}
 
 
 def _is_removed(name: str, value: str) -> bool:

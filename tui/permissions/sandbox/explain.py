@@ -1,6 +1,6 @@
-"""Which wall stopped a command, in words for the person and the model.
+"""The wall that stopped a command, in words for the person and the model.
 
-What a program prints says only that a wall was met, never where: what it needs comes from the
+The output of a program only shows that it met a wall, never where: what it needs is taken from the
 command's own words (`named_needs`) and from what the walls let it write.
 """
 
@@ -39,23 +39,24 @@ _SETS = frozenset({"config", "remote", "branch", "submodule", "switch", "checkou
 _SIGNING = re.compile(r"gpg failed to sign|[Cc]ouldn't (?:get agent socket|load public key)")
 _LOCALES = "/usr/share/locale"
 _LAST = 20_000
-"""Characters of an output that are looked at."""
+"""Characters of an output that are examined."""
 _SOME_FILE = "needs to write a file that this level keeps read-only"
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a command needed and did not get. `needs` is "" if only the walls are known, `level`
-    what would give it that, None where no wall may have stopped it."""
+    """Something that a command needed and did not get. `needs` is "" if only the walls are known;
+    `level` would provide it, None if no wall may have stopped it."""
 
     needs: str
     walls: str
     level: Level | None = None
     git_settings: bool = False
-    """Whether it is the repository's settings that it needs to write."""
+    """True if it needs to write the repository's settings."""
     tried: bool = False
-    """Whether the place is not known, and the level is asked for because this one was tried."""
+    """True if the place is not known, and the level is suggested because the previous one was
+    tried."""
 
     @property
     def text(self) -> str:
@@ -63,7 +64,7 @@ class Explanation:
 
 
 def walls_in_words(level: Level, walls: Walls) -> str:
-    """The walls in force, in one line: a hidden folder only looks as if it did not exist."""
+    """Describe the walls in force in one line: a hidden folder just seems not to exist."""
     if level is Level.OUTSIDE:
         return "no walls"
     caches = "your caches" if walls.share_caches else "its own caches"
@@ -77,7 +78,7 @@ def walls_in_words(level: Level, walls: Walls) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """The walls that an output says were met: for each the last line that says so."""
+    """The walls that a command met according to its output: for each the last line that says so."""
 
     network: str = ""
     writing: str = ""
@@ -86,21 +87,21 @@ class Met:
 
     @classmethod
     def in_output(cls, output: str, languages: Iterable[str], *, denies: bool) -> Met:
-        """`denies`: the walls say "permission denied" (Landlock), which elsewhere has other
-        causes."""
+        """Search an output. `denies`: the walls say "permission denied" (Landlock), which elsewhere
+        has other causes."""
         network, writing, denied = _patterns(tuple(languages))
-        found: dict[str, str] = {}
+        lines_met: dict[str, str] = {}
         for line in output[-_LAST:].splitlines():
             refused = denied.search(line) is not None
             if network.search(line):
-                found["network"] = line
+                lines_met["network"] = line
             if writing.search(line) or (denies and refused):
-                found["writing"] = line
+                lines_met["writing"] = line
             if _ROOM.search(line) and (refused or "No space left" in line):
-                found["namespaces"] = line
+                lines_met["namespaces"] = line
             if _SIGNING.search(line):
-                found["signing"] = line
-        return cls(**found)
+                lines_met["signing"] = line
+        return cls(**lines_met)
 
 
 def explain_failure(
@@ -112,10 +113,10 @@ def explain_failure(
     failed: bool = True,
     signs: bool = False,
 ) -> Explanation | None:
-    """Say what a command had needed that met walls; None if it had none.
+    """Explain what a command needed when it met walls; None if it had none.
 
-    `signs`: git signs here. The level is the next one up; "outside" only where the command names a
-    place there, or where the workspace level was tried.
+    `signs`: git signs here. The suggested level is the next one up; "outside" only if the command
+    names a place there, or if the workspace level was tried.
     """
     if level is Level.OUTSIDE:
         return None
@@ -124,6 +125,7 @@ def explain_failure(
         return Explanation(
             "needs your signing key, which the sandbox hides", in_force, Level.OUTSIDE
         )
+    # A file outside is the likelier cause than git's settings.
     sets = not _SETS.isdisjoint(named.git) and not named.outside
     if sets and _OWN_SETTINGS.search(met.writing):
         needs = "needs to write .git/config, which git runs or trusts later"
@@ -140,7 +142,7 @@ def explain_failure(
 
 
 def _in_silence(level: Level, named: NamedNeeds, *, failed: bool) -> bool:
-    """Whether a command that failed without a word of walls is there to write: `git stash`."""
+    """True if a command that failed without mentioning a wall is meant to write: `git stash`."""
     return level is Level.READ_ONLY and failed and (named.writes or bool(named.files))
 
 
@@ -174,7 +176,7 @@ def languages_of(environment: Mapping[str, str]) -> tuple[str, ...]:
 def _patterns(
     languages: tuple[str, ...],
 ) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """What says that the network, or writing, was refused, and what may say either."""
+    """Patterns for a refused network, for refused writing, and for errors that may mean either."""
 
     def pattern(english: str, *texts: str) -> re.Pattern[str]:
         own = (re.escape(text) for text in _translated(texts, languages))

@@ -1,6 +1,6 @@
-"""What lies in folders, read again only where a folder has changed since.
+"""The contents of folders, read again only if a folder has changed since.
 
-A folder's time of change cannot be set by anybody, so one that has it still holds the same names.
+A folder's time of change cannot be set by anybody, so an unchanged one means the same names.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 _SETTLED_NS = 2_000_000_000
-"""What changed within so short a time may change again without its time showing it."""
+"""A change this recent may be followed by another one that does not show in the time."""
 _Stamp: TypeAlias = tuple[int, int, int]
 
 
 class Listing(NamedTuple):
-    """The names in a folder: folders and links, and those files that were asked for."""
+    """The names in a folder: folders and links, and the wanted files."""
 
     folders: tuple[str, ...]
     links: tuple[str, ...]
@@ -28,9 +28,9 @@ _NOTHING = Listing((), (), ())
 
 
 class FolderLists:
-    """Lists folders; `wanted` says which files of a folder count, by both names.
+    """Lists folders; `wanted` selects the files that count, by the names of folder and file.
 
-    Between `begin` and the next one, what was not asked for is forgotten.
+    Folders that are not asked for between two calls of `begin` are forgotten.
     """
 
     def __init__(self, wanted: Callable[[str, str], bool]) -> None:
@@ -42,14 +42,14 @@ class FolderLists:
         self._before, self._known = self._known, {}
 
     def of(self, folder: str) -> Listing:
-        """What is in a folder; nothing where it is none, or cannot be read. No link is followed."""
+        """List a folder; nothing if it is none, or cannot be read. No link is followed."""
         try:
-            found = os.lstat(folder)
+            status = os.lstat(folder)
         except OSError:
             return _NOTHING
-        if not stat.S_ISDIR(found.st_mode):
+        if not stat.S_ISDIR(status.st_mode):
             return _NOTHING
-        stamp = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+        stamp = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
         known = self._known.get(folder) or self._before.get(folder)
         if known is None or known[0] != stamp:
             known = (stamp, self._read(folder))

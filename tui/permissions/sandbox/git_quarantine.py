@@ -1,8 +1,8 @@
-"""What commands left in git's folders, looked at afterwards: moved away where git would run it,
-follow it out, or act on another repository.
+"""Things that commands left in git's folders, checked afterwards: moved away if git would run them,
+follow them outside, or act on another repository.
 
-Nothing is deleted: what is moved lies in a folder of the program's, and is named with what brings
-it back, since the person may have made it while the command ran.
+Nothing is deleted: what is moved is kept in a folder of the program, and is reported with the
+command that brings it back, since the person may have made it while the command ran.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from tui.permissions.sandbox.inner_clones import is_repository
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_FOLDERS = 2_000
-"""Of a folder of git that are searched for links."""
+"""Maximum number of folders inside a git folder that are searched for links."""
 _SETTLED_NS = 2_000_000_000
-"""A repository that is being made has a HEAD before its settings are this old."""
+"""A repository in the making has a HEAD before its settings are this old."""
 _RUNS = "git would go by it"
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """Something that was moved away: why, and what was put in its place."""
+    """Something that was moved away, with the reason and what was put in its place."""
 
     path: Path
     to: Path
@@ -50,35 +50,35 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A name that no mount protects: `folder` is where it really lies, below `root`, and `state`
-    what is there."""
+    """A name that no mount protects: `folder` is its real folder, below `root`, and `state`
+    identifies what is there."""
 
     root: Path
     folder: Path
     state: str | None
-    """None for nothing."""
+    """None if nothing is there."""
     freed: bool = False
-    """Whether the folders above may go, or become something else."""
+    """True if the folders above may be deleted, or become something else."""
     index: str | None = None
-    """Of a folder of git, what its list of files is."""
+    """For a git folder, the state of its index."""
 
     def to_json(self) -> list[str | bool | None]:
         return [str(self.root), str(self.folder), self.state, self.freed, self.index]
 
 
 def snapshot(places: GitPlaces) -> dict[Path, Watched]:
-    """What stands at the names that no mount protects."""
-    found: dict[Path, Watched] = {}
+    """Record the state of the names that no mount protects."""
+    watched: dict[Path, Watched] = {}
     for path in (*places.watched, *places.freed):
         folder = path.parent.resolve()
         if root := _root_of(folder, places.roots):
             freed = path in places.freed
-            found[path] = Watched(root, folder, _state(folder / path.name), freed)
-    return found
+            watched[path] = Watched(root, folder, _state(folder / path.name), freed)
+    return watched
 
 
 def watched_from(said: Mapping[str, Sequence[Any]]) -> dict[Path, Watched]:
-    """What `Watched.to_json` made of places."""
+    """Decode the output of `Watched.to_json`, by path."""
     return {
         Path(path): Watched(Path(one[0]), Path(one[1]), one[2], *one[3:])
         for path, one in said.items()
@@ -87,16 +87,16 @@ def watched_from(said: Mapping[str, Sequence[Any]]) -> dict[Path, Watched]:
 
 @dataclass(frozen=True, slots=True)
 class GitBefore:
-    """What stood in git's folders before commands that may write, by its path."""
+    """The state of git's folders before commands that may write, by path."""
 
     names: Mapping[Path, Watched] = field(default_factory=dict[Path, Watched])
-    """At the names that no mount protects, and the links that lead out of these folders."""
+    """The names that no mount protects, and the links that lead out of these folders."""
     written: Mapping[Path, Watched] = field(default_factory=dict[Path, Watched])
-    """The folders of git that commands may write into; those that are a repository have a state."""
+    """The git folders that commands may write into; those that are a repository have a state."""
 
     @classmethod
     def of(cls, places: GitPlaces, lists: FolderLists) -> GitBefore:
-        """As it stands now. Blocks."""
+        """Record the current state. Blocks."""
         written: dict[Path, Watched] = {}
         links: dict[Path, Watched] = {}
         for path in places.written:
@@ -114,21 +114,23 @@ class GitBefore:
 
     @property
     def changed_indexes(self) -> list[Path]:
-        """The folders of git whose list of files has changed."""
+        """The git folders whose index has changed."""
         return [path for path, one in self.written.items() if one.index != _state(path / "index")]
 
     def without(self, moved: Iterable[Quarantined]) -> GitBefore:
-        """The same without what has something else in its place by now."""
+        """Return the same without everything that was replaced by a barrier."""
         gone = [one.path for one in moved if one.barrier]
 
-        def rest(found: Mapping[Path, Watched]) -> dict[Path, Watched]:
-            kept = (path for path in found if not any(path.is_relative_to(one) for one in gone))
-            return {path: found[path] for path in kept}
+        def rest(watched: Mapping[Path, Watched]) -> dict[Path, Watched]:
+            staying = (
+                path for path in watched if not any(path.is_relative_to(one) for one in gone)
+            )
+            return {path: watched[path] for path in staying}
 
         return GitBefore(rest(self.names), rest(self.written))
 
     def __or__(self, later: GitBefore) -> GitBefore:
-        """Both; what was seen first counts."""
+        """Combine both; the state seen first counts."""
         return GitBefore({**later.names, **self.names}, {**later.written, **self.written})
 
     def __bool__(self) -> bool:
@@ -136,8 +138,8 @@ class GitBefore:
 
     def to_json(self) -> dict[str, dict[str, list[str | bool | None]]]:
         return {
-            key: {str(path): one.to_json() for path, one in found.items()}
-            for key, found in (("names", self.names), ("written", self.written))
+            key: {str(path): one.to_json() for path, one in watched.items()}
+            for key, watched in (("names", self.names), ("written", self.written))
         }
 
     @classmethod
@@ -145,7 +147,7 @@ class GitBefore:
         return cls(watched_from(said["names"]), watched_from(said["written"]))
 
     def settle(self, folder: Path, lists: FolderLists) -> list[Quarantined]:
-        """Move into `folder` what commands left and must not stay. Blocks."""
+        """Move what commands left and must not stay into `folder`. Blocks."""
         moved = quarantine(self.names, folder)
         for path, known in self.written.items():
             for link, target in _links_out(path, lists).items():
@@ -161,33 +163,33 @@ class GitBefore:
 
 
 def remains(known: Mapping[Path, Watched], folder: Path) -> list[Quarantined]:
-    """Move what is no repository any more of folders of git into `folder`, and put a file there
-    that stops git: else it would take the repository around for it. Blocks."""
+    """Move git folders that are no repository any more into `folder`, and put a file in their place
+    that stops git: otherwise it would use the repository around instead. Blocks."""
     moved: list[Quarantined] = []
     for path, one in known.items():
         if not (path.is_dir() and (path / "config").exists()) or is_repository(path):
             continue
         why = "it is no repository any more, and git there would change the one around it"
-        found = _moved_alone(one, path.name, folder, why, barrier=path.name == ".git")
-        moved += found
+        quarantined = _moved_alone(one, path.name, folder, why, barrier=path.name == ".git")
+        moved += quarantined
     return moved
 
 
 def old_remains(links: Iterable[Path], roots: Sequence[Path]) -> dict[Path, Watched]:
-    """Folders `.git` that may have been left by commands of earlier times, for `remains`."""
+    """Folders `.git` that earlier commands may have left, for `remains`."""
     limit = time.time_ns() - _SETTLED_NS
-    found: dict[Path, Watched] = {}
+    leftovers: dict[Path, Watched] = {}
     for link in links:
         root = _root_of(link.parent.resolve(), roots)
         with suppress(OSError):
             state = link.lstat()
             if root and stat.S_ISDIR(state.st_mode) and state.st_ctime_ns < limit:
-                found[link] = Watched(root, link.parent.resolve(), "whole")
-    return found
+                leftovers[link] = Watched(root, link.parent.resolve(), "whole")
+    return leftovers
 
 
 def move_away(path: Path, roots: Sequence[Path], folder: Path, why: str) -> list[Quarantined]:
-    """Move one file of git's away, following no link on the way to it. Blocks."""
+    """Move one of git's files away without following a link on the way to it. Blocks."""
     root = _root_of(path.parent.resolve(), roots)
     if root is None:
         return []
@@ -195,7 +197,7 @@ def move_away(path: Path, roots: Sequence[Path], folder: Path, why: str) -> list
 
 
 def _root_of(path: Path, roots: Iterable[Path]) -> Path | None:
-    """The innermost of these folders that a real path lies in."""
+    """The innermost of these folders that contains a real path."""
     within = [root for root in roots if path.is_relative_to(root)]
     return max(within, key=lambda root: len(root.parts), default=None)
 
@@ -203,7 +205,7 @@ def _root_of(path: Path, roots: Iterable[Path]) -> Path | None:
 def _moved_alone(
     known: Watched, name: str, folder: Path, why: str, *, barrier: bool = False
 ) -> list[Quarantined]:
-    """Move what is at a name, where all folders above are what they were."""
+    """Move what is at a name, if all folders above are unchanged."""
     with _opened(known, name) as (place, real):
         if place < 0 or real != known.folder / name or _state(name, place) is None:
             return []
@@ -219,22 +221,22 @@ def _moved_alone(
 
 
 def _links_out(git_dir: Path, lists: FolderLists) -> dict[Path, str]:
-    """The links in a folder of git, but not in its stores, that lead out of it, with their ends.
+    """The links in a git folder, except in its stores, that lead out of it, with their ends.
 
     Git writes through them: a message into COMMIT_EDITMSG, a line into a log (2.39).
     """
-    found: dict[Path, str] = {}
+    links: dict[Path, str] = {}
     base = os.path.realpath(git_dir)
     for place in islice(_searched(base, lists), _MOST_FOLDERS):
         for name in lists.of(place).links:
             end = os.path.realpath(f"{place}/{name}")
             if end != base and not end.startswith(f"{base}/"):
-                found[Path(place, name)] = end
-    return found
+                links[Path(place, name)] = end
+    return links
 
 
 def _leading_elsewhere(git_dir: Path) -> Iterator[Path]:
-    """The files of worktrees that make git go by the settings of another repository."""
+    """The files of worktrees that make git use the settings of another repository."""
     for tree in folders_in(git_dir / "worktrees"):
         named = tree / "commondir"
         if os.path.lexists(named) and _led_to(named, tree) != str(git_dir):
@@ -242,7 +244,7 @@ def _leading_elsewhere(git_dir: Path) -> Iterator[Path]:
 
 
 def _led_to(file: Path, place: Path, *, link: bool = False) -> str | None:
-    """The folder that a file of git's leads to from a place; None where that can't be told."""
+    """The folder that one of git's files leads to from a place; None if that is not known."""
     with suppress(OSError):
         return os.path.realpath(place / folder_named(file, link=link))
     return None
@@ -259,11 +261,11 @@ def _searched(git_dir: str, lists: FolderLists) -> Iterator[str]:
 
 
 def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Quarantined]:
-    """Move what appeared at a watched name into `folder`, and put links back.
+    """Move what appeared at a watched name into `folder`, and restore links.
 
-    Nothing is followed on the way: a folder that has become a link is moved itself, and what it
-    leads to stays as it is. A new `.git` is not moved where it leads nowhere else: who makes a
-    repository means it. `run_later` names it.
+    Nothing is followed on the way: a folder that has become a link is moved itself, and its target
+    stays. A new `.git` is not moved if it leads nowhere else: making a repository is deliberate.
+    `run_later` reports it.
     """
     moved: list[Quarantined] = []
     for path, known in before.items():
@@ -285,7 +287,7 @@ def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Quarantined
 
 
 def _stays_below(link: Path, root: Path) -> bool:
-    """Whether a new `.git` is a repository of a folder's own, and not by a link somebody else's."""
+    """True if a new `.git` is the folder's own repository, and not a link to somebody else's."""
     place, inside = link.parent, link
     if not link.is_symlink() and link.is_dir():
         place, inside = link, link / "commondir"
@@ -297,9 +299,9 @@ def _stays_below(link: Path, root: Path) -> bool:
 
 @contextmanager
 def _opened(known: Watched, name: str) -> Generator[tuple[int, Path]]:
-    """The folder of a name, opened without following a link, and the name's path.
+    """Open the folder of a name without following a link; yield it with the name's path.
 
-    Where a folder on the way has become something else, that is the name. -1: nothing is there.
+    If a folder on the way has become something else, that is the name. -1: nothing is there.
     """
     try:
         file, at = os.open(known.root, _FOLDER), known.root
@@ -324,14 +326,14 @@ def _opened(known: Watched, name: str) -> Generator[tuple[int, Path]]:
 
 
 def _unlock(folder: int) -> None:
-    """Let the owner into a folder that was closed, so that what is in it is seen."""
+    """Let the owner into a folder without permissions, so that its content can be seen."""
     if not os.access(".", os.X_OK | os.W_OK, dir_fd=folder):
         with suppress(OSError):
             os.chmod(f"/proc/self/fd/{folder}", 0o700)  # noqa: PTH101 - an opened folder
 
 
 def _move(path: Path, place: int, folder: Path) -> Path:
-    """Move what lies in an opened folder; where it cannot leave its file system, rename it."""
+    """Move something out of an opened folder; if it cannot leave its file system, rename it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = folder / f"{path.name.lstrip('.')}-{secrets.token_hex(4)}"
     try:
@@ -344,9 +346,9 @@ def _move(path: Path, place: int, folder: Path) -> Path:
 
 def _state(path: Path | str, folder: int | None = None) -> str | None:
     try:
-        found = os.stat(path, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISLNK(found.st_mode):
+        status = os.stat(path, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
             return f"link {os.readlink(path, dir_fd=folder)}"
     except OSError:
         return None
-    return f"{found.st_ino} {found.st_ctime_ns} {found.st_size}"
+    return f"{status.st_ino} {status.st_ctime_ns} {status.st_size}"

@@ -1,7 +1,7 @@
-"""A repository's settings, opened for one command: what it wrote there is looked at afterwards.
+"""A repository's settings, opened for one command and checked afterwards.
 
 Git runs programs that its settings name, also when the person uses it later, outside the walls. So
-only settings that name none stay; anything else is put back.
+only settings that name none stay; anything else is restored.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ _OF_NEW = re.compile(
     r"|extensions\.(objectformat|worktreeconfig|partialclone|preciousobjects|refstorage)"
     r"|remote\..+\.(promisor|partialclonefilter)|(gc|pack)\..+"
 )
-"""What git writes itself into the settings of a new repository."""
+"""Settings that git itself writes for a new repository."""
 _REMOTE = re.compile(r"(https?|ssh|git)://[^-]|[\w.-]+@[\w.-]+:(?!:)")
 """Addresses on another machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    """The file with a repository's settings, as it was before a command; None where it was not."""
+    """The file with a repository's settings before a command; `before` is None if it did not
+    exist."""
 
     path: Path
     before: bytes | None
@@ -54,14 +55,15 @@ class GitSettings:
 
     @classmethod
     def of(cls, folder: Path) -> GitSettings:
-        """Those of a git folder, the common one of all its worktrees."""
+        """Read those of a git folder, the common one of all its worktrees."""
         path = folder / "config"
         before = _content(path)
         return cls(path, before, None if before is None else path.stat())
 
     def settle(self, folder: Path) -> list[str]:
-        """Put back what git might run; what was changed, in lines. What was there is kept in
-        `folder`: the person may have written it meanwhile. Blocks."""
+        """Restore the file if git might run its new settings; return what was changed, in lines.
+        The replaced file is kept in `folder`, since the person may have written it meanwhile.
+        Blocks."""
         after = _content(self.path)
         if after == self.before:
             return []
@@ -69,45 +71,46 @@ class GitSettings:
         now, then = _values(after, root), _values(self.before, root) or set()
         bad = {key for key, value in (now or set()) - then if not _runs_nothing(key, value)}
         if now is None or bad:
-            kept = self._put_back(folder)
+            replaced_file = self._put_back(folder)
             what = f"git may run {', '.join(sorted(bad))}" if bad else "git can't read it"
             undo = (
-                f". If you wrote it: {shlex.join(['cp', str(kept), str(self.path)])}"
-                if kept
+                f". If you wrote it: {shlex.join(['cp', str(replaced_file), str(self.path)])}"
+                if replaced_file
                 else ""
             )
             return [f"put {self.path} back: {what}{undo}"]
         diff = difflib.unified_diff(_lines(self.before), _lines(after), lineterm="", n=0)
         changed = [line for line in diff if line[:2] not in {"--", "++", "@@"}]
         more = len(changed) - _MOST_LINES
-        said = [f"{self.path} was changed:", *changed[:_MOST_LINES]]
-        return [*said, f"… and {more} more lines"] if more > 0 else said
+        lines = [f"{self.path} was changed:", *changed[:_MOST_LINES]]
+        return [*lines, f"… and {more} more lines"] if more > 0 else lines
 
     def _put_back(self, folder: Path) -> Path | None:
-        """As it was before; where what stood there is now, None for nothing."""
-        kept = folder / f"{self.path.name}-{secrets.token_hex(4)}"
+        """Restore the earlier content; return where the replaced file is now, None if there was
+        none."""
+        moved = folder / f"{self.path.name}-{secrets.token_hex(4)}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            self.path.rename(kept)
+            self.path.rename(moved)
         except FileNotFoundError:
-            kept = None
+            moved = None
         except OSError:  # on another file system
-            kept = self.path.with_name(kept.name)
-            self.path.rename(kept)
+            moved = self.path.with_name(moved.name)
+            self.path.rename(moved)
         if self.before is not None:
             atomic_write(self.path, self.before, like=self.state, mode=0o644, check=lambda: None)
-        return kept
+        return moved
 
 
 def _runs_nothing(key: str, value: str) -> bool:
-    """Whether git runs nothing because of a setting. A folder as a remote has hooks of its own."""
+    """True if git runs nothing because of a setting. A folder as a remote has hooks of its own."""
     address = key.endswith("url")
     return bool(_RUNS_NOTHING.fullmatch(key)) and (not address or bool(_REMOTE.match(value)))
 
 
 def programs_of_new(settings: Iterable[tuple[str, str]]) -> list[str]:
-    """Those settings of a new repository by which git may run something when it is looked at from
-    the one around it. Its remotes are not asked then."""
+    """The settings of a new repository with which git may run something when the repository around
+    it is examined. Its remotes are not used then."""
     return sorted(
         name
         for name, value in settings
@@ -116,7 +119,7 @@ def programs_of_new(settings: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _content(path: Path) -> bytes | None:
-    """None for what is no small file: a link could lead git anywhere."""
+    """Read a small file; None for anything else, since a link could lead git anywhere."""
     try:
         return read_small(path, follow=False)[0]
     except OSError:
@@ -124,15 +127,15 @@ def _content(path: Path) -> bytes | None:
 
 
 def _values(content: bytes | None, root: Path) -> set[tuple[str, str]] | None:
-    """Each setting with its value as git reads it; None where it cannot."""
+    """Each setting with its value as git reads it; None if it cannot."""
     if content is None:
         return None
     path = safe_search_path(os.environ.get("PATH", os.defpath), (root,))
     words = ("config", "--file", "-", "--no-includes", "--list", "-z")
-    said = answer(Path("/"), *words, env={**os.environ, "PATH": path}, stdin=content)
-    if said is None:
+    output = answer(Path("/"), *words, env={**os.environ, "PATH": path}, stdin=content)
+    if output is None:
         return None
-    fields = said.split("\0")[:-1]
+    fields = output.split("\0")[:-1]
     return {(name, value) for name, _, value in (field.partition("\n") for field in fields)}
 
 

@@ -1,7 +1,8 @@
-"""What git would run later: its settings, hooks and links, kept from commands that may write.
+"""The files that git would act on later: its settings, hooks and links, protected from commands
+that may write.
 
-What exists is mounted read-only. What does not exist cannot be (a mount point would be created
-in the repository): it is compared before and after, and what appeared is moved away
+Those that exist are mounted read-only. Those that don't cannot be (a mount point would be created
+in the repository): they are compared before and after, and new ones are moved away
 (`git_quarantine`).
 """
 
@@ -34,16 +35,17 @@ _NAMES = (
     "objects/info/alternates",
 )
 _INNER = ("modules", "worktrees")
-"""Folders of a git folder that hold more of them."""
+"""Folders of a git folder that contain further git folders."""
 _DEEPEST_NAME = 8
 _SETTLED_NS = 1_000_000_000
-"""A file that changed within so short a time may change again without its time showing it."""
+"""A file that changed this recently may change again without its time showing it."""
 _MOST_REPOSITORIES = 100
-"""Of those below the workspace that are walled in. All are named when they change (`run_later`)."""
+"""Maximum number of repositories below the workspace that get walls. All are reported when they
+change (`run_later`)."""
 
 
 FileState: TypeAlias = tuple[int, int, int, int]
-"""Number, size, and times of the content and of the entry."""
+"""Inode, size, and the times of the content and of the entry."""
 
 
 _SIGNED = ("commit", "tag")
@@ -51,7 +53,8 @@ _SIGNED = ("commit", "tag")
 
 @dataclass(frozen=True, slots=True)
 class GitPlaces:
-    """The folders of git that belong to a workspace, and what in them nobody else may change."""
+    """The git folders that belong to a workspace, and the files in them that nobody else may
+    change."""
 
     folders: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
@@ -60,21 +63,21 @@ class GitPlaces:
     watched: tuple[Path, ...] = ()
     """Names that no mount protects: they do not exist, or are links."""
     roots: tuple[Path, ...] = ()
-    """The folders that commands may write: what is watched lies in them."""
+    """The folders that commands may write; `watched` is inside them."""
     trees: tuple[Path, ...] = ()
     """Our worktrees below: nothing can be put beside them."""
     clones: tuple[Path, ...] = ()
     """Folders below with a `.git` of their own that can't be deleted or moved."""
     freed: tuple[Path, ...] = ()
-    """Names in clones that may be deleted as a whole: what is there must stay as it is."""
+    """Names in clones that may be deleted as a whole: otherwise they must stay unchanged."""
     written: tuple[Path, ...] = ()
-    """Folders of git that commands may write into."""
+    """Git folders that commands may write into."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloneAccess:
-    """What one command may do with the clones in a workspace: `opened` are those whose git it may
-    write, `without` those that it may delete or move."""
+    """The access of one command to the clones in a workspace: it may write the git folder of those
+    in `opened`, and delete or move those in `without`."""
 
     opened: frozenset[Path] = frozenset()
     without: frozenset[Path] = frozenset()
@@ -82,7 +85,7 @@ class CloneAccess:
 
 @dataclass(slots=True)
 class GitAnswers:
-    """What git said of its settings, as long as no file that they came from has changed."""
+    """Git's answers about its settings, valid until a file that they came from changes."""
 
     paths: tuple[Path, ...] = ()
     states: Mapping[Path, FileState | None] = field(default_factory=dict[Path, "FileState | None"])
@@ -100,15 +103,16 @@ def git_places(
     known: GitAnswers | None = None,
     access: CloneAccess | None = None,
 ) -> GitPlaces:
-    """Ask git, without running anything that the repository names. Blocks.
+    """Ask git for its folders, without running anything that the repository names. Blocks.
 
-    `inner` are folders below that have a `.git` of their own. What git says is kept in `known` for
+    `inner` are folders below that have a `.git` of their own. Git's answers are kept in `known` for
     the next time.
     """
     env = clean_environment(os.environ if environment is None else environment)
     env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
     link, root = workspace / ".git", workspace.resolve()
     common, folder = (link, link) if _is_plain(link, root) else _folders_of(workspace, env)
+    # Git does not accept the repository, but may do so once it is complete: protect what is there.
     if (folder is None or common is None) and (link / "HEAD").exists():
         folder = common = real if (real := link.resolve()).is_relative_to(root) else None
     folders = () if folder is None or common is None else tuple(dict.fromkeys((common, folder)))
@@ -120,7 +124,9 @@ def git_places(
     place = root.joinpath(*WORKTREES)
     trees = [one for one in folders_in(place) if os.path.lexists(one / ".git")]
     names += [*clones.names, *([place] if place.is_dir() else ()), *(one / ".git" for one in trees)]
+    # Hooks may be links to files elsewhere in the workspace; these run, too.
     names += [target for path in names if path.name == "hooks" for target in _links_in(path, root)]
+    # A link among the folders above could be exchanged, so it is protected like the name itself.
     above = dict.fromkeys(part for path in dict.fromkeys(names) for part in path.parents)
     names += [part for part in above if _is_link_below(part, root)]
     names = [path for path in dict.fromkeys(names) if not clones.frees(path)]
@@ -144,12 +150,12 @@ class _CloneWalls:
 
     walled: list[Path] = field(default_factory=list[Path])
     names: list[Path] = field(default_factory=list[Path])
-    """Protected one by one, as those of the workspace's own git."""
+    """Names protected one by one, as those of the workspace's own git."""
     whole: list[Path] = field(default_factory=list[Path])
     written: list[Path] = field(default_factory=list[Path])
     freed: list[Path] = field(default_factory=list[Path])
     places: list[Path] = field(default_factory=list[Path])
-    """What has no walls at all: clones, and what the repository keeps of them."""
+    """Folders without any walls: clones, and what the repository keeps of them."""
 
     @classmethod
     def around(cls, inner: Iterable[Path], root: Path, access: CloneAccess) -> _CloneWalls:
@@ -190,7 +196,7 @@ class _CloneWalls:
 
 
 def _named_by(link: Path) -> Path:
-    """What a file `.git` of a linked worktree names; the file itself where it is none."""
+    """The folder that a linked worktree's file `.git` names; the file itself if it is none."""
     with suppress(OSError):
         named = link.parent / folder_named(link, link=True)
         back = folder_named(named / "gitdir")
@@ -213,13 +219,13 @@ def _git(workspace: Path, env: Mapping[str, str], *words: str) -> str:
 
 
 def signs(workspace: Path, env: Mapping[str, str]) -> bool:
-    """Whether git's settings tell it to sign commits or tags here."""
-    said = (_git(workspace, env, "config", "--type=bool", f"{name}.gpgSign") for name in _SIGNED)
-    return any(answer.strip() == "true" for answer in said)
+    """True if git's settings tell it to sign commits or tags here."""
+    values = (_git(workspace, env, "config", "--type=bool", f"{name}.gpgSign") for name in _SIGNED)
+    return any(answer.strip() == "true" for answer in values)
 
 
 def _folders_of(workspace: Path, env: Mapping[str, str]) -> tuple[Path | None, Path | None]:
-    """The common and the own folder, if they really belong to this workspace."""
+    """The common and the own git folder, if they really belong to this workspace."""
     words = ("--path-format=absolute", "--git-common-dir", "--git-dir", "--show-toplevel")
     lines = _git(workspace, env, "rev-parse", *words).splitlines()
     if len(lines) != 3:
@@ -234,13 +240,14 @@ def _folders_of(workspace: Path, env: Mapping[str, str]) -> tuple[Path | None, P
 
 
 def _is_plain(folder: Path, root: Path) -> bool:
-    """Whether `.git` is the usual folder, which git would name without being asked."""
+    """True if `.git` is the usual folder, which git would name anyway."""
     usual = folder.is_dir() and folder.resolve() == root / ".git" and (folder / "HEAD").exists()
     return usual and not os.path.lexists(folder / "commondir")
 
 
 def _points_back(folder: Path, top: Path, workspace: Path, env: Mapping[str, str]) -> bool:
-    """Whether a git folder elsewhere names this worktree: else a planted `.git` would open it."""
+    """True if a git folder elsewhere names this worktree: otherwise a planted `.git` would open
+    it."""
     try:
         return os.path.realpath(folder / folder_named(folder / "gitdir")) == str(top / ".git")
     except OSError:
@@ -257,7 +264,7 @@ def _guarded(place: Path) -> Iterator[Path]:
 
 
 def _git_dirs(place: Path, depth: int = 0) -> Iterator[Path]:
-    """The folders of git in one that holds them by names, which may have slashes."""
+    """The git folders in one that holds them by names, which may have slashes."""
     for folder in folders_in(place):
         if os.path.lexists(folder / "HEAD"):
             yield folder
@@ -266,7 +273,7 @@ def _git_dirs(place: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def folders_in(place: Path) -> list[Path]:
-    """The folders in one, by name; none where it is none."""
+    """The folders in a folder, by name; none if it is no folder."""
     try:
         with os.scandir(place) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -276,7 +283,7 @@ def folders_in(place: Path) -> list[Path]:
 
 
 def _links_in(hooks: Path, root: Path) -> Iterator[Path]:
-    """What the hooks that are links lead to, in reach."""
+    """The targets of hooks that are links, if they are in reach."""
     with suppress(OSError):
         for hook in sorted(hooks.iterdir()):
             if hook.is_symlink() and (target := hook.resolve()).is_relative_to(root):
@@ -288,32 +295,33 @@ def _is_link_below(path: Path, root: Path) -> bool:
 
 
 def _is_folder_of_git(path: Path) -> bool:
-    """Whether it is a `.git` that git itself writes into; as a file it is only a link of git's."""
+    """True if it is a `.git` folder, which git itself writes into; a file of that name only links
+    to one."""
     return path.name == ".git" and path.is_dir()
 
 
 def settings_by_file(
     place: Path, environment: Mapping[str, str], roots: Iterable[Path]
 ) -> dict[Path, list[tuple[str, str]]]:
-    """The settings that a repository brings itself, by the file of the workspace that has them.
-    Runs nothing that they name. Blocks."""
+    """The settings that a repository brings along, by the file in the workspace that has them. Runs
+    nothing that they name. Blocks."""
     env = clean_environment(environment)
     roots = list(roots)
     env["PATH"] = safe_search_path(env.get("PATH", os.defpath), roots)
     words = ("config", "--list", "--includes", "--show-scope", "--show-origin", "-z")
     fields = _git(place, env, *words).split("\0")
-    found: dict[Path, list[tuple[str, str]]] = {}
+    settings: dict[Path, list[tuple[str, str]]] = {}
     for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         file = Path(os.path.realpath(place / origin.removeprefix("file:")))
         inside = any(file.is_relative_to(root) for root in roots)
         if inside and scope in {"local", "worktree"} and origin.startswith("file:"):
             name, _, value = entry.partition("\n")
-            found.setdefault(file, []).append((name, value))
-    return found
+            settings.setdefault(file, []).append((name, value))
+    return settings
 
 
 def inner_repositories(workspace: Path, environment: Mapping[str, str]) -> list[Path]:
-    """The folders that the index has as repositories of their own. Blocks."""
+    """The folders that the index lists as repositories of their own. Blocks."""
     env = clean_environment(environment)
     env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
     listed = _git(workspace, env, "ls-files", "--stage", "-z", "--full-name", "--", ":/")
@@ -329,7 +337,7 @@ def _read_by_config(
     folders: Iterable[Path],
     known: GitAnswers,
 ) -> tuple[Path, ...]:
-    """Files that git's settings include and the folder of hooks, where they lie in reach."""
+    """The files that git's settings include and the folder of hooks, if they are in reach."""
     if known.hold():
         return known.paths
     paths: set[Path] = set()
@@ -347,14 +355,16 @@ def _read_by_config(
     sources = {*paths, *_settings_files(folders, env)}
     known.paths = tuple(sorted(path for path in paths if path.is_relative_to(root)))
     states = {path: _file_state(path) for path in sources}
+    # A file that changed just now may change again with the same time: ask again next time.
     settled = time.time_ns() - _SETTLED_NS
-    kept = all(state is None or max(state[2:]) < settled for state in states.values())
-    known.states = states if kept else {}
+    unchanged = all(state is None or max(state[2:]) < settled for state in states.values())
+    known.states = states if unchanged else {}
     return known.paths
 
 
 def _settings_files(folders: Iterable[Path], env: Mapping[str, str]) -> Iterator[Path]:
-    """Where settings would be read from, were there any, and what decides which of them count."""
+    """The files that settings would be read from if they existed, and those that decide which
+    settings apply."""
     home = Path(env.get("HOME", "/"))
     yield from (Path("/etc/gitconfig"), home / ".gitconfig", home / ".config/git/config")
     for folder in folders:
@@ -363,18 +373,18 @@ def _settings_files(folders: Iterable[Path], env: Mapping[str, str]) -> Iterator
 
 def _file_state(path: Path) -> FileState | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _alternates(common: Path) -> Iterator[Path]:
     try:
-        said, _ = read_small(common / "objects/info/alternates")
+        content, _ = read_small(common / "objects/info/alternates")
     except OSError:
         return
-    for line in said.split(b"\n"):
+    for line in content.split(b"\n"):
         if line and not line.startswith(b"#") and b"\0" not in line:
             store = Path(os.path.realpath(common / "objects" / os.fsdecode(line)))
             if (store / "pack").is_dir():

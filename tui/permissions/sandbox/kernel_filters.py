@@ -1,7 +1,7 @@
-"""Filters for system calls (seccomp) and what Landlock allows, as data for the kernel.
+"""Filters for system calls (seccomp) and rules of Landlock, as data for the kernel.
 
-Behind namespaces only those calls are refused that reach past them. Landlock alone leaves much
-open (modes, owners, times, sockets, other processes): there the filter closes it.
+Behind namespaces, only the calls that reach past them are refused. Landlock alone leaves much open
+(modes, owners, times, sockets, other processes), which the filter then closes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CHANGES = (
 )
 _SIGNALS = ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "pidfd_send_signal")
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX type into the terminal of somebody else."""
+"""TIOCSTI and TIOCLINUX type into somebody else's terminal."""
 _ABOUT_ITSELF: Mapping[str, tuple[tuple[int, int], ...]] = {
     "prlimit64": ((0, 0),), "sched_setaffinity": ((0, 0),), "sched_setparam": ((0, 0),),
     "sched_setscheduler": ((0, 0),), "sched_setattr": ((0, 0),), "migrate_pages": ((0, 0),),
@@ -66,8 +66,8 @@ _ABOUT_ITSELF: Mapping[str, tuple[tuple[int, int], ...]] = {
 """Calls that may name another process, with the arguments by which they mean their own. One of the
 limits ends a process as a signal does."""
 _FILE_REQUESTS = (0x80086601, 0x801C581F, 0x40049409, 0x4020940D, 0xC020660B)
-"""What may be asked of a file: its flags and its extents, and a copy of them into another file.
-Others change a file that was opened to be read, and Landlock does not see them."""
+"""The allowed requests about a file: its flags and its extents, and a copy of them into another
+file. Others change a file that was opened for reading, and Landlock does not see them."""
 _TERMINAL_GROUP = 0x5400
 _AF_VSOCK, _AF_ALG = 40, 38
 # fmt: on
@@ -83,11 +83,11 @@ _LIST = 0x8
 _WRITE_FILE = 0x2 | 0x4 | 0x4000
 _SCOPE_SOCKETS, _SCOPE_SIGNALS = 1, 2
 _OLDEST = 3
-"""Older versions cannot stop a file from being cut to nothing."""
+"""Older versions cannot prevent that a file is truncated."""
 
 
 def refusal(machine: str, version: int) -> str:
-    """Why Landlock alone would not do here; "" if it does."""
+    """Explain why Landlock alone is not enough here; "" if it is."""
     if machine not in _NUMBERS:
         return f"system calls cannot be filtered on {machine}"
     if not version:
@@ -125,14 +125,15 @@ def _only_with(arguments: Iterable[tuple[int, int]]) -> list[bytes]:
 
 @cache
 def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> bytes:
-    """The program for seccomp; b"" on a machine whose numbers are not known.
+    """Build the program for seccomp; b"" on a machine whose numbers are not known.
 
-    `alone`: without namespaces. Every socket is refused then but pairs, for a socket by path
-    cannot be told from another; signals too, where Landlock does not keep them in.
+    `alone`: without namespaces. Then every socket is refused except for pairs, since a socket by
+    path cannot be told from another; signals, too, if Landlock does not confine them.
     """
     if machine not in _NUMBERS:
         return b""
     audit, numbers = _NUMBERS[machine]
+    # io_uring makes calls that no filter sees.
     refused = dict.fromkeys(_KERNEL_WIDE, errno.EPERM) | {"io_uring_setup": errno.ENOSYS}
     if alone:
         refused |= dict.fromkeys(_CHANGES, errno.EPERM) | {"socket": errno.ENETUNREACH}
@@ -158,6 +159,7 @@ def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> by
     else:
         families = (_AF_VSOCK, _AF_ALG)
         inner["socket"] = [_argument(0), *(_refused(n, errno.EAFNOSUPPORT) for n in families)]
+    # The arguments of these calls decide; the number of instructions is the jump past them.
     for name, body in inner.items():
         checks = b"".join((*body, _instruction(_RETURN, _ALLOW)))
         program += [_instruction(_EQUAL, numbers[name], 0, len(checks) // 8), checks]
@@ -166,12 +168,12 @@ def call_filter(machine: str, *, alone: bool, signals_scoped: bool = True) -> by
 
 
 def scope(version: int) -> tuple[int, int, list[tuple[str, int]]] | None:
-    """Landlock for a command with the host's network: no abstract socket from before it."""
+    """Landlock's rules for a command with the host's network: no abstract socket from before it."""
     return (0, _SCOPE_SOCKETS, []) if version >= 6 else None
 
 
 def read_only(plan: Plan, version: int) -> tuple[int, int, list[tuple[str, int]]]:
-    """The plan's read-only level as rules of Landlock, which can only add what is allowed.
+    """Encode the plan's read-only level as rules of Landlock, which can only add permissions.
 
     So a folder with something hidden in it is opened child by child.
     """
@@ -194,6 +196,8 @@ def read_only(plan: Plan, version: int) -> tuple[int, int, list[tuple[str, int]]
             return
         if os.path.islink(path):  # noqa: PTH114 - its target has a rule of its own
             return
+        # Landlock cannot withdraw a permission further down, so the folder is opened child by
+        # child.
         if any(other.startswith(path.rstrip("/") + "/") for other in hidden):
             for name in sorted(os.listdir(path)):  # noqa: PTH208
                 allow(os.path.join(path, name), chosen=False)  # noqa: PTH118

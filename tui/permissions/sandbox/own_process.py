@@ -1,4 +1,4 @@
-"""Secrets of the program's own process, kept from everything else that the same user runs.
+"""Protects secrets of the program's own process from everything else that the same user runs.
 
 A command outside the walls, or one behind Landlock, shares the machine's `/proc` with the program.
 """
@@ -16,7 +16,7 @@ def hide_secrets() -> None:
     """Blank the secrets in the environment that this process was started with, as `ps e` and
     /proc/PID/environ show it, and let no process of the same user trace it or read its memory.
 
-    The program's own environment stays as it is. Root can still do both.
+    The program's own environment does not change. Root can still do both.
     """
     if sys.platform != "linux":
         return
@@ -30,4 +30,4 @@ def hide_secrets() -> None:
         place = find(os.fsencode(name))
         if place and value:
             ctypes.memset(place, ord("x"), len(value))
-            os.environb[os.fsencode(name)] = value  # a copy elsewhere, for what is started later
+            os.environb[os.fsencode(name)] = value  # another copy, for programs started later

@@ -13,16 +13,16 @@ Connect = Callable[[int], Awaitable[socket.socket]]
 
 
 async def forward(port: int, connect: Connect) -> asyncio.Server:
-    """Hand on what comes in at 127.0.0.1 to `port` behind the walls, until the server is closed.
+    """Forward connections at 127.0.0.1 to `port` behind the walls, until the server is closed.
 
-    It listens on the same number; where that is taken, on one that the system chooses.
+    It listens on the same number, or, if that is taken, on one that the system chooses.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there = await asyncio.open_connection(sock=await connect(port))
         except OSError:
-            writer.close()  # as the system says it: nothing listens there any more
+            writer.close()  # as the system does when nothing listens
             return
         async with asyncio.TaskGroup() as both:
             both.create_task(_copy(reader, there[1]))
@@ -35,7 +35,7 @@ async def forward(port: int, connect: Connect) -> asyncio.Server:
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Until one side has no more to say, or the other is gone."""
+    """Copy until one side ends, or the other is gone."""
     with suppress(OSError):
         while data := await source.read(_CHUNK):
             target.write(data)

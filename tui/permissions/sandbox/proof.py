@@ -1,4 +1,4 @@
-"""Tries every wall with the engine that would be used: what doctor shows is what happens."""
+"""Tries every wall with the engine that would be used, so that doctor shows the real behaviour."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class _Trap:
-    """What must not be reached: `mark` is in it, and must not come out."""
+    """A secret that must not be reached: it contains `mark`, which must not come out."""
 
     mark: str
     file: Path
@@ -43,7 +43,7 @@ async def prove(engine: Engine, walls: Walls) -> list[Proof]:
     with _traps(walls) as trap:
         connect = f"import os, socket; os.chdir({str(trap.socket.parent)!r})"
         connect += f"; socket.socket(socket.AF_UNIX).connect({trap.socket.name!r})"
-        half = len(trap.mark) // 2  # an error shows the line that failed, and the mark is not in it
+        half = len(trap.mark) // 2  # an error shows the failed line: it must not have the mark
         connect += f"; print({trap.mark[:half]!r} + {trap.mark[half:]!r})"
         attempts = (
             ("writing outside", f"echo x > {shlex.quote(str(trap.outside))}"),
@@ -84,7 +84,7 @@ async def _attempt(
 
 @contextlib.contextmanager
 def _traps(walls: Walls) -> Generator[_Trap]:
-    """Real files and sockets, made for this and removed again."""
+    """Create real files and sockets for the attempts, and remove them afterwards."""
     mark = secrets.token_hex(8)
     folder = walls.session / f"proof-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700, parents=True)

@@ -1,7 +1,9 @@
-"""Files of a workspace that tools run later, by themselves: who changes one may run code outside.
+"""Files of a workspace that tools run later by themselves: whoever changes one may run code
+outside.
 
-They stay writable, since work changes them too. What commands changed is named when a turn ends.
-In folders that tools fill only what git goes by is looked for, and told as a number.
+They stay writable, since ordinary work changes them, too. The ones that commands changed are
+reported when a turn ends. In folders that tools fill, only git's own are searched for, and reported
+as a number.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ NAMES = frozenset({
     ".pre-commit-config.yaml",
 })
 FOLDERS = frozenset({".husky", ".vscode"})
-"""Folders of which every file counts."""
+"""Folders in which every file counts."""
 FILLED = frozenset({"node_modules", ".venv", "venv", "target", ".tox"})
 """Folders that tools fill: only a `.git` in them counts."""
 _NEVER_ENTERED = frozenset({".git", "__pycache__", PRIVATE_DIR})
@@ -35,7 +37,7 @@ _EXECUTES = re.compile(rb"^[ \t]*(?:x|exec)[ \t]", re.MULTILINE)
 _MOST_FOLDERS = 20_000
 _MOST_FILLED = 20_000
 _SLACK_NS = 20_000_000
-"""The clock of the file system may lag so far behind."""
+"""The clock of the file system may lag this far behind."""
 
 
 def folder_lists() -> FolderLists:
@@ -45,32 +47,32 @@ def folder_lists() -> FolderLists:
 def file_states(
     roots: Iterable[Path], repositories: Iterable[Path] = (), lists: FolderLists | None = None
 ) -> dict[Path, tuple[int, int]]:
-    """When each of these files was changed, and its size. At most 20,000 folders; blocks.
+    """The time of change and the size of each of these files. At most 20,000 folders; blocks.
 
-    `repositories` are further folders whose `.git` counts, wherever they lie. `lists` remembers
-    what is in folders.
+    `repositories` are further folders whose `.git` counts, wherever they are. `lists` caches the
+    contents of folders.
     """
     lists = lists or folder_lists()
     lists.begin()
     inner = (folder / ".git" for folder in repositories)
-    found = {path: _state(path) for path in inner if os.path.lexists(path)}
+    states = {path: _state(path) for path in inner if os.path.lexists(path)}
     for root in roots:
         for place in islice(_folders(root, lists), _MOST_FOLDERS):
             listing, every = lists.of(place), place.rpartition("/")[2] in FOLDERS
             for name in (*listing.files, *listing.folders, *listing.links):
                 if name in NAMES or (every and name not in listing.folders):
                     path = Path(place, name)
-                    found[path] = _state(path)
+                    states[path] = _state(path)
         for name in lists.of(str(root.joinpath(*WORKTREES))).folders:
             tree = root.joinpath(*WORKTREES, name, ".git")
             if os.path.lexists(tree):
-                found[tree] = _state(tree)
-    steps = [_steps_of(path) for path in found if path.name == ".git"]
-    return found | {path: _state(path) for path in steps if path is not None}
+                states[tree] = _state(tree)
+    steps = [_steps_of(path) for path in states if path.name == ".git"]
+    return states | {path: _state(path) for path in steps if path is not None}
 
 
 def _steps_of(link: Path) -> Path | None:
-    """The steps of a rebase in progress, where `git rebase --continue` would run commands."""
+    """The steps of a rebase in progress, if `git rebase --continue` would run commands in them."""
     git_dir = link
     with suppress(OSError):
         if not link.is_dir():
@@ -84,8 +86,8 @@ def _steps_of(link: Path) -> Path | None:
 def changed_in_filled(
     roots: Iterable[Path], since_ns: int, lists: FolderLists | None = None
 ) -> list[Path]:
-    """The `.git` in folders that tools fill that were changed since a time. At most 20,000 of their
-    folders are looked at; blocks."""
+    """The `.git` in folders that tools fill that changed since a time. At most 20,000 of their
+    folders are examined; blocks."""
     lists = lists or folder_lists()
     tops = (
         f"{place}/{name}"
@@ -95,26 +97,26 @@ def changed_in_filled(
         if name in FILLED
     )
     every = (place for top in tops for place in _folders(top, lists, frozenset({".git"})))
-    found: list[Path] = []
+    changed_links: list[Path] = []
     for place in islice(every, _MOST_FILLED):
         listing = lists.of(place)
         if ".git" in (*listing.files, *listing.folders, *listing.links):
             path = Path(place, ".git")
             if _state(path)[0] >= since_ns - _SLACK_NS:
-                found.append(path)
-    return sorted(found)
+                changed_links.append(path)
+    return sorted(changed_links)
 
 
 def changed(
     before: Mapping[Path, tuple[int, int]], after: Mapping[Path, tuple[int, int]]
 ) -> list[Path]:
-    """What is new or another, in order. What is gone runs nothing."""
+    """The new and the changed files, in order. A deleted file runs nothing."""
     return sorted(path for path, state in after.items() if before.get(path) != state)
 
 
 def in_words(paths: Sequence[Path], root: Path, most: int) -> str:
-    """Names for the end of a turn, at most so many; those in folders that tools fill as a number
-    for each folder."""
+    """List the names for the end of a turn, at most so many; those in folders that tools fill as a
+    number for each folder."""
     shown: list[str] = []
     filled: Counter[str] = Counter()
     for path in paths:
@@ -135,7 +137,7 @@ def in_words(paths: Sequence[Path], root: Path, most: int) -> str:
 def _folders(
     top: Path | str, lists: FolderLists, never: frozenset[str] = _NEVER_ENTERED | FILLED
 ) -> Iterator[str]:
-    """A folder and all below it but those that are not entered, in an order that stays."""
+    """Yield a folder and all below it except those that are never entered, in a stable order."""
     waiting = [str(top)]
     while waiting:
         place = waiting.pop()
@@ -144,14 +146,14 @@ def _folders(
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """When it was changed, by the clock that nobody can set back, and its size.
+    """The time of change, by the clock that nobody can set back, and the size.
 
-    Of the folder `.git` its settings count: the folder changes with every commit.
+    For a folder `.git` its settings count: the folder changes with every commit.
     """
     try:
         if path.name == ".git" and path.is_dir() and not path.is_symlink():
             path /= "config"
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return (0, 0)
-    return (found.st_ctime_ns, found.st_size)
+    return (status.st_ctime_ns, status.st_size)

@@ -1,6 +1,6 @@
 """The walls as a profile for macOS' sandbox-exec, and commands behind it.
 
-That all a command started ends with it is not claimed.
+It is not guaranteed that everything a command started ends with it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _SERVICES = (
 def request(
     argv: Sequence[str], walls: Walls, level: Level, *, cwd: Path, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What starts a command behind the profile: a plain one, for the zygote. Blocks. Raises
-    WallError where the walls cannot be built."""
+    """Make the request that starts a command behind the profile: a plain one, for the zygote.
+    Blocks. Raises WallError if the walls cannot be built."""
     check_workspace(walls)
     prepare(walls)
     own = {"TMPDIR": str(walls.session / "tmp")}
@@ -53,7 +53,8 @@ def request(
 
 
 def profile(walls: Walls, level: Level) -> str:
-    """Deny by default; later lines win, so what is never visible comes last."""
+    """Write the profile. It denies by default; later lines win, so what is never visible comes
+    last."""
     readable = [*_SYSTEM, *(str(walls.home / name) for name in TOOLCHAINS)]
     readable += [str(path) for path in (*walls.readable, *walls.git)]
     roots = [str(path) for path in (walls.workspace, *walls.added)]
@@ -76,6 +77,7 @@ def profile(walls: Walls, level: Level) -> str:
         _rule("allow file-read*", "subpath", (*readable, *roots, *writable)),
         _rule("allow file-write*", "subpath", writable),
     ]
+    # A socket with a path could lead to a service outside, with the network or without.
     if level is Level.NETWORK:
         lines.append("(allow network*)")
         lines.append('(deny network-outbound (remote unix-socket (path-regex #"^/")))')

@@ -1,5 +1,5 @@
-"""Starts a command that only reads where there are no walls: `steady_command` runs it, and what it
-printed counts only if its paths led all the while to what was allowed."""
+"""Starts a command that only reads where there are no walls: `steady_command` runs it, and its
+output counts only if its paths led to what was allowed the whole time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tui.permissions.sandbox.steady_command import Place
 def steady(command: str, folder: Path, area: ReadableArea, start: Starter) -> Starter:
     """Make a starter, by `start`, for a plain command in `folder`. Blocks.
 
-    That is `start` itself where it reads no files. Raises ToolError where it would read outside the
-    area by now.
+    It is `start` itself if the command reads no files. Raises ToolError if it would by now read
+    outside the area.
     """
     named = dict.fromkeys(places_read(parse(command) or (), folder))
     if len(named) == 1:
@@ -37,7 +37,7 @@ def steady(command: str, folder: Path, area: ReadableArea, start: Starter) -> St
 
 
 def _checked(one: ReadPlace, folder: Path, area: ReadableArea) -> Iterator[Place]:
-    """Name what is watched for a path that is read."""
+    """Yield the places to watch for a path that is read."""
     real = Path(os.path.realpath(folder / one.path))
     walks = one.below and not one.git
     if not (area.walks(real) if walks else area.reads(real)):

@@ -1,11 +1,11 @@
-"""A program that runs a command which only reads, and gives what it printed only if every folder on
-the paths that it reads was the same all the while.
+"""A program that runs a command which only reads, and shows its output only if every folder on the
+paths that it reads stayed the same.
 
 Without walls such a command was allowed for what its words name, and the shell opens that by path
-later: whatever exchanges a folder with a link in between leads it out of the workspace. Each change
-of an entry sets its folder's time of change, which no program can set back. So an unchanged time,
-older than what the file system can tell apart, proves that nothing was exchanged; otherwise the
-command runs again, since it only reads. It is started as a file, with the standard library alone.
+later: if a folder is replaced by a link in between, it leads out of the workspace. Each change of
+an entry sets its folder's time of change, which no program can set back. So an unchanged time,
+older than the resolution of the file system, proves that nothing was replaced; otherwise the
+command runs again, since it only reads. This is started as a file, with the standard library alone.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 Place: TypeAlias = tuple[str, str, bool]
-"""A path as it is named in the folder of the first one, the real one for which it was allowed, and
-whether what is below it is read, too."""
+"""A path as named in the folder of the first place, the real path for which it was allowed, and
+True if everything below it is read, too."""
 _Mark: TypeAlias = tuple[int, ...]
 
 TRIES = 8
 FOLDERS = 50_000
-"""How many folders are watched at most."""
+"""Maximum number of folders that are watched."""
 CHANGED = (
     "[Nothing is shown: folders that it reads changed each time it ran, so it may have been led out"
     " of the workspace. Stop what changes them, or use read_file, list_dir and grep_search.]"
@@ -40,11 +40,12 @@ UNWATCHED = {
     69: f"It reads more than {FOLDERS:,} folders, too many to watch for being swapped meanwhile",
     70: "Folders that it reads changed each of the eight times that it ran",
 }
-"""Why a command was not shown that a person may allow, by exit codes that none of the programs has
-which may run here."""
+"""The reasons why the output of a command that a person may allow was not shown, by exit codes that
+none of the programs allowed here uses."""
 _CODES = {said: code for code, said in zip(UNWATCHED, (MANY, CHANGED), strict=True)}
 _FINE_NS, _COARSE_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
-"""Changes that are this near in time may bear the same one; where times are whole seconds."""
+"""Changes this close in time may have the same time stamp; `_COARSE_NS` if stamps are whole
+seconds."""
 _LINKS = 40
 
 
@@ -57,8 +58,8 @@ class TooManyError(Exception):
 
 
 def enter(folder: str) -> None:
-    """Go into the folder at a real path, part by part: no link is followed, and what is named from
-    there does not depend on the folders above. Raises OSError."""
+    """Enter the folder at a real path, part by part: no link is followed, and relative names no
+    longer depend on the folders above. Raises OSError."""
     flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     at = os.open("/", flags)
     for part in filter(None, folder.split("/")):
@@ -70,8 +71,8 @@ def enter(folder: str) -> None:
 
 
 def trail(path: str, folder: str) -> Iterator[str]:
-    """The folders in which the parts of a path are looked up, through its links, and what is at its
-    end: each from `folder`, the current one, or a real path of what lies outside."""
+    """Yield the folders in which the parts of a path are looked up, through its links, and finally
+    its end: each relative to `folder`, the current one, or as a real path outside it."""
     at, links = ".", 0
     parts = path.split("/")[::-1]
     if path.startswith("/"):
@@ -82,7 +83,7 @@ def trail(path: str, folder: str) -> Iterator[str]:
             continue
         if part == "..":
             above = os.path.dirname(folder if at == "." else at)  # noqa: PTH120
-            if at == ".":  # outside, each part of the way counts
+            if at == ".":  # outside, each part of the path counts
                 parts += above.split("/")[::-1]
                 at = "/"
             else:
@@ -104,21 +105,21 @@ def trail(path: str, folder: str) -> Iterator[str]:
 
 
 def marks(places: Sequence[Place]) -> dict[str, _Mark]:
-    """What tells each folder on the way to and below the places, and each file, from another."""
-    found: dict[str, _Mark] = {}
+    """Identify each folder on the way to and below the places, and each file."""
+    identities: dict[str, _Mark] = {}
     here = places[0][1]
     for path, real, below in places:
         *_, end = folders = list(trail(path, here))
         if os.path.normpath(os.path.join(here, end)) != real:  # noqa: PTH118
             raise MovedError
         for folder in folders:
-            found[folder] = _mark(folder)
+            identities[folder] = _mark(folder)
         if below:
             for folder, _, _ in os.walk(end):
-                found[folder] = _mark(folder)
-                if len(found) > FOLDERS:
+                identities[folder] = _mark(folder)
+                if len(identities) > FOLDERS:
                     raise TooManyError
-    return found
+    return identities
 
 
 def _mark(path: str) -> _Mark:
@@ -132,7 +133,7 @@ def _mark(path: str) -> _Mark:
 
 
 def settled(found: dict[str, _Mark]) -> bool:
-    """Wait until a change from now on would bear another time; whether that is soon."""
+    """Wait until a further change would get another time stamp; False if that takes too long."""
     newest = max((mark[2] for mark in found.values() if mark[2:]), default=0)
     whole = any(mark[2] % _SECOND_NS == 0 for mark in found.values() if mark[2:])
     wait = newest + (_COARSE_NS if whole else _FINE_NS) - time.time_ns()
@@ -144,35 +145,36 @@ def settled(found: dict[str, _Mark]) -> bool:
 
 
 def run(places: Sequence[Place], argv: Sequence[str], output: Any) -> int | None:
-    """Run the command once, in the current folder. Its exit code; None where it may have been led
-    elsewhere."""
+    """Run the command once, in the current folder. Return its exit code; None if it may have been
+    led elsewhere."""
     try:
-        found = marks(places)
-        if not settled(found):
+        before = marks(places)
+        if not settled(before):
             return None
         code = subprocess.run(argv, stdout=output, stderr=output, check=False).returncode
-        return code if marks(places) == found else None
+        return code if marks(places) == before else None
     except MovedError:
         return None
 
 
 def main() -> None:
-    """`argv`: the places as JSON, then the command. The first place is where it runs."""
+    """Run the program. `argv`: the places as JSON, then the command. The first place is the folder
+    it runs in."""
     places, argv = json.loads(sys.argv[1]), sys.argv[2:]
     try:
         enter(places[0][1])
         attempts(places, argv)
-        said = CHANGED
+        message = CHANGED
     except OSError as error:
-        said = f"[Not run: {error.strerror or error}.]"
+        message = f"[Not run: {error.strerror or error}.]"
     except TooManyError:
-        said = MANY
-    print(said)  # noqa: T201
-    sys.exit(_CODES.get(said, 1))
+        message = MANY
+    print(message)  # noqa: T201
+    sys.exit(_CODES.get(message, 1))
 
 
 def attempts(places: Sequence[Place], argv: Sequence[str]) -> None:
-    """Run the command until what it printed counts; that ends the process."""
+    """Run the command until its output counts; that ends the process."""
     for _ in range(TRIES):
         with tempfile.TemporaryFile() as output:
             code = run(places, argv, output)

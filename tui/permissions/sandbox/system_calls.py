@@ -1,4 +1,4 @@
-"""The system calls of Linux that Python has no names for, each raising OSError when it fails."""
+"""The system calls of Linux that Python has no names for; each raises OSError when it fails."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def setns(file: int, kind: int) -> None:
 
 
 def map_user(uid: int, gid: int) -> None:
-    """Stay who we are in a user namespace that was just made."""
+    """Keep the user's identity in a user namespace that was just made."""
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {uid} 1"),
@@ -85,7 +85,7 @@ def mount(kind: str, target: str, flags: int = 0, data: str = "") -> None:
 
 
 def make_private() -> None:
-    """No mount made from now on gets out."""
+    """Keep mounts made from now on inside."""
     done = _libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
     _checked(done, "making mounts private")
 
@@ -97,13 +97,13 @@ def remount_read_only(target: str) -> None:
 
 
 def open_place(path: str) -> int:
-    """A descriptor of what lies at a path, if no part of it is a link."""
+    """Open what is at a path, if no part of it is a link."""
     how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGIC_LINKS | _NO_SYMLINKS)
     return _call(f"opening {path}", _OPENAT2, _AT_FDCWD, os.fsencode(path), how, len(how))
 
 
 def clone_mount(place: str | int, attributes: int) -> int:
-    """A copy of the tree at a path or a descriptor with all that is mounted in it, as a file
+    """Copy the tree at a path or a descriptor with everything mounted in it; return a
     descriptor."""
     flags = _OPEN_TREE_CLONE | _OPEN_TREE_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
     tree = _call(f"binding {place}", _OPEN_TREE, *_at(place), flags)
@@ -115,7 +115,7 @@ def clone_mount(place: str | int, attributes: int) -> int:
 
 
 def attach_mount(tree: int, place: str | int) -> None:
-    """Put a tree of `clone_mount` at a path or a descriptor."""
+    """Attach a tree of `clone_mount` at a path or a descriptor."""
     flags = _MOVE_MOUNT_F_EMPTY_PATH | _MOVE_MOUNT_T_EMPTY_PATH
     _call(f"mounting on {place}", _MOVE_MOUNT, tree, b"", *_at(place), flags)
     os.close(tree)
@@ -126,7 +126,7 @@ def _at(place: str | int) -> tuple[int, bytes]:
 
 
 def enter_root(tree: int, place: str) -> None:
-    """Make a tree the root, and let go of the old one. `place` is any folder."""
+    """Make a tree the root, and detach the old one. `place` is any folder."""
     attach_mount(tree, place)
     os.chdir(place)
     _call("entering the new root", _PIVOT_ROOT[MACHINE], b".", b".")
@@ -135,7 +135,7 @@ def enter_root(tree: int, place: str) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up all privileges, for good, whatever is executed later."""
+    """Give up all privileges for good, whatever is executed later."""
     _prctl("no new privileges", _NO_NEW_PRIVS, 1)
     _libc.prctl(_CAP_AMBIENT, *[ctypes.c_ulong(part) for part in (_CLEAR_ALL, 0, 0, 0)])
     number = 0
@@ -146,7 +146,7 @@ def drop_capabilities() -> None:
 
 
 def hide_memory() -> None:
-    """Let nobody of the same user trace this process or read its memory."""
+    """Prevent processes of the same user from tracing this one or reading its memory."""
     _prctl("not dumpable", _DUMPABLE, 0)
 
 
@@ -158,7 +158,7 @@ def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what our descendants leave behind."""
+    """Become the parent of orphaned descendants."""
     _prctl("adopting orphans", _SUBREAPER, 1)
 
 
@@ -168,7 +168,7 @@ def raise_loopback() -> None:
 
 
 def install_filter(program: bytes) -> None:
-    """Filter system calls (seccomp) from now on, in everything that is started too."""
+    """Filter system calls (seccomp) from now on, in everything that is started, too."""
     buffer = ctypes.create_string_buffer(program, len(program))
     head = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     address = ctypes.cast(ctypes.c_char_p(head), ctypes.c_void_p).value or 0
@@ -177,7 +177,7 @@ def install_filter(program: bytes) -> None:
 
 
 def landlock_version() -> int:
-    """The version of Landlock that the kernel has; 0 without it."""
+    """The kernel's version of Landlock; 0 without it."""
     try:
         return _call("landlock", _LANDLOCK_CREATE, None, 0, 1)
     except OSError:
@@ -185,7 +185,8 @@ def landlock_version() -> int:
 
 
 def landlock(handled: int, scoped: int, rules: list[tuple[str, int]]) -> None:
-    """Deny `handled` below every path but those of the rules, and reaching out by `scoped`."""
+    """Deny `handled` below every path except for those in the rules, and connections outside by
+    `scoped`."""
     wanted = struct.pack("=QQQ", handled, 0, scoped)
     ruleset = _call("landlock", _LANDLOCK_CREATE, wanted, 24 if scoped else 8, 0)
     for path, allowed in rules:

@@ -1,4 +1,4 @@
-"""What a confined command can reach: the plan that both engines with mounts carry out.
+"""The reach of a confined command: the plan that both engines with mounts carry out.
 
 A wall that cannot be built is an error, never a hole: nothing here falls back to the host.
 """
@@ -26,7 +26,7 @@ TOOLCHAINS = (
     ".nix-profile", ".ghcup", ".opam", ".m2/repository", ".gitconfig", ".config/git",
     ".gitignore_global", ".editorconfig",
 )
-"""Below the home folder, visible and read-only."""
+"""Paths below the home folder that are visible and read-only."""
 
 NEVER = (
     ".cargo/credentials*", ".m2/settings*.xml", ".gradle/gradle.properties", ".git-credentials",
@@ -37,7 +37,7 @@ NEVER = (
     ".config/chromium", ".config/BraveSoftware", "Library/Keychains", "Library/Cookies",
     ".*_history", ".claude", ".codex", ".gemini",
 )
-"""Below the home folder, hidden even where it lies in something visible."""
+"""Paths below the home folder that are hidden even inside something visible."""
 
 SYSTEM_SECRETS = (
     "etc/shadow*", "etc/gshadow*", "etc/sudoers*", "etc/ssh/ssh_host_*_key", "etc/ssl/private",
@@ -45,25 +45,26 @@ SYSTEM_SECRETS = (
     "var/lib/kubelet", "var/lib/NetworkManager", "etc/NetworkManager/system-connections",
     "var/spool/cron", "var/backups",
 )
-"""Hidden from commands of root, which would read them as their owner."""
+"""Paths hidden from commands of root, which could read them as their owner."""
 
 CACHES = (".cache", ".npm", ".gradle")
-"""Below the home folder, the sandbox's own: a poisoned cache would be run outside, later."""
+"""Folders below the home folder that the sandbox has of its own: a poisoned cache would be run
+outside, later."""
 # fmt: on
 
 _CLOSED = ("denied-file", "denied-folder")
-"""In the session's folder: what nobody has permission to read."""
+"""A file and a folder in the session's folder that nobody has permission to read."""
 _HOMES = ("/home", "/root", "/mnt", "/media", "/srv", "/Users", "/Volumes")
 _RUN = "/run"
 _EMPTY = (_RUN, "/var/tmp")  # noqa: S108
 _SYSTEM = ("/proc", "/dev", "/sys")
 _HOST_SOCKETS = Path("/proc/net/unix")
 _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
-"""What a process of root could still write in a /proc of its own."""
+"""Paths that a process of root could still write in a /proc of its own."""
 
 
 class Level(StrEnum):
-    """What a command may do; each allows all that those before it allow."""
+    """The permissions of a command; each level includes those of the levels before it."""
 
     READ_ONLY = "read-only"
     WORKSPACE = "workspace"
@@ -80,7 +81,7 @@ class WallError(HoldfastError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walls:
-    """What the walls of a session are built from; the level comes with each command."""
+    """The definition of a session's walls; the level comes with each command."""
 
     workspace: Path
     session: Path
@@ -92,25 +93,24 @@ class Walls:
     """PATH: its folders stay visible."""
     added: tuple[Path, ...] = ()
     git: tuple[Path, ...] = ()
-    """Folders of git that lie outside or must not be moved (`git_walls`)."""
+    """Git folders that are outside or must not be moved (`git_walls`)."""
     readable: tuple[Path, ...] = ()
     """Further folders to read: toolchains, object stores of other repositories."""
     protected: tuple[Path, ...] = ()
-    """Read-only in every level, though in a folder that may be written."""
+    """Paths that are read-only at every level, although in a writable folder."""
     hidden: tuple[Path, ...] = ()
-    """Never visible: our own folders among them."""
+    """Paths that are never visible, our own folders among them."""
     denied: tuple[Path, ...] = ()
-    """What the person's rules keep from being read: there is no permission for it, and a command
-    says so."""
+    """Paths that the person's rules deny reading: permission is refused, as a command can tell."""
     opened: tuple[Path, ...] = ()
-    """To be read though they lie in something hidden, such as skills."""
+    """Paths that are readable although inside something hidden, such as skills."""
     sockets: tuple[Path, ...] = ()
     keep_env: tuple[str, ...] = ()
     share_caches: bool = False
 
 
 Mount = tuple[str, str, str]
-"""What kind, from where (a tmpfs: its mode), and where to. Carried out in this order."""
+"""The kind, the source (for a tmpfs its mode), and the target. Mounts are made in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +121,21 @@ class Plan:
     temporary: str
     """The folder outside that is /tmp inside."""
     empty: str
-    """A folder with nothing in it, which hides another."""
+    """An empty folder, which hides another one."""
     closed: tuple[str, ...]
-    """What hides a file and a folder that nobody may read."""
+    """The file and the folder that replace those nobody may read."""
     movable: tuple[str, ...]
-    """Folders in which other commands may rename things while these mounts are made: whatever is
-    mounted below them is found without following a link, and checked."""
+    """Folders in which other commands may rename things while these mounts are made: everything
+    mounted below them is opened without following a link, and checked."""
 
     @property
     def network(self) -> bool:
-        """Whether it has the network."""
+        """True if it has the network."""
         return self.level is Level.NETWORK
 
 
 def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order, read from top to bottom
-    """The mounts for a level. Looks at the file system, changes nothing. Raises WallError."""
+    """Plan the mounts for a level. Reads the file system, changes nothing. Raises WallError."""
     if level is Level.OUTSIDE:
         raise WallError("A command that runs outside isn't confined.")
     homes = check_workspace(walls)
@@ -143,6 +143,7 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
     roots = [_real(path) for path in (walls.workspace, *walls.added)]
     temporary, empty = str(walls.session / "tmp"), str(walls.session / "empty")
 
+    # What is visible, by target; a later entry replaces an earlier one.
     shown: dict[str, Mount] = {}
     covered = (*homes, *_EMPTY, "/tmp")  # noqa: S108
     opened = _existing(_real(path) for path in walls.opened)
@@ -171,16 +172,18 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
             if _below(path, writable):
                 pins += _ancestors(path, [*roots, *own])
                 shown[path] = ("ro-bind", path, path)
-        for path in pins:  # as mounts they cannot be moved away
+        for path in pins:  # mounts cannot be moved away
             shown.setdefault(path, ("bind", path, path))
     for path in _existing(_real(path) for path in walls.sockets):
         shown[path] = ("ro-bind", path, path)
 
+    # Outer folders are mounted first, so that inner ones stay visible.
     visible = sorted(shown.values(), key=lambda mount: mount[2].count("/"))
     masks = _masks(walls, covered, [target for _, _, target in visible], roots)
     resolver = _real(Path("/etc/resolv.conf"))
     if resolver.startswith("/run/") and Path(resolver).is_file():
         visible.insert(0, ("ro-bind", resolver, resolver))
+    # A folder that gets mounts inside must be a new one; all others are simply empty.
     own_homes = dict.fromkeys(_existing(map(str, (walls.home, _passwd_home()))))
     inner = [*own_homes, *(target for _, _, target in visible)]
     emptied = [path for path in (*homes, _RUN) if Path(path).is_dir()]
@@ -206,7 +209,8 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
 
 
 def check_workspace(walls: Walls) -> tuple[str, ...]:
-    """Raise WallError if the workspace would open what the walls hide. The folders hidden whole."""
+    """Raise WallError if the workspace would expose what the walls hide. Returns the folders that
+    are hidden as a whole."""
     homes = _homes(walls)
     for folder in (walls.workspace, *walls.added):
         real = _real(folder)
@@ -223,8 +227,8 @@ def check_workspace(walls: Walls) -> tuple[str, ...]:
 
 
 def cache_of(walls: Walls, level: Level) -> Path:
-    """Where the caches are. Those of the read-only level end with the session: what runs without a
-    question leaves nothing that a build with more rights would run."""
+    """The folder of the caches. Those of the read-only level end with the session, so that a
+    command that ran without a question leaves nothing that a build with more rights would run."""
     return walls.session / "cache" if level is Level.READ_ONLY else walls.cache
 
 
@@ -267,7 +271,8 @@ def _toolchains(walls: Walls, homes: tuple[str, ...]) -> Iterator[Path]:
     yield from _existing_paths(walls.readable)
     for entry in dict.fromkeys(walls.search_path.split(os.pathsep)):
         folder = Path(entry)
-        # os.path says no where pathlib raises: a folder of PATH may lie in one that is closed.
+        # os.path returns False where pathlib raises: a folder of PATH may be in one without
+        # permissions.
         if not entry.startswith("/") or not os.path.isdir(folder):  # noqa: PTH112
             continue
         if os.path.isfile(folder.parent / "pyvenv.cfg"):  # noqa: PTH113
@@ -280,7 +285,7 @@ def _toolchains(walls: Walls, homes: tuple[str, ...]) -> Iterator[Path]:
 def _masks(
     walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str]
 ) -> Iterator[Mount]:
-    """What hides single files and folders inside something that is visible; those without a source
+    """Yield the masks of single files and folders inside something visible; those without a source
     are hidden by an empty folder."""
     wanted = [*_existing_paths(walls.hidden), *_sockets(walls), *_system_secrets()]
     for home in dict.fromkeys((walls.home, _passwd_home())):
@@ -293,7 +298,7 @@ def _masks(
 
 
 def _denied(walls: Walls, roots: list[str]) -> list[Mount]:
-    """What stands in the place of what is not to be read, in the workspace."""
+    """The replacements for what must not be read in the workspace."""
     places = dict.fromkeys(_existing(_real(path) for path in walls.denied))
     closed = _closed(walls)
     return [
@@ -309,7 +314,7 @@ def _closed(walls: Walls) -> tuple[str, ...]:
 
 
 def _hiding(mask: Mount, empty: str, opened: Iterable[str]) -> list[Mount]:
-    """The mounts of a mask: where folders in it are opened all the same, a folder with these."""
+    """The mounts of a mask: if folders in it are readable nevertheless, a new folder with these."""
     kind, source, path = mask
     inside = [one for one in opened if _is_below(one, path)]
     if source or not inside:
@@ -323,30 +328,30 @@ def _is_in(mount: Mount, folders: Iterable[str]) -> bool:
 
 
 def _system_secrets() -> Iterator[Path]:
-    """What of the system only root reads: a command of root still has its name."""
+    """The system's files that only root may read: a command of root runs under that name."""
     if not os.geteuid():
         yield from _matching(Path("/"), SYSTEM_SECRETS)
 
 
 def _matching(folder: Path, names: Iterable[str]) -> Iterator[Path]:
-    """What is there of names below a folder; only their last part may hold a `*`."""
+    """The existing paths for names below a folder; only the last part of a name may have a `*`."""
     for name in names:
         path = os.path.join(folder, name)  # noqa: PTH118 - much faster
         above, _, last = path.rpartition("/")
         if "*" not in last:
-            found = [last] if os.path.exists(path) else []  # noqa: PTH110
+            matches = [last] if os.path.exists(path) else []  # noqa: PTH110
         else:
             try:
-                found = fnmatch.filter(os.listdir(above), last)  # noqa: PTH208
+                matches = fnmatch.filter(os.listdir(above), last)  # noqa: PTH208
             except OSError:
                 continue
-        yield from (Path(above, one) for one in found)
+        yield from (Path(above, one) for one in matches)
 
 
 def _sockets(walls: Walls) -> Iterator[Path]:
-    """The sockets of this machine that have a path, but for those that are opened by name.
+    """The sockets of this machine that have a path, except for those opened by name.
 
-    One that lies in a folder which can be read could be connected to, network or not.
+    A socket in a readable folder could be connected to, with the network or without.
     """
     opened = {_real(path) for path in walls.sockets}
     try:
@@ -364,7 +369,7 @@ def _sockets(walls: Walls) -> Iterator[Path]:
 
 
 def _working_folders() -> Iterator[str]:
-    """Those of all processes: what a socket's relative path may begin at."""
+    """The working folders of all processes, where a socket's relative path may begin."""
     for process in os.listdir("/proc"):  # noqa: PTH208 - much faster
         if process.isdigit():
             with suppress(OSError):

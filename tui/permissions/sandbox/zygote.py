@@ -1,10 +1,11 @@
-"""Starts confined commands for the program: what the zygote of `tui.keeper` runs behind walls.
+"""Starts confined commands for the program: the commands behind walls of `tui.keeper`'s zygote.
 
 It keeps the session's network: a namespace with its own loopback lives as long as this process, or
 a command that it started, has it open.
 
-It also answers about that network, through a child that joins it: `{"ask": "ports"}` which ports
-are listened on, and `{"ask": "connect", "port": …}` with a connection to one, as a file.
+It also answers questions about that network, through a child that joins it: `{"ask": "ports"}` with
+the ports that are listened on, and `{"ask": "connect", "port": …}` with a connection to one, as a
+file.
 
 `run` does the same for a single command that somebody else starts, such as an MCP server.
 
@@ -33,7 +34,7 @@ from tui.permissions.sandbox import system_calls as system
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _BUBBLEWRAP = b"bwrap\n"
 _LISTENS = "0A"
-"""In /proc/net/tcp."""
+"""The state of a listening socket in /proc/net/tcp."""
 _POLL_S = 0.0002
 _MOVED = "something was moved while the walls were built"
 _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
@@ -41,7 +42,7 @@ _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
 
 @dataclass(slots=True)
 class _Network:
-    """The session's network: made for the first command that needs it."""
+    """The session's network, made for the first command that needs it."""
 
     files: tuple[int, int] | None = None
 
@@ -76,38 +77,39 @@ def _make_network(answer: socket.socket) -> NoReturn:
 
 
 def main(control: int) -> None:
-    """Serve the program's requests until it has gone."""
+    """Serve the program's requests until it has ended."""
     network = _Network()
     system.adopt_orphans()
     zygote.main(control, partial(_begin, network), partial(_ask, network), _end_abandoned)
 
 
 def _end_abandoned() -> None:
-    """Kill the inside of bubblewraps whose monitor was killed.
+    """Kill the inner processes of bubblewraps whose monitor was killed.
 
-    Bubblewrap 0.8 has it end with the outside only from a moment on: before, it waits for ever for
-    an outside that is gone, or runs its command with nobody there. Then it is a child of ours.
+    In bubblewrap 0.8 the inner process ends with the outer one only from some point on: before, it
+    waits forever for an outer process that is gone, or runs its command without one. It is then a
+    child of ours.
     """
     while abandoned := _bubblewraps():
         for child in abandoned:
             os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)  # what it leaves is the next one of ours
+            os.waitpid(child, 0)  # its children become ours, for the next round
 
 
 def _bubblewraps() -> list[int]:
-    """The bubblewraps among our own children: those of a monitor that lives are its children."""
-    found: list[int] = []
+    """The bubblewraps among our own children: those with a living monitor are its children."""
+    abandoned: list[int] = []
     with suppress(OSError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123
         for child in map(int, children.read().split()):
             with suppress(OSError), open(f"/proc/{child}/comm", "rb") as name:  # noqa: PTH123
-                found += [child] if name.read() == _BUBBLEWRAP else []
-    return found
+                abandoned += [child] if name.read() == _BUBBLEWRAP else []
+    return abandoned
 
 
 def run(path: str) -> NoReturn:
     """Start one command as this process, with its streams, and end as it does.
 
-    For whoever starts its programs itself. What there is to do stands in a file, which is removed.
+    For programs that start their commands themselves. The request is in a file, which is removed.
     """
     terminal = os.dup(2)
     code = 127
@@ -123,6 +125,7 @@ def run(path: str) -> NoReturn:
         monitor = Monitor(theirs, os.getppid(), [])
         status, _ = _ENGINES[spec["engine"]](spec, joined, monitor)
         code = os.waitstatus_to_exitcode(status) & 255
+        # What the command left running ends before its exit code is passed on.
         end_descendants()
         with suppress(OSError):
             for line in answer.recv(65_536).splitlines():
@@ -135,7 +138,7 @@ def run(path: str) -> NoReturn:
 
 
 def _begin(network: _Network, spec: dict[str, Any]) -> zygote.Run:
-    """What runs a command behind its walls, or a plain one."""
+    """Return what runs a command behind its walls, or a plain one."""
     if spec["engine"] == "plain":
         return zygote.plain(spec)
     outside = spec["network"] or spec["engine"] == "landlock"
@@ -151,7 +154,7 @@ def _begin(network: _Network, spec: dict[str, Any]) -> zygote.Run:
 
 
 def _ask(network: _Network, spec: dict[str, Any], answer: socket.socket) -> None:
-    """Answer about the session's network, from inside it. Where there is none, nothing listens."""
+    """Answer about the session's network, from inside it. If there is none, nothing listens."""
     report = Monitor(answer, 0, []).report
     if network.files is None or os.fork():
         if network.files is None:
@@ -173,12 +176,12 @@ def _ask(network: _Network, spec: dict[str, Any], answer: socket.socket) -> None
 
 def _listening() -> set[int]:
     """The TCP ports of this network that something listens on."""
-    found: set[int] = set()
+    ports: set[int] = set()
     for name in ("tcp", "tcp6"):
         with suppress(OSError), open(f"/proc/self/net/{name}") as lines:  # noqa: PTH123
             rows = [line.split() for line in lines][1:]
-            found |= {int(row[1].rsplit(":")[-1], 16) for row in rows if row[3] == _LISTENS}
-    return found
+            ports |= {int(row[1].rsplit(":")[-1], 16) for row in rows if row[3] == _LISTENS}
+    return ports
 
 
 def _join(joined: tuple[int, int] | None) -> None:
@@ -188,7 +191,8 @@ def _join(joined: tuple[int, int] | None) -> None:
 
 
 def _outlived() -> bool:
-    """Whether something still runs below us. What only has to end itself gets a moment for it."""
+    """True if something still runs below us. Processes that only have to end get a moment for
+    it."""
     for attempt in range(110):
         try:
             if not os.waitpid(-1, os.WNOHANG)[0]:
@@ -210,6 +214,7 @@ def _run_bubblewrap(
         os.set_inheritable(file, True)
     extra = ["--info-fd", str(theirs)]
     blocked = -1
+    # Below a movable folder the mounts are checked before the command may start.
     if checked := [mount for mount in spec["mounts"] if _is_below(mount[2], spec["movable"])]:
         waits, blocked = os.pipe()
         os.set_inheritable(waits, True)
@@ -220,7 +225,7 @@ def _run_bubblewrap(
     os.write(arguments, b"".join(os.fsencode(part) + b"\0" for part in spec["bubblewrap"] + extra))
     os.lseek(arguments, 0, os.SEEK_SET)
     if monitor.parent:
-        # bubblewrap's inner process can outlive the outer one: the monitor ends both.
+        # bubblewrap's inner process can outlive the outer one, so the monitor ends both.
         signal.signal(signal.SIGTERM, end_and_exit)
         system.die_with_parent(monitor.parent, signal.SIGTERM)
     child = os.fork()
@@ -244,7 +249,7 @@ def _run_bubblewrap(
             try:
                 _check_mounts(process, here, checked, spec["movable"])
             except OSError:
-                os.kill(process, signal.SIGKILL)  # before the pipe closes: that lets it go on
+                os.kill(process, signal.SIGKILL)  # first: closing the pipe lets it continue
                 end_descendants()
                 raise
             os.write(blocked, b"x")
@@ -253,7 +258,7 @@ def _run_bubblewrap(
 
 
 def _has_built(process: int, child: int) -> bool:
-    """Wait until bubblewrap has mounted everything: then it drops its capabilities. False where it
+    """Wait until bubblewrap has mounted everything, when it drops its capabilities. False if it
     ended before."""
     while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         with suppress(OSError), open(f"/proc/{process}/status", "rb") as status:  # noqa: PTH123
@@ -265,7 +270,7 @@ def _has_built(process: int, child: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Mounted:
-    """A line of mountinfo: what of which file system lies where."""
+    """A line of mountinfo: which part of which file system is mounted where."""
 
     device: str
     root: str
@@ -287,11 +292,11 @@ def _unescaped(field: bytes) -> str:
 def _check_mounts(
     process: int, here: list[_Mounted], planned: list[list[str]], movable: list[str]
 ) -> None:
-    """Raise OSError unless all that lies below a movable folder is what was planned; `here` are
-    the mounts outside.
+    """Raise OSError unless everything below a movable folder is what was planned; `here` are the
+    mounts outside.
 
-    Bubblewrap finds both ends of a mount by their paths: a command that runs already can put a
-    link there meanwhile, and open what lies outside.
+    Bubblewrap finds both ends of a mount by their paths: a command that already runs can put a link
+    there meanwhile, and so open something outside.
     """
     wanted = {target: source for _, source, target in planned}
     missing = set(wanted)
@@ -308,7 +313,7 @@ def _check_mounts(
 
 
 def _is_of(one: _Mounted, source: str, here: list[_Mounted]) -> bool:
-    """Whether a mount shows what lies at `source` here."""
+    """True if a mount shows what is at `source` here."""
     above = [mount for mount in here if mount.place == source or _is_below(source, [mount.place])]
     base = max(reversed(above), key=lambda mount: len(mount.place))
     path = base.root.rstrip("/") + source[len(base.place.rstrip("/")) :]
@@ -336,7 +341,7 @@ def _run_launcher(
     if not child:
         os.close(outcome)
         os.setsid()
-        system.die_with_parent(0)  # not checked: a parent outside of the namespace is 0
+        system.die_with_parent(0)  # not checked: a parent outside the namespace is 0
         _be_init(spec, theirs)
     os.close(theirs)
     zygote.close_streams()
@@ -352,10 +357,11 @@ def _run_launcher(
 
 
 def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
-    """The first process of the namespaces: build the walls, start the command, reap."""
+    """Run as the first process of the namespaces: build the walls, start the command, reap."""
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     try:
+        # Inside, nobody can make further namespaces to get around the walls.
         with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
             file.write("0")
         _build(spec["mounts"], spec["movable"])
@@ -375,6 +381,7 @@ def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
                 raise OSError(reason.decode())  # noqa: TRY301 - reported below
         os.write(outcome, b"{}\n")
         zygote.close_streams()
+        # As the first process it also reaps orphans; only the command's own end counts.
         while True:
             ended, status = os.waitpid(-1, 0)
             if ended == command:
@@ -397,8 +404,8 @@ _LIMITS = {
 
 
 def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
-    """Put the plan's mounts together. Every source is opened before the old root goes, but for
-    what lies below a movable folder: that is bound onto itself."""
+    """Assemble the plan's mounts. Every source is opened before the old root is detached, except
+    for those below a movable folder, which are bound onto themselves."""
     system.make_private()
     trees = [
         system.clone_mount(source, _LIMITS[kind])
@@ -429,15 +436,15 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
 
 
 def _mount_in_place(kind: str, target: str, tree: int) -> None:
-    """Mount where another command may rename things meanwhile: what is found there, without a
-    link, is what is mounted and mounted on."""
+    """Mount where another command may rename things meanwhile: the opened place, reached without a
+    link, is both mounted and mounted on."""
     try:
         place = system.open_place(target)
     except OSError as error:
         raise OSError(f"{_MOVED} ({target})") from error
     try:
-        found = tree if tree >= 0 else system.clone_mount(place, _LIMITS[kind])
-        system.attach_mount(found, place)
+        mounted_tree = tree if tree >= 0 else system.clone_mount(place, _LIMITS[kind])
+        system.attach_mount(mounted_tree, place)
     finally:
         os.close(place)
 
@@ -482,7 +489,7 @@ def _run_landlock(
     del joined
     me = os.getpid()
     if monitor.parent:
-        # No namespace ends with it: the monitor has to end what it started before it goes itself.
+        # No namespace ends with it, so the monitor ends what it started before it ends itself.
         signal.signal(signal.SIGTERM, end_and_exit)
         system.die_with_parent(monitor.parent, signal.SIGTERM)
     system.hide_memory()

@@ -3,13 +3,13 @@
     client          AnthropicProvider: a request goes out, parts come in
     batches         AnthropicBatches: many requests at once, at half the price
     client_factory  loads the SDK late, in a thread, and makes its client
-    convert         requests and models as the SDK has them
-    stall_timeout   how long an answer may be silent
+    convert         requests and models in the form of the SDK
+    stall_timeout   the time that an answer may be silent
     sse             bytes → events
     answer          events → deltas and the complete answer
-    classify        whatever goes wrong → one ProviderError
+    classify        every failure → one ProviderError
     error_rules     the table by which it decides
-    error_bodies    what the body of an error says: type, code, text, sizes
+    error_bodies    the content of an error's body: type, code, text, sizes
 
 Importing this package loads none of the SDK.
 """

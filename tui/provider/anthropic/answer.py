@@ -1,7 +1,7 @@
-"""Events of one answer → deltas while it comes, content blocks when it is there.
+"""Events of one answer → deltas while it arrives, content blocks when it is complete.
 
-Pieces are collected in lists and joined once: the cost of an answer grows with its length, not
-with its square.
+Pieces are collected in lists and joined once: the cost of an answer grows with its length, not with
+its square.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PIECE: Final = {
 
 
 def continues(one: Part, other: Part) -> bool:
-    """Whether a delta continues another one: the same kind of text, of the same call."""
+    """True if a delta continues another one: the same kind of text, of the same call."""
     if isinstance(one, ServerToolCalled | ServerToolReturned):
         return False
     if isinstance(one, ToolInputDelta):
@@ -39,7 +39,7 @@ def continues(one: Part, other: Part) -> bool:
 
 
 def joined(parts: Sequence[Part]) -> Part:
-    """Deltas that continue the first one, as one; a part that is no delta is alone."""
+    """Join deltas that continue the first one; a part that is no delta is alone."""
     first = parts[0]
     if len(parts) == 1 or isinstance(first, ServerToolCalled | ServerToolReturned):
         return first
@@ -48,12 +48,12 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 class MalformedEventError(Exception):
-    """An event of the server is not of the shape that the Messages API has."""
+    """An event of the server does not have the shape defined by the Messages API."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A block as it began, and the pieces of the field that grows."""
+    """A block as it began, and the pieces of its growing field."""
 
     block: Block
     pieces: list[str] = field(default_factory=list[str])
@@ -74,9 +74,9 @@ class AnswerBuilder:
     _transformations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def feed(self, event: dict[str, Any]) -> Part | None:
-        """Take one event. Unknown kinds are passed over.
+        """Process one event. Unknown kinds are ignored.
 
-        Raises MalformedEventError on an event that is not of the API's shape.
+        Raises MalformedEventError for an event that is not of the API's shape.
         """
         match event["type"]:
             case "content_block_delta":
@@ -88,6 +88,7 @@ class AnswerBuilder:
                 return self._begin(_index(event), _object(event, "content_block"))
             case "content_block_stop":
                 opened = self._blocks.get(event.get("index", -1))
+                # The input of a server tool's call is complete now, so the call can be shown.
                 if opened is not None and opened.block.get("type") == CALL:
                     block = _closed(opened)
                     id_, name = str(block.get("id")), str(block.get("name"))
@@ -113,7 +114,7 @@ class AnswerBuilder:
         return None
 
     def completed(self, request_id: str | None) -> Completed:
-        """The whole answer. Blocks are in the order in which they began."""
+        """Build the whole answer. Blocks are in the order in which they began."""
         content = [_closed(opened) for opened in self._blocks.values()]
         called = any(block.get("type") == "tool_use" for block in content)
         return Completed(
@@ -129,11 +130,11 @@ class AnswerBuilder:
             transformations=tuple(self._transformations),
         )
 
-    def _transform(self, said: Mapping[str, Any]) -> None:
-        """What a later event says of earlier thinking replaces what was said before."""
-        if "input_transformations" in said:
-            found = map(object_of, list_of(said["input_transformations"]))
-            self._transformations = [one for one in found if one]
+    def _transform(self, event: Mapping[str, Any]) -> None:
+        """Take an event's report on earlier thinking, which replaces previous reports."""
+        if "input_transformations" in event:
+            reports = map(object_of, list_of(event["input_transformations"]))
+            self._transformations = [one for one in reports if one]
 
     def _begin(self, index: int, block: Block) -> Part | None:
         opened = self._blocks[index] = _Open({**block})
@@ -168,18 +169,19 @@ class AnswerBuilder:
         return None
 
     def _count(self, usage: object) -> None:
-        """Figures of a later event are totals: they replace. A later 0 or null says nothing."""
+        """Take the figures of an event. They are totals and replace earlier ones; a 0 or null says
+        nothing."""
         if isinstance(usage, dict):
-            found = cast("dict[str, object]", usage)
+            figures = cast("dict[str, object]", usage)
             counts: dict[str, object] = {}
             for name in USAGE_PARTS:
-                counts |= object_of(found.get(name))
-            counts |= found | _compacted(found) | _last_round(found)
+                counts |= object_of(figures.get(name))
+            counts |= figures | _compacted(figures) | _last_round(figures)
             self._usage |= {k: n for k, n in counts.items() if isinstance(n, int) and n > 0}
 
 
 def _compacted(usage: Mapping[str, object]) -> dict[str, int]:
-    """What a compaction on demand used, which is in its iterations alone."""
+    """The usage of a compaction on demand, which is only in its iterations."""
     rounds = [object_of(one) for one in list_of(usage.get("iterations"))]
     total: dict[str, int] = {}
     for one in rounds:
@@ -192,7 +194,7 @@ def _compacted(usage: Mapping[str, object]) -> dict[str, int]:
 
 
 def _last_round(usage: Mapping[str, object]) -> dict[str, int]:
-    """What the context held in the last of several rounds, over which the counts are sums."""
+    """The size of the context in the last of several rounds, over which the counts are sums."""
     rounds = [object_of(one) for one in list_of(usage.get("iterations"))]
     if len(rounds) < 2 or any(one.get("type") != "message" for one in rounds):
         return {}
@@ -237,8 +239,8 @@ def _closed(opened: _Open) -> Block:
 def tool_input(given: object) -> dict[str, Any]:
     """A call's input as an object.
 
-    JSON is parsed, twice if the first result is a string; nothing, null and [] are an empty
-    object; what is none even then becomes `{"raw_input": …}`.
+    JSON is parsed, twice if the first result is a string; nothing, null and [] are an empty object;
+    anything else becomes `{"raw_input": …}`.
     """
     value = given
     for _ in range(2):
@@ -259,7 +261,7 @@ def _not_json(constant: str) -> float:
 
 
 def _finite(number: str) -> float:
-    """1e999 parses to infinity, which could never be sent back."""
+    """Parse a number. 1e999 would become infinity, which could never be sent back."""
     value = float(number)
     if not math.isfinite(value):
         raise ValueError(f"{number} is out of range")

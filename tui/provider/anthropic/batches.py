@@ -67,16 +67,16 @@ class AnthropicBatches(AnthropicProvider):
             await self._answer(client.post(place, cast_to=_response_type()))
 
     async def made_since(self, moment: datetime) -> list[SentBatch]:
-        found: list[SentBatch] = []
+        made: list[SentBatch] = []
         place = f"{_BATCHES}?limit={_PAGE}"
         while True:
             response = await self._get(place)
             page = object_of(_json_of(response))
             batches = [_sent(one) for one in list_of(page.get("data"))]
-            found += [one for one in batches if one and one.created_at >= moment]
+            made += [one for one in batches if one and one.created_at >= moment]
             last = batches[-1] if batches else None
             if last is None or last.created_at < moment or page.get("has_more") is not True:
-                return found
+                return made
             place = f"{_BATCHES}?limit={_PAGE}&after_id={quote(last.id, safe='')}"
 
     async def results(self, batch: str) -> AsyncGenerator[BatchResult]:
@@ -94,6 +94,7 @@ class AnthropicBatches(AnthropicProvider):
                         stream_cls=AsyncStream[object],
                     )
                 )
+            # A batch may be large: each result is passed on as soon as its line is complete.
             chunks, rest = stream.response.aiter_bytes(), b""
             try:
                 while True:
@@ -115,14 +116,14 @@ class AnthropicBatches(AnthropicProvider):
     async def _answer(
         self, coming: Awaitable[httpx2.Response], sent: Mapping[str, Any] | None = None
     ) -> httpx2.Response:
-        """The answer to a request, or its failure as the ProviderError that it is."""
+        """Return the answer to a request, or raise its failure as a ProviderError."""
         async with Silence(self._clock, self._first_byte_s, self._stall_s) as silence:
             with self._typed(silence, self._attempt(""), sent):
                 return await silence.wait(coming)
 
     @contextmanager
     def _missing(self, what: str, hint: str) -> Generator[None]:
-        """Say in words what it means that the server has no such thing."""
+        """Explain in words what it means that the server has no such thing."""
         try:
             yield
         except ProviderError as error:
@@ -138,19 +139,19 @@ class AnthropicBatches(AnthropicProvider):
             ) from error
 
     def _described(self, response: httpx2.Response) -> SentBatch:
-        found = _sent(_json_of(response), response.headers.get("request-id"))
-        if found is None:
+        batch = _sent(_json_of(response), response.headers.get("request-id"))
+        if batch is None:
             raise not_the_api(response.headers, response.content, self._attempt(""))
-        return found
+        return batch
 
     def _result(self, line: bytes) -> BatchResult:
-        """One line of the results. Raises ProviderError for one that cannot be read."""
+        """Read one line of the results. Raises ProviderError for one that cannot be read."""
         try:
-            said = object_of(json.loads(line))
+            entry = object_of(json.loads(line))
         except (ValueError, RecursionError) as error:
             raise stream_error("a line of the batch's results is not JSON") from error
-        result = object_of(said.get("result"))
-        return BatchResult(string_of(said.get("custom_id")), self._outcome(result))
+        result = object_of(entry.get("result"))
+        return BatchResult(string_of(entry.get("custom_id")), self._outcome(result))
 
     def _outcome(self, result: Mapping[str, Any]) -> Completed | ProviderError:
         match result.get("type"):
@@ -176,7 +177,7 @@ def _params(request: Request) -> dict[str, Any]:
 
 
 def _completed(message: object) -> Completed | ProviderError:
-    """An answer that came as one message."""
+    """Decode an answer that came as one message."""
     answer = AnswerBuilder("")
     try:
         events = whole_message(json.dumps(message).encode())
@@ -189,21 +190,21 @@ def _completed(message: object) -> Completed | ProviderError:
     return answer.completed(None)
 
 
-def _sent(said: object, request_id: str | None = None) -> SentBatch | None:
-    """A batch as the server describes it; None where it is none."""
-    found = object_of(said)
-    counts = object_of(found.get("request_counts"))
+def _sent(content: object, request_id: str | None = None) -> SentBatch | None:
+    """Decode a batch as the server describes it; None if it is none."""
+    batch = object_of(content)
+    counts = object_of(batch.get("request_counts"))
     try:
-        made = datetime.fromisoformat(string_of(found.get("created_at")))
+        made = datetime.fromisoformat(string_of(batch.get("created_at")))
     except ValueError:
         return None
-    if not (id_ := string_of(found.get("id"))) or made.tzinfo is None:
+    if not (id_ := string_of(batch.get("id"))) or made.tzinfo is None:
         return None
     waiting, succeeded, errored, canceled, expired = (
         value if isinstance(value := counts.get(name), int) else 0
         for name in ("processing", "succeeded", "errored", "canceled", "expired")
     )
-    ended = found.get("processing_status") == "ended"
+    ended = batch.get("processing_status") == "ended"
     failed = errored + canceled + expired
     return SentBatch(id_, made, ended, waiting, succeeded, failed, request_id)
 

@@ -1,8 +1,8 @@
-"""Whatever goes wrong with a request → one ProviderError. Nobody above looks at text.
+"""Every failure of a request → one ProviderError. Nothing above this module looks at text.
 
 An answer with an error (an HTTP status, or an `error` event in a stream, whose status is 200) is
-looked up in `RULES`, first match wins. What never was an answer (no connection, a torn stream,
-silence) is told apart by exception.
+looked up in `RULES`, first match wins. Failures without an answer (no connection, a torn stream,
+silence) are distinguished by exception.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ URL_HINT: Final = "Check base_url in config.toml or ANTHROPIC_BASE_URL."
 
 @dataclass(frozen=True, slots=True)
 class RequestAttempt:
-    """What is known of the request that failed. `began`: part of the answer had come."""
+    """The request that failed. `began`: part of the answer had come."""
 
     url: str
     model: str
@@ -51,7 +51,8 @@ class RequestAttempt:
 
 
 def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
-    """An exception of the SDK, its HTTP layer or the parsing of an answer, as a ProviderError."""
+    """Turn an exception of the SDK, its HTTP layer or the parsing of an answer into a
+    ProviderError."""
     import anthropic  # noqa: PLC0415 (loaded by now, and never at start-up)
     import httpx2  # noqa: PLC0415
     from anthropic.lib.credentials import WorkloadIdentityError  # noqa: PLC0415
@@ -73,6 +74,7 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
     unreachable = any(isinstance(e, httpx2.HTTPError) for e in chain)
     if isinstance(error, (anthropic.CredentialsError, WorkloadIdentityError)) and not unreachable:
         return ProviderError("auth", sign_in_failed(error), hint=SIGN_IN_HINT)
+    # Anything else is no failure of the connection: the bytes that came make no sense.
     if not (unreachable or isinstance(error, (anthropic.APIConnectionError, OSError))):
         return stream_error("the server sent something that is not an event of the Messages API")
     if at.began:
@@ -99,7 +101,7 @@ def not_json(value: object) -> ProviderError | None:
 
 
 def stream_error(why: str) -> ProviderError:
-    """A stream that did not reach its end."""
+    """The error of a stream that did not reach its end."""
     return ProviderError(
         "stream_broken", f"The answer was cut off: {why}.", hint=STREAM_HINT, retryable=True
     )
@@ -108,7 +110,7 @@ def stream_error(why: str) -> ProviderError:
 def from_answer(
     status: int, headers: Mapping[str, str], body: object, at: RequestAttempt
 ) -> ProviderError:
-    """An error that the server named, by status, error type, error code and text."""
+    """Turn an error that the server named into a ProviderError, by status, type, code and text."""
     kind, code, text = error_bodies.read(body)
     page = error_bodies.page_title(body, headers)
     rule = next((r for r in RULES if _fits(r, status, kind, code, text)), RULES[-1])
@@ -116,6 +118,7 @@ def from_answer(
     if status == HTTPStatus.OK:
         again = kind in _RETRYABLE_EVENTS
     message, hint = _phrase(rule, status, text, at)
+    # A web page does not come from the API, so its text says nothing about the request.
     if page is not None:
         message, hint = _of_page(status, page, rule, at)
     elif 300 <= status <= 399:
@@ -137,7 +140,7 @@ def from_answer(
 
 
 def not_the_api(headers: Mapping[str, str], body: bytes, at: RequestAttempt) -> ProviderError:
-    """A success that is not a stream of events: a web page, most often, or some JSON."""
+    """The error for a success that is not a stream of events: mostly a web page, or some JSON."""
     text = body.decode("utf-8", "replace")
     try:
         value: object = json.loads(text)
@@ -158,7 +161,7 @@ def not_the_api(headers: Mapping[str, str], body: bytes, at: RequestAttempt) -> 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds until the server wants to be asked again: retry-after-ms, seconds or HTTP date.
 
-    A date is measured from the server's own `date`, where it sends one: clocks differ.
+    A date is measured from the server's own `date`, if it sends one: clocks differ.
     """
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
@@ -214,7 +217,7 @@ def _a_page(title: str) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what caused it, groups opened; each once."""
+    """Yield the error and its causes, groups opened; each once."""
     seen: set[int] = set()
     waiting: list[BaseException] = [error]
     while waiting:
@@ -226,7 +229,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if isinstance(current, BaseExceptionGroup):
             group = cast("BaseExceptionGroup[BaseException]", current)
             waiting.extend(group.exceptions)
-        # The HTTP layer hands on what it caught as an argument.
+        # The HTTP layer passes on the exception it caught as an argument.
         args = cast("tuple[object, ...]", current.args)
         waiting.extend(arg for arg in args if isinstance(arg, BaseException))
         before = current.__context__ if not current.__suppress_context__ else None
@@ -234,9 +237,9 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(chain: list[BaseException], at: RequestAttempt) -> str:
-    """Why there is no connection, as ": …", or nothing where nobody says.
+    """The reason why there is no connection, as ": …", or "" if none is known.
 
-    The HTTP layer's own errors go by name: they are not to be imported for this.
+    The HTTP layer's own errors are matched by name: they must not be imported for this.
     """
     for error in reversed(chain):
         if isinstance(error, socket.gaierror):

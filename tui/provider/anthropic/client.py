@@ -59,10 +59,10 @@ MODEL_INFO_TIMEOUT_S: Final = 5.0
 COUNT_TIMEOUT_S: Final = 30.0
 ALIVE_EVERY_S: Final = 1.0
 ASK_AGAIN_S: Final = 300.0
-"""How long a failed question for a model's limits stands before it is asked again."""
+"""Seconds until a model's limits are asked for again after a failure."""
 
 GATHER_S: Final = 0.03
-"""A slow stream is read so often; what comes meanwhile is taken in at once."""
+"""Seconds between two reads of a slow stream; everything that arrived meanwhile is read at once."""
 GATHER_BYTES: Final = 16_384
 """A stream that brings this much between two waits is fast, and is read without a pause."""
 
@@ -81,17 +81,15 @@ _DRAIN_S: Final = 0.1
 class AnthropicProvider:
     """Any server that speaks the Messages API, through the SDK. Implements `Provider`.
 
-    `base_url` "" is the API itself, which needs a key; servers elsewhere may do without. In the
-    place of a key, the SDK signs in with a `profile` of that name, "" for what the environment
-    says of a workload.
-    `first_byte_timeout_s` runs from sending to the first byte of the answer; after that no
-    silence may be longer than `stall_timeout_s` (pings and comments are no silence, bytes without
-    an event are one). Both run by `clock`.
-    `context_window`, when not 0, is the window of every model.
+    `base_url` "" is the API itself, which needs a key; servers elsewhere may do without. Instead of
+    using a key, the SDK can sign in with a `profile` of that name, or with "" as the environment
+    describes a workload. `first_byte_timeout_s` runs from sending to the first byte of the answer;
+    after that no silence may be longer than `stall_timeout_s` (pings and comments are no silence,
+    bytes without an event are). Both run by `clock`. `context_window`, if not 0, is the window of
+    every model.
 
-    One attempt per request: retrying is for a decorator. Without `env_headers` none of
-    ANTHROPIC_CUSTOM_HEADERS are sent. The SDK is loaded by `load()`, or by
-    whatever needs it first.
+    It makes one attempt per request: retrying is up to a decorator. Without `env_headers` none of
+    ANTHROPIC_CUSTOM_HEADERS are sent. The SDK is loaded by `load()`, or when it is first needed.
     """
 
     def __init__(
@@ -123,7 +121,7 @@ class AnthropicProvider:
         await self._client()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        """One attempt. Closing the iterator or cancelling closes the connection at once."""
+        """Make one attempt. Closing the iterator or cancelling closes the connection at once."""
         client, model = await self._client(), request.model
         yield AttemptStarted(1, model)
         async with Silence(self._clock, self._first_byte_s, self._stall_s) as silence:
@@ -136,6 +134,8 @@ class AnthropicProvider:
                     asked = self._clock.monotonic()
                     chunk = await self._next(chunks, model, silence)
                     waited = self._clock.monotonic() - asked > _WAITED_S
+                    # A slow stream is gathered for a moment, so that not every word redraws the
+                    # screen.
                     slow, brought = brought < GATHER_BYTES, len(chunk) + (0 if waited else brought)
                     comments, shown, sign = decoder.comments, False, NOTHING
                     events = self._decoded(decoder, chunk)
@@ -147,6 +147,8 @@ class AnthropicProvider:
                     if decoder.comments > comments:
                         sign = max(sign, LIFE)
                     alive, now = silence.heard(sign, len(chunk)), self._clock.monotonic()
+                    # Nothing is shown while pings arrive, but the caller learns that the answer
+                    # still lives.
                     if shown:
                         shown_at = now
                     elif alive and now - shown_at >= ALIVE_EVERY_S:
@@ -160,7 +162,7 @@ class AnthropicProvider:
                 await response.aclose()
 
     async def count_tokens(self, request: Request) -> int:
-        """The server's count of a request's input tokens; one attempt, 30 s at most."""
+        """Return the server's count of a request's input tokens; one attempt, 30 s at most."""
         client = await self._client()
         at = self._attempt(request.model)
         given = convert.payload(request)
@@ -176,13 +178,14 @@ class AnthropicProvider:
                         cast_to=object,
                     )
                 )
-        found = object_of(counted).get("input_tokens")
-        if not isinstance(found, int):
+        tokens = object_of(counted).get("input_tokens")
+        if not isinstance(tokens, int):
             raise not_the_api({}, b"", at)
-        return found
+        return tokens
 
     async def model_info(self, model: str) -> ModelInfo:
-        """The server's word if it gives one within 5 s, kept; else the catalogue's."""
+        """Return the server's description if it gives one within 5 s, kept; otherwise the
+        catalogue's."""
         known, until = self._known.get(model, (None, 0.0))
         if known is None or self._clock.monotonic() >= until:
             asked = await self._ask_for(model)
@@ -194,10 +197,11 @@ class AnthropicProvider:
         return known
 
     async def list_models(self) -> list[object]:
-        """The models that the server lists, in JSON; [] if it does not within 5 s. Never raises."""
+        """Return the models that the server lists, in JSON; [] if it does not within 5 s. Never
+        raises."""
         try:
-            found = await self._get_json(f"{_MODELS}?limit={_LISTED_MAX}")
-            return list_of(object_of(found).get("data"))
+            listing = await self._get_json(f"{_MODELS}?limit={_LISTED_MAX}")
+            return list_of(object_of(listing).get("data"))
         except HoldfastError:
             return []
         except (*_failures(), ValueError, TypeError) as error:
@@ -206,7 +210,7 @@ class AnthropicProvider:
             return []
 
     async def aclose(self) -> None:
-        """Close all connections. An import under way is not waited for."""
+        """Close all connections, without waiting for an import that is under way."""
         if self._loading is None or _failed(self._loading):
             return
         if self._loading.done():
@@ -225,7 +229,7 @@ class AnthropicProvider:
                     key, self.url, profile=profile, env_headers=self._env_headers
                 )
             )
-        # Shielded: whoever is cancelled while waiting leaves the import to the others.
+        # Shielded: if one caller is cancelled, the others still get the import.
         return await asyncio.shield(self._loading)
 
     async def _open(
@@ -237,7 +241,7 @@ class AnthropicProvider:
         given = convert.payload(request)
         try:
             with self._typed(silence, self._attempt(request.model), given):
-                # What `messages.create` does too; its module needs all types of the API.
+                # `messages.create` does the same, but its module needs all types of the API.
                 stream = await silence.wait(
                     client.post(
                         _MESSAGES,
@@ -256,6 +260,7 @@ class AnthropicProvider:
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
             return response, response.aiter_bytes()
+        # Not a stream: either a message in one piece, or something that is not the API.
         try:
             most = EVENT_MAX if "json" in kind else _PAGE_BYTES
             page = await self._beginning_of(response, silence, most)
@@ -266,18 +271,19 @@ class AnthropicProvider:
         return response, _once(events)
 
     async def _beginning_of(self, response: httpx2.Response, silence: Silence, most: int) -> bytes:
-        found = b""
+        beginning = b""
         with suppress(*_failures()):
             chunks = response.aiter_bytes()
-            while len(found) < most:
+            while len(beginning) < most:
                 chunk = await silence.wait(anext(chunks, None))
                 if chunk is None:
                     break
-                found += chunk
-        return found
+                beginning += chunk
+        return beginning
 
     async def _next(self, chunks: AsyncIterator[bytes], model: str, silence: Silence) -> bytes:
-        """The next bytes of an answer; their end and silence that lasts too long are errors."""
+        """Return the next bytes of an answer; their end, or a silence that is too long, is an
+        error."""
         try:
             chunk = await silence.wait(anext(chunks, None))
         except _failures() as error:
@@ -290,10 +296,10 @@ class AnthropicProvider:
     def _typed(
         self, silence: Silence, at: RequestAttempt, sent: Mapping[str, Any] | None = None
     ) -> Generator[None]:
-        """Whatever sending a request raises, as the one ProviderError that it is.
+        """Turn everything that sending a request raises into one ProviderError.
 
-        A mistake inside the program is raised as it is: it says nothing of the server. `sent` is
-        what is to be written as JSON.
+        A mistake inside the program is raised as it is: it says nothing about the server. `sent` is
+        the value that is written as JSON.
         """
         try:
             yield
@@ -320,14 +326,16 @@ class AnthropicProvider:
         response: httpx2.Response,
         model: str,
     ) -> Iterator[Part]:
-        """What these events add to the answer. Deltas of one kind in a row are one: what comes
-        together is shown together. Those before an error are given before it is raised."""
+        """Yield the parts that these events add to the answer. Consecutive deltas of one kind are
+        joined, so that they are shown together. Those before an error are yielded before it is
+        raised."""
         row: list[Part] = []
         failure: ProviderError | None = None
         for event in events:
             try:
                 delta = self._fed(answer, event, response, model)
             except ProviderError as error:
+                # Raised at the end, so that the parts before the error are not lost.
                 failure = error
                 break
             if delta is None:
@@ -354,8 +362,8 @@ class AnthropicProvider:
 
     async def _ask_for(self, model: str) -> ModelInfo | None:
         try:
-            found = await self._get_json(f"{_MODELS}/{quote(model, safe='')}")
-            return convert.model_info(model, found)
+            description = await self._get_json(f"{_MODELS}/{quote(model, safe='')}")
+            return convert.model_info(model, description)
         except HoldfastError:
             return None
         except (*_failures(), ValueError, TypeError) as error:
@@ -364,11 +372,12 @@ class AnthropicProvider:
             return None
 
     async def _get_json(self, path: str) -> object:
-        """What the server answers, in JSON. Raises as `_failures`, ValueError where it is none."""
+        """Return the server's answer as JSON. Raises like `_failures`, and ValueError if it is no
+        JSON."""
         import httpx2  # noqa: PLC0415
 
         client = await self._client()
-        # With the header the API itself says whether a model summarizes on request.
+        # With the header the API itself says if a model summarizes on request.
         first_party = client_factory.is_the_api(self.url)
         headers = {"anthropic-beta": convert.COMPACTION} if first_party else {}
         answer = await client.get(
@@ -397,7 +406,7 @@ class AnthropicProvider:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What a request may raise. Only called once the SDK is loaded, or in vain."""
+    """The exceptions that a request may raise. Only called once the SDK is loaded, or in vain."""
     import anthropic  # noqa: PLC0415
     import httpx2  # noqa: PLC0415
 
@@ -421,7 +430,7 @@ async def _once(data: bytes) -> AsyncGenerator[bytes]:
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read what follows the last event, so that the connection can be used again."""
+    """Read what follows the last event, so that the connection can be reused."""
     with suppress(*_failures()):
         async with asyncio.timeout(_DRAIN_S):
             while await anext(chunks, None) is not None:

@@ -1,9 +1,9 @@
-"""The SDK and its client, loaded late and in part: the screen must stay alive meanwhile.
+"""The SDK and its client, loaded late and in part: the screen must stay responsive meanwhile.
 
-Importing the SDK takes a second. Its packages re-export thousands of types, of which a request
-needs none: a package whose code is nothing but re-exports is not executed, its names are
-read from the source, and each is imported when it is first asked for; and two modules are executed
-only when they are used. That leaves a few dozen modules. Everything else is the SDK, unchanged.
+Importing the SDK takes a second. Its packages re-export thousands of types, and a request needs
+none of them: a package that consists only of re-exports is not executed, its names are read from
+the source, and each is imported when it is first used; and two modules are executed only when they
+are used. That leaves a few dozen modules. Everything else is the SDK, unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def api_url(base_url: str) -> str:
 
 
 def check_url(url: str) -> None:
-    """Raises ProviderError when `url` cannot be the address of a server."""
+    """Raise ProviderError if `url` cannot be the address of a server."""
     try:
         parts = urlsplit(url)
         named = bool(parts.hostname) and parts.port != 0
@@ -70,9 +70,9 @@ def shown(url: str) -> str:
 
 
 def usable_key(api_key: str | None, url: str) -> str:
-    """The key to send. Raises CredentialsError where there is none, or none that can be one.
+    """The key to send. Raises CredentialsError if there is none, or if it cannot be a key.
 
-    Only the API itself needs one: servers elsewhere (local ones, mostly) get a placeholder.
+    Only the API itself needs one: servers elsewhere (mostly local ones) get a placeholder.
     """
     key = (api_key or "").strip()
     if not key and not is_the_api(url):
@@ -92,7 +92,7 @@ def usable_key(api_key: str | None, url: str) -> str:
 
 
 def sign_in_failed(error: Exception) -> str:
-    """Why the SDK cannot sign in by itself. Its words name files and no secret."""
+    """Explain why the SDK cannot sign in by itself. Its message names files and no secret."""
     return f"Couldn't sign in: {str(error).rstrip('.')}."
 
 
@@ -108,12 +108,12 @@ def _is_loopback(url: str) -> bool:
 async def load_client(
     key: str | None, url: str, *, profile: str | None = None, env_headers: bool = True
 ) -> AsyncAnthropic:
-    """Import the SDK and make the client in a thread; the event loop keeps its turns short.
+    """Import the SDK and make the client in a thread, so that the event loop stays responsive.
 
-    Without a `key` the SDK signs in by itself: with a `profile`, or with "" as the environment
-    says. Without `env_headers` it sends none of the environment's own (ANTHROPIC_CUSTOM_HEADERS).
+    Without a `key` the SDK signs in by itself: with a `profile`, or with "" by the environment.
+    Without `env_headers` it sends none of the environment's own (ANTHROPIC_CUSTOM_HEADERS).
 
-    Raises ProviderError when the installed SDK is broken, CredentialsError for a profile that it
+    Raises ProviderError if the installed SDK is broken, CredentialsError for a profile that it
     cannot use.
     """
     try:
@@ -131,21 +131,21 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
         import_sdk()
         import anthropic  # noqa: PLC0415
 
-        # Gateways differ in which of the two headers they read; the API wants one only.
+        # Gateways differ in which of the two headers they read; the API accepts only one.
         headers: dict[str, Any] = {"x-api-key": key} if key and not is_the_api(url) else {}
         if not env_headers:
             lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
             names = (line.partition(":")[0].strip() for line in lines)
             headers = {name: anthropic.Omit() for name in names if name} | headers
         timeout, local = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S), _is_loopback(url)
-        # Without encryption, and without a proxy, there is no certificate to check: the system's
-        # own, which take 20 ms, are not read.
+        # Without encryption or a proxy there is no certificate to check, so the system's own, which
+        # take 20 ms, are not read.
         plain = local and url.startswith("http:")
         http_client = anthropic.DefaultAsyncHttpxClient(
             base_url=url,
             timeout=timeout,
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
-            # It would carry x-api-key to whatever place it names.
+            # A redirect would carry x-api-key to whatever place it names.
             follow_redirects=False,
             event_hooks={"response": [_load_errors]},
             # A proxy cannot reach this machine's own servers.
@@ -164,13 +164,13 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
             )
         except anthropic.AnthropicError as error:
             raise CredentialsError(sign_in_failed(error), hint=SIGN_IN_HINT) from error
-        with suppress(ImportError):  # else the first connection imports it, in the loop
+        with suppress(ImportError):  # otherwise the first connection imports it, in the loop
             import_module("anyio._backends._asyncio")
         return client
 
 
 async def _load_errors(response: httpx2.Response) -> None:
-    """An answer is an error: load what the SDK tells it by in a thread, before it is needed."""
+    """If an answer is an error, load in a thread what the SDK needs to report it."""
     if response.is_error:
         await asyncio.to_thread(_import_errors)
 
@@ -195,9 +195,9 @@ _Names: TypeAlias = dict[str, tuple[str, str]]
 
 
 def import_sdk() -> ModuleType:
-    """The SDK's package, with late names; an SDK that is built in another way is imported as it is.
+    """Import the SDK's package with late names; an SDK with another structure is imported as it is.
 
-    Raises ImportError where there is none.
+    Raises ImportError if there is none.
     """
     if SDK in sys.modules:
         return sys.modules[SDK]
@@ -205,7 +205,7 @@ def import_sdk() -> ModuleType:
     try:
         sdk = import_module(SDK)
         _ = sdk.AsyncAnthropic, sdk.APIError
-    except (ImportError, AttributeError):  # an SDK that is built in another way
+    except (ImportError, AttributeError):  # an SDK with another structure
         sys.meta_path.remove(_Finder)
         for name in [name for name in sys.modules if _is_part(name)]:
             del sys.modules[name]
@@ -216,7 +216,7 @@ def import_sdk() -> ModuleType:
 def reexports(source: bytes, *, root: bool = False) -> _Names | None:
     """The names of a package that only re-exports; None if it does anything else.
 
-    The root package may: it sets up the SDK's own log and dresses up the names of its classes.
+    The root package may do more: it sets up the SDK's own log and beautifies its classes' names.
     """
     names: _Names = {}
     for node in ast.parse(source).body:
@@ -236,9 +236,10 @@ def reexports(source: bytes, *, root: bool = False) -> _Names | None:
                 return None
             case _:
                 pass
+    # Importing a submodule sets an attribute of its name, which must not hide a re-exported one.
     own = {module[1:].partition(".")[0] for module, name in names.values() if name}
     attributes = {name for name, (_, there) in names.items() if there}
-    return None if own & attributes else names  # a submodule would stand in for the attribute
+    return None if own & attributes else names  # a submodule would hide the attribute
 
 
 class _Loader(SourceFileLoader):
@@ -253,17 +254,18 @@ class _Loader(SourceFileLoader):
             if name not in names:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
             where, there = names[name]
-            found: object = import_module(where, package)
+            member: object = import_module(where, package)
             if there:
-                found = getattr(found, there)
-            module.__dict__[name] = found
-            return found
+                member = getattr(member, there)
+            module.__dict__[name] = member
+            return member
 
         module.__dict__.update(__getattr__=find, __all__=list(names))
 
 
 class _LateLoader(SourceFileLoader):
-    """Executes a module when its one function is first called, or anything else of it is used."""
+    """Executes a module when its one function is first called, or when anything else in it is
+    used."""
 
     def exec_module(self, module: ModuleType) -> None:
         known, function = vars(module), _USED_LATE[module.__name__]
@@ -287,7 +289,7 @@ class _LateLoader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds the SDK's modules as always, and gives some of them a loader from above."""
+    """Finds the SDK's modules as usual, and gives some of them a loader from above."""
 
     @staticmethod
     def find_spec(

@@ -1,4 +1,4 @@
-"""Requests as the server takes them, models as the port describes them."""
+"""Requests in the form of the server, models in the form of the port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BETAS: Final = {
     "binding_reports": "thinking-binding-controls-2026-08-01",
     "compaction_blocks": COMPACTION,
 }
-"""The header that the API wants to see with a feature."""
+"""The header that the API requires for a feature."""
 
 _EXTRA: Final = r".{0,40}extra inputs are not permitted"
 _BETA_REFUSED: Final = re.compile(r"anthropic-beta|unknown beta|invalid beta", re.IGNORECASE)
@@ -39,11 +39,11 @@ _REFUSED: Final = (
     ("documents", r"\bdocuments?\b|\bPDFs?\b"),
     ("web_search", r"\bweb[_ ]search"),
 )
-"""How an error names a feature; the first that the request has is meant."""
+"""The ways in which an error names a feature; the first that the request has is meant."""
 
 
 def features(request: Request) -> frozenset[str]:
-    """What is in a request that not every server and model knows."""
+    """The features in a request that not every server and model knows."""
     notices = [message for message in request.messages if message["role"] not in _SPEAKERS]
     kinds = {block.get("type") for message in notices for block in message["content"]}
     first = [block for message in request.messages[:1] for block in message["content"][:1]]
@@ -51,7 +51,7 @@ def features(request: Request) -> frozenset[str]:
     changes = any(block.get("tool_changes") for block in blocks)
     display = (request.thinking or {}).get("display")
     marks = [block.get("cache_control") for block in request.system]
-    found = {
+    present = {
         "compaction_blocks": bool(blocks) or request.compaction is not None,
         "tool_additions": changes or bool(kinds & {"tool_addition", "tool_removal"}),
         "turn_effort": any("output_config" in message for message in notices),
@@ -65,7 +65,7 @@ def features(request: Request) -> frozenset[str]:
         "documents": any(_has_document(message["content"]) for message in request.messages),
         "web_search": any(tool.get("name") == WEB_SEARCH for tool in request.tools),
     }
-    return frozenset(name for name, there in found.items() if there)
+    return frozenset(name for name, there in present.items() if there)
 
 
 def _has_document(content: Sequence[Block]) -> bool:
@@ -77,18 +77,18 @@ def _has_document(content: Sequence[Block]) -> bool:
 
 
 def betas(request: Request) -> list[str]:
-    """The beta headers without which the API refuses what is in a request."""
+    """The beta headers without which the API refuses the features in a request."""
     there = features(request)
     return [beta for feature, beta in _BETAS.items() if feature in there]
 
 
 def refused_feature(text: str, request: Request) -> str:
-    """The feature of a request that an error text (of a 400) names; "" where it names none."""
+    """The feature of a request that an error text (of a 400) names; "" if it names none."""
     there = features(request)
     if _BETA_REFUSED.search(text):
         named = [feature for feature, beta in _BETAS.items() if beta in text and feature in there]
         betas_there = [feature for feature in _BETAS if feature in there]
-        # A text that names no header means any; they are tried without one after the other.
+        # A text that names no header may mean any; they are dropped one after the other.
         return next(iter(named or betas_there), "")
     for feature, pattern in _REFUSED:
         if feature in there and re.search(pattern, text, re.IGNORECASE):
@@ -116,7 +116,7 @@ def payload(request: Request) -> dict[str, Any]:
 
 
 def headers(request: Request) -> dict[str, str]:
-    """The headers that go along with a request's body."""
+    """The headers for a request's body."""
     needed = betas(request)
     return {"anthropic-beta": ",".join(needed)} if needed else {}
 
@@ -128,15 +128,15 @@ def body(request: Request) -> bytes:
 
 
 def model_info(model: str, said: object) -> ModelInfo:
-    """A model as the server described it, in JSON; what it does not say is from the catalogue.
+    """Decode a model as the server described it, in JSON; the rest comes from the catalogue.
 
-    Servers that only resemble the API may say anything: no field is trusted to be there. The
+    Servers that only resemble the API may send anything: no field is trusted to be there. The
     source is the server if it says how much the model reads.
     """
-    found, known = object_of(said), catalogue.model_info(model)
-    abilities = object_of(found.get("capabilities"))
+    described, known = object_of(said), catalogue.model_info(model)
+    abilities = object_of(described.get("capabilities"))
     window, thinking = (
-        _positive(found.get("max_input_tokens")),
+        _positive(described.get("max_input_tokens")),
         object_of(abilities.get("thinking")),
     )
     efforts = _supported(abilities.get("effort"), catalogue.EFFORTS, known.efforts)
@@ -148,7 +148,7 @@ def model_info(model: str, said: object) -> ModelInfo:
     return replace(
         known,
         window=window or known.window,
-        max_output=_positive(found.get("max_tokens")) or known.max_output,
+        max_output=_positive(described.get("max_tokens")) or known.max_output,
         source="server" if window else known.source,
         efforts=efforts,
         effort=known.effort if known.effort in efforts else "",
@@ -158,8 +158,8 @@ def model_info(model: str, said: object) -> ModelInfo:
         documents=_is_supported(abilities.get("pdf_input"), known.documents),
         web_search=_is_supported(server_tools.get("web_search"), known.web_search),
         batches=_is_supported(abilities.get("batch"), known.batches),
-        retires_at=_text(found, "retires_at", known.retires_at),
-        line=_text(found, "line", known.line),
+        retires_at=_text(described, "retires_at", known.retires_at),
+        line=_text(described, "line", known.line),
     )
 
 
@@ -168,21 +168,21 @@ def _positive(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _is_supported(said: object, known: bool) -> bool:
-    """What `{"supported": …}` says, else what is known."""
-    value = object_of(said).get("supported")
+def _is_supported(entry: object, known: bool) -> bool:
+    """The value of `{"supported": …}`, otherwise what is known."""
+    value = object_of(entry).get("supported")
     return value if isinstance(value, bool) else known
 
 
-def _supported(said: object, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Which of `names` an object of `{"supported": …}` has; its own may say that it has none."""
-    if not _is_supported(said, True):
+def _supported(entries: object, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Those of `names` that an object of `{"supported": …}` has; its own entry may deny all."""
+    if not _is_supported(entries, True):
         return ()
-    levels = object_of(said)
+    levels = object_of(entries)
     return tuple(name for name in names if _is_supported(levels.get(name), name in known))
 
 
-def _text(found: Mapping[str, Any], name: str, known: str) -> str:
-    """A text of a model; null says that there is none."""
-    value = found.get(name, known)
+def _text(fields: Mapping[str, Any], name: str, known: str) -> str:
+    """A text of a model; null means that there is none."""
+    value = fields.get(name, known)
     return value if isinstance(value, str) else "" if value is None else known

@@ -1,6 +1,6 @@
-"""What the body of an error says, in the shapes that servers and the proxies before them use.
+"""The content of an error's body, in the shapes that servers and the proxies before them use.
 
-Type, code and text of any error, the title of a web page, and of an overflow the sizes: how long
+Type, code and text of any error, the title of a web page, and the sizes of an overflow: how long
 the request was, and how long it may be.
 """
 
@@ -21,7 +21,7 @@ _TITLE = re.compile(r"<title[^<>]*>([^<]*)</title", re.IGNORECASE)
 
 
 class ErrorText(NamedTuple):
-    """An error's own words, "" where it has none. `text` is one line without secrets."""
+    """An error's own words, "" if it has none. `text` is one line without secrets."""
 
     type: str
     code: str
@@ -29,11 +29,11 @@ class ErrorText(NamedTuple):
 
 
 def read(body: object) -> ErrorText:
-    """The type, code and text of an error's body.
+    """Read the type, code and text of an error's body.
 
-    The API's own `{"error": {"type", "message", "details"}}`, and `{"error": "…"}`,
-    `{"message": "…"}`, `{"detail": "…" | [{"msg"}]}`; a plain text is its own text, a web page
-    has none.
+    Known are the API's own `{"error": {"type", "message", "details"}}`, and `{"error": "…"}`,
+    `{"message": "…"}`, `{"detail": "…" | [{"msg"}]}`; a plain text is its own text, a web page has
+    none.
     """
     if isinstance(body, str):
         return ErrorText("", "", "" if _PAGE.match(body) else plain(body))
@@ -51,7 +51,7 @@ def read(body: object) -> ErrorText:
 
 
 def page_title(body: object, headers: Mapping[str, str]) -> str | None:
-    """The title of a web page, "" for one without; None for what is no web page."""
+    """The title of a web page, "" for one without; None for anything else."""
     if not isinstance(body, str):
         return None
     if "html" not in headers.get("content-type", "") and not _PAGE.match(body):
@@ -65,13 +65,14 @@ def is_error(body: object) -> bool:
 
 
 def field(value: object, key: str) -> str | None:
-    """A string of a JSON object; None where either is something else."""
-    found = _get(value, key)
-    return found if isinstance(found, str) else None
+    """A string of a JSON object; None if either is something else."""
+    member = _get(value, key)
+    return member if isinstance(member, str) else None
 
 
 def plain(text: str) -> str:
-    """One line without control characters or keys; of a long text the first 8,000 characters."""
+    """Put a text on one line without control characters or keys; at most its first 8,000
+    characters."""
     visible = "".join(c if c.isprintable() else " " for c in text[:_LONGEST])
     return redaction.mask(" ".join(visible.split()))[0]
 
@@ -136,18 +137,21 @@ _PATTERNS: Final = tuple(
 
 
 def overflow_sizes(body: object, text: str) -> Overflow | None:
-    """The sizes in an overflow's body or text; None where it names none."""
+    """The sizes in an overflow's body or text; None if it names none."""
     if (named := _of_llama(body)) is not None:
         return named
     for pattern, fields in _PATTERNS:
-        if found := pattern.search(text):
-            sizes = (int(group.replace(",", "")) for group in found.groups())
+        if match := pattern.search(text):
+            sizes = (int(group.replace(",", "")) for group in match.groups())
             return Overflow(**dict(zip(fields, sizes, strict=True)))
     return None
 
 
 def _of_llama(body: object) -> Overflow | None:
-    """llama.cpp names them apart: {"error": {…, "n_prompt_tokens": 9000, "n_ctx": 4096}}."""
+    """Read the sizes in the form of llama.cpp.
+
+    {"error": {…, "n_prompt_tokens": 9000, "n_ctx": 4096}}
+    """
     inner = _get(body, "error")
     tokens, limit = _get(inner, "n_prompt_tokens"), _get(inner, "n_ctx")
     if isinstance(tokens, int) and isinstance(limit, int):

@@ -1,4 +1,4 @@
-"""The table: which answer is which class of error. The first rule that fits decides.
+"""The table that assigns each error answer to a class. The first matching rule decides.
 
 Above each rule is a text as servers really send it.
 """
@@ -18,7 +18,7 @@ def _words(*patterns: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRule:
-    """A rule fits by status or error type; with `text`, only if the text is found as well.
+    """A rule that matches by status or error type; with `text`, only if that text occurs as well.
 
     `headline` and `hint` may name {url} and {model}.
     """
@@ -29,10 +29,10 @@ class ErrorRule:
     statuses: frozenset[int] = frozenset()
     types: frozenset[str] = frozenset()
     codes: re.Pattern[str] | None = None
-    """The rule also fits by the error's code alone."""
+    """The rule also matches by the error's code alone."""
     text: re.Pattern[str] | None = None
     unless: re.Pattern[str] | None = None
-    """The rule never fits where this text is found."""
+    """The rule never matches if this text occurs."""
     final: bool = False
     """Waiting does not help, whatever the status."""
     thinking: bool = False
@@ -75,7 +75,7 @@ OVERFLOW: Final = _words(
     r"tool output too large",
     r"tool_result too large",
 )
-"""How servers say that the prompt is longer than the window."""
+"""The messages of servers whose window is shorter than the prompt."""
 
 NOT_OVERFLOW: Final = _words(
     # Groq: Request too large for model … on tokens per minute (TPM): Limit 6000
@@ -258,7 +258,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         statuses=frozenset(range(400, 500)),
         types=frozenset({"invalid_request_error"}),
     ),
-    # an `error` event whose type nobody has heard of; the rule of what fits no other
+    # an `error` event of an unknown type; the rule for everything that no other matches
     ErrorRule(
         error_class="unknown",
         headline="The server reported an error",

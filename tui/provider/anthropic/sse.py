@@ -1,7 +1,7 @@
-"""Server-sent events out of bytes, however the network cut them.
+"""Server-sent events decoded from bytes, however the network split them.
 
 The SDK's own iterator hides pings, so silence and life look the same, and it builds a model per
-event; its response's bytes are public, and this is all that has to be read in them.
+event; its response's bytes are public, and only this much has to be read in them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import msgspec
 from tui.core.messages import list_of, object_of
 
 EVENT_MAX: Final = 32 * 1024**2
-"""Bytes of one event; what a server sends beyond is no answer."""
+"""Maximum bytes of one event; anything longer is no answer."""
 ANSWER_MAX: Final = 256 * 1024**2
-"""Bytes of one answer, once unpacked."""
+"""Maximum bytes of one answer, once unpacked."""
 
 
 class BadEventDataError(ValueError):
@@ -25,10 +25,10 @@ class BadEventDataError(ValueError):
 
 
 class EventDecoder:
-    """Feed it chunks; it gives each event's data as a JSON object.
+    """Decodes chunks into events, each event's data as a JSON object.
 
     Lines end with LF or CRLF. Comments, ids and `retry` are skipped; `comments` counts the first.
-    An event without data is none; one whose data has no `type` takes the name of its `event` line.
+    An event without data is none; one whose data has no `type` gets the name of its `event` line.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class EventDecoder:
         self.comments = 0
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """The events that `chunk` completes. Raises BadEventDataError."""
+        """Yield the events that `chunk` completes. Raises BadEventDataError."""
         if self._held > EVENT_MAX or self._seen > ANSWER_MAX:
             raise BadEventDataError("the answer is too large")
         self._held, self._seen = self._held + len(chunk), self._seen + len(chunk)
@@ -68,7 +68,7 @@ class EventDecoder:
 def _object(data: bytes, name: bytes) -> dict[str, Any]:
     try:
         value: object = msgspec.json.decode(data)
-    except (msgspec.DecodeError, ValueError, RecursionError):  # it takes no half of a pair, no NaN
+    except (msgspec.DecodeError, ValueError, RecursionError):  # rejects half a pair, NaN
         try:
             value = json.loads(data.decode())
         except (ValueError, RecursionError) as error:
@@ -82,9 +82,9 @@ def _object(data: bytes, name: bytes) -> dict[str, Any]:
 
 
 def whole_message(page: bytes) -> bytes | None:
-    """An answer that came as one message, as the events of a stream; None where it is none.
+    """Convert an answer that came as one message to the events of a stream; None for anything else.
 
-    Some gateways take no notice of `stream`.
+    Some gateways ignore `stream`.
     """
     try:
         message = object_of(json.loads(page))

@@ -1,9 +1,8 @@
-"""How long an answer may be silent, by the program's clock.
+"""The time that an answer may be silent, by the program's clock.
 
-What counts as life is an event or a comment, not a byte: a server that drips one byte a minute
-is as good as silent. A kilobyte of an event that is not yet complete counts, since large blocks
-may come in one event. Only the time spent waiting is counted: who reads slowly does not make
-the server silent.
+An event or a comment is a sign of life, a byte is not: a server that sends one byte a minute is as
+good as silent. A kilobyte of an incomplete event counts, since large blocks may come in one event.
+Only the time spent waiting is counted: a slow reader does not make the server silent.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tui.core.clock import Clock
 T = TypeVar("T")
 
 LONGEST_PINGING_S: Final = 3600.0
-"""Pings are life, but nothing except pings for an hour is no answer."""
+"""Pings are signs of life, but nothing except pings for an hour is no answer."""
 
 ALIVE_BYTES: Final = 1024
 
@@ -30,14 +29,13 @@ _CATCHING_UP_S: Final = 5.0
 NOTHING: Final = 0
 LIFE: Final = 1
 PROGRESS: Final = 2
-"""What a chunk brought: no event, a ping or a comment, or an event that says something."""
+"""The content of a chunk: no event, a ping or a comment, or an event that says something."""
 
 
 class Silence:
     """Watches the waits of one attempt. Use it as an async context manager.
 
-    Until the first sign of life `first_s` seconds may be waited, from then on `stall_s` between
-    two.
+    The first sign of life may take `first_s` seconds, each later one `stall_s`.
     """
 
     def __init__(self, clock: Clock, first_s: float, stall_s: float) -> None:
@@ -52,7 +50,7 @@ class Silence:
         self._task: asyncio.Task[None] | None = None
         self.began = self.expired = False
         self.limit_s = first_s
-        """What may be waited without a sign of life, as of now."""
+        """The longest wait without a sign of life, as of now."""
 
     async def __aenter__(self) -> Silence:
         self._task = asyncio.create_task(self._watch())
@@ -65,12 +63,12 @@ class Silence:
                 await self._task
 
     async def wait(self, coming: Awaitable[T]) -> T:
-        """What `coming` gives. Raises TimeoutError when it has been silent for too long."""
+        """Return the result of `coming`. Raises TimeoutError if there was silence for too long."""
         began, left = self._clock.monotonic(), self._remaining_s()
         self._deadline = began + left
         self.expired = left <= 0
         if self.expired:
-            if iscoroutine(coming):  # what anext() gives must not be closed before it was awaited
+            if iscoroutine(coming):  # anext()'s result can't be closed unawaited
                 coming.close()
             raise TimeoutError
         scope = self._scope = asyncio.timeout(None)
@@ -85,7 +83,7 @@ class Silence:
             self._pinging_s += waited
 
     def heard(self, sign: int, size: int) -> bool:
-        """Take note of a chunk of `size` bytes. Returns whether it was a sign of life."""
+        """Note a chunk of `size` bytes. Returns True if it was a sign of life."""
         self._bytes += size
         if sign == NOTHING and self._bytes < ALIVE_BYTES:
             return False
@@ -96,8 +94,8 @@ class Silence:
         return True
 
     async def _watch(self) -> None:
-        # Deadlines move while this sleeps, as a rule away; in steps of the shorter limit it is
-        # awake in time for one that came nearer.
+        # Deadlines move while this sleeps, mostly away; in steps of the shorter limit it wakes in
+        # time for one that came nearer.
         step = min(self._first_s, self._stall_s)
         while True:
             now = self._clock.monotonic()
@@ -109,14 +107,14 @@ class Silence:
             await self._clock.sleep(asked)
             overshot = self._clock.monotonic() - now - asked
             if overshot > _OVERSHOT_S:
-                # The program was stopped (Ctrl+Z): what came meanwhile waits in the socket.
+                # The program was stopped (Ctrl+Z): what arrived meanwhile is waiting in the socket.
                 self._deadline = max(
                     self._deadline, self._clock.monotonic() + min(_CATCHING_UP_S, step)
                 )
 
     @property
     def only_pings(self) -> bool:
-        """Whether there was life, but no answer."""
+        """True if there were signs of life, but no answer."""
         return self.expired and self._pinging_s > self._silent_s
 
     def _remaining_s(self) -> float:

@@ -1,7 +1,7 @@
-"""What the person last asked for, and what was done about it so far, read from a request.
+"""The person's last request, and what was done about it so far, read from the messages.
 
-A prompt is typed text; the results that come after it belong to it. "continue" takes up the
-prompt before it, less the calls that an interruption left undone.
+A prompt is typed text; the results that come after it belong to it. "continue" resumes the prompt
+before it, without the calls that an interruption left undone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ATTACHED = re.compile(
     r"I (?:ran|interrupted) `[^\n]*:\n<untrusted_content\b[^>]*>.*?</untrusted_content>",
     re.DOTALL,
 )
-"""What a command printed, which goes along after what was typed."""
+"""A command's output, which is attached after the typed text."""
 _CONTINUE = re.compile(
     r"(?:please )?(?:continue|go on|proceed|try again|retry)[.! ]*", re.IGNORECASE
 )
@@ -36,11 +36,11 @@ class CallResult:
     text: str
     is_error: bool = False
     broken: bool = False
-    """The call's arguments did not arrive whole."""
+    """The call's arguments did not arrive completely."""
 
     @property
     def refusal(self) -> str | None:
-        """Why the call was not allowed, "" for no reason; None if it was."""
+        """The reason why the call was not allowed, "" if none was given; None if it was allowed."""
         if not self.is_error or not self.text.startswith(_REFUSED):
             return None
         reason = _REASON.search(self.text)
@@ -49,7 +49,7 @@ class CallResult:
 
 @dataclass(slots=True)
 class LastPrompt:
-    """What was typed last before an answer, the images with it, and the results since."""
+    """The text typed last before an answer, the images with it, and the results since."""
 
     text: str
     images: list[Block]
@@ -57,7 +57,7 @@ class LastPrompt:
 
 
 def last_prompt(messages: Iterable[Message]) -> LastPrompt | None:
-    """The prompt that is to be answered; None where none is in the messages any more."""
+    """Return the prompt to answer; None if there is none in the messages any more."""
     prompts = list(_prompts(messages))
     if not prompts:
         return None
@@ -90,7 +90,7 @@ def _prompts(messages: Iterable[Message]) -> Iterator[LastPrompt]:
 
 
 def _typed(block: Block) -> str:
-    """What somebody typed in a block; "" for summaries, documents and outputs."""
+    """The text that somebody typed in a block; "" for summaries, documents and outputs."""
     if block.get("type") != "text":
         return ""
     text = without_words(_ATTACHED.sub("", str(block.get("text", ""))).strip())

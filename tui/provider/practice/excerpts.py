@@ -1,4 +1,4 @@
-"""How the practice model shows paths, commands and results in its answers."""
+"""Paths, commands and results as the practice model shows them in its answers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FOOTER = re.compile(
 )
 _NUMBER = re.compile(r"^\d+\t", re.MULTILINE)
 _END = re.compile(r"^Exit code: -?\d+\. Last \d+ bytes:\n((?: .*\n?)*)", re.MULTILINE)
-"""Where the end of a long output is that the model gets only parts of."""
+"""The end of a long output of which the model gets only parts."""
 _LANGUAGES = {"md": "markdown", "py": "python", "sh": "bash", "toml": "toml", "diff": "diff"}
 
 
 def code(text: str) -> str:
-    """A short text as inline code of markdown, on one line, whatever it holds."""
+    """Format a short text as inline code of markdown, on one line, whatever it contains."""
     shown = " ".join(text.split())
     shown = shown if len(shown) <= 80 else shown[:79] + "…"
     if "`" not in shown:
@@ -32,7 +32,8 @@ def code(text: str) -> str:
 
 
 def fence(text: str, path: str = "", *, tail: bool = False) -> str:
-    """The first lines of a text as a code block, or with `tail` the last that are not blank."""
+    """Format the first lines of a text as a code block, or with `tail` the last that are not
+    blank."""
     lines = text.rstrip("\n").split("\n")
     if tail:
         end = _END.search(text)
@@ -61,7 +62,8 @@ def first_line(text: str) -> str:
 
 
 def page_of(result: str) -> tuple[str, str]:
-    """What read_file gave, as the file's own text (without line numbers) and the note below it."""
+    """Split a result of read_file into the file's text (without line numbers) and the note below
+    it."""
     text, _, last = result.rpartition("\n")
     if not _FOOTER.fullmatch(last):
         return _NUMBER.sub("", result), ""
@@ -69,7 +71,7 @@ def page_of(result: str) -> tuple[str, str]:
 
 
 def headings(path: str, text: str) -> list[str]:
-    """The headings of a markdown file; of other files none."""
+    """The headings of a markdown file; none for other files."""
     if not path.endswith(".md"):
         return []
     plain = re.sub(r"^(`{3,}).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -77,7 +79,7 @@ def headings(path: str, text: str) -> list[str]:
 
 
 def readme_of(listing: str) -> str | None:
-    """The README that a listing of list_dir names; None where there is none."""
+    """The README in a listing of list_dir; None if there is none."""
     names = (line.split("  ")[0].strip() for line in listing.splitlines())
     return next((one for one in names if re.fullmatch(r"readme(\.\w+)?", one, re.IGNORECASE)), None)
 
@@ -93,7 +95,7 @@ def opening(text: str) -> str:
 
 
 def about_images(blocks: Sequence[Block]) -> str:
-    """What can be said of images without seeing them: type, pixels, bytes."""
+    """Describe images without seeing them: type, pixels, bytes."""
     lines: list[str] = []
     for block in blocks:
         image = of_block(block, "")

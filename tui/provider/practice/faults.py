@@ -1,7 +1,8 @@
-"""Faults: what goes wrong between a program and a model's server, played offline.
+"""Faults: failures between a program and a model's server, played offline.
 
-A fault is put on one attempt. It raises what the adapter of the real server raises, by the same
-table, so that everything above meets the same errors; only the texts say that it was played.
+A fault is attached to one attempt. It raises the same error as the adapter of the real server, by
+the same table, so that everything above meets the same errors; only the texts say that it was
+played.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ANSWERS: dict[int, tuple[str, str]] = {
     504: ("timeout_error", "Request timed out"),
     529: ("overloaded_error", "Overloaded"),
 }
-"""The error type and the message of a status; of others, those of `_OF_CLIENT` and `_OF_SERVER`."""
+"""The error type and the message of a status; other statuses use `_OF_CLIENT` and `_OF_SERVER`."""
 _OF_CLIENT = ("invalid_request_error", "The request is not valid")
 _OF_SERVER = ("api_error", "Internal server error")
 _MARK = "(practice fault)"
@@ -46,14 +47,14 @@ _URL = "the practice server"
 
 
 class FaultQueue:
-    """Faults in a row, one an attempt; an overflow stays until the request is as it wants."""
+    """Faults in a row, one per attempt; an overflow stays until the request meets its condition."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._pending = deque(faults)
         self._met: int | None = None
 
     async def take(self, request: Request) -> Fault | None:
-        """The fault of the next attempt; None when there is none left."""
+        """The fault of the next attempt; None if there is none left."""
         while self._pending:
             fault = self._pending[0]
             if isinstance(fault.overflow, bool):
@@ -69,8 +70,8 @@ class FaultQueue:
 
 
 class FaultyProvider(ProviderWrapper):
-    """A provider whose attempts meet faults. `strike` says which one a request meets, None for
-    none."""
+    """A provider whose attempts meet faults. `strike` returns the fault that a request meets, or
+    None."""
 
     def __init__(
         self,
@@ -100,11 +101,12 @@ async def inject(
     *,
     window: int,
 ) -> AsyncGenerator[StreamPart]:
-    """The parts of a stream until the fault strikes, which ends it with a ProviderError.
+    """Pass on the parts of a stream until the fault strikes, which ends it with a ProviderError.
 
-    `slow_s` and `bad_json` (where there is a call to break) do not end it.
+    `slow_s` and `bad_json` (if there is a call to break) do not end it.
     """
     async with aclosing(parts):
+        # A slow answer ends well, so all of it is passed on.
         if fault.slow_s is not None:
             async for part in parts:
                 yield part
@@ -124,7 +126,7 @@ async def inject(
 
 
 async def _until(parts: AsyncGenerator[StreamPart], chars: int) -> AsyncGenerator[StreamPart]:
-    """The parts up to this many characters; never the Completed."""
+    """Pass on the parts up to this many characters; never the Completed."""
     async for part in parts:
         match part:
             case Completed():
@@ -139,7 +141,8 @@ async def _until(parts: AsyncGenerator[StreamPart], chars: int) -> AsyncGenerato
 
 
 async def _broken_call(parts: AsyncGenerator[StreamPart]) -> AsyncGenerator[StreamPart]:
-    """The parts with the end of the last call's JSON lost; no Completed where there is no call."""
+    """Pass on the parts without the end of the last call's JSON; no Completed if there is no
+    call."""
     held: list[ToolInputDelta] = []
     async for part in parts:
         match part:
@@ -162,7 +165,8 @@ async def _broken_call(parts: AsyncGenerator[StreamPart]) -> AsyncGenerator[Stre
 
 
 async def _error(fault: Fault, request: Request, window: int, clock: Clock) -> ProviderError:
-    """What the adapter of a real server raises for this fault; its hint says that it was one."""
+    """The error that the adapter of a real server raises for this fault; its hint says that it was
+    one."""
     error = await _raised(fault, request, window, clock)
     if error.message.startswith(_URL):
         error.message = error.message[:1].upper() + error.message[1:]
@@ -171,7 +175,7 @@ async def _error(fault: Fault, request: Request, window: int, clock: Clock) -> P
 
 
 async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> ProviderError:
-    # Only where a fault strikes is the adapter needed.
+    # The adapter is needed only where a fault strikes.
     from tui.provider.anthropic.classify import RequestAttempt, stream_error  # noqa: PLC0415
 
     if fault.status is not None:
@@ -195,7 +199,7 @@ async def _raised(fault: Fault, request: Request, window: int, clock: Clock) -> 
 
 
 def _answered(fault: Fault, status: int, at: RequestAttempt) -> ProviderError:
-    """The answer of a server, read by the adapter's own table."""
+    """The answer of a server, classified by the adapter's own table."""
     from tui.provider.anthropic.classify import from_answer, not_the_api  # noqa: PLC0415
 
     headers = {"request-id": f"req_practice_fault_{status}"}

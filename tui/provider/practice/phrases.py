@@ -1,7 +1,7 @@
-"""The handful of phrases that the practice model understands, and what it does for each.
+"""The handful of phrases that the practice model understands, and its actions for each.
 
-What is done for a phrase is a generator: it yields calls, is sent their results, and returns what
-there is to say. It starts over at every request and is sent the results that are there already.
+The work for a phrase is a generator: it yields calls, is sent their results, and returns the
+answer. It starts over at every request and is sent the results that are already there.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _MORE = r"(?P<more>,? (?:and|then) .+)?"
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A kind of prompt, and what is done for it."""
+    """A kind of prompt, and the work that is done for it."""
 
     example: str
     pattern: str
-    """Matches all of a prompt. The group `more` is the part of it that is not done."""
+    """Matches a whole prompt. The group `more` is the part of it that is not done."""
     aim: str
-    """What is to be done, in words; it may name groups of the pattern."""
+    """The aim in words; it may name groups of the pattern."""
     tool: str
     """The tool without which the example is not offered."""
     work: Callable[..., Work]
-    """Is given the groups of the pattern, without their quotes."""
+    """Called with the groups of the pattern, without their quotes."""
 
 
 def _list(path: str = ".") -> Work:
@@ -55,26 +55,26 @@ def _explain() -> Work:
     listed = yield ToolUse(name="list_dir", input={"path": "."})
     if listed.is_error:
         return _failure(listed)
-    said = f"This folder holds:\n\n{fence(listed.text)}"
+    answer = f"This folder holds:\n\n{fence(listed.text)}"
     if (name := readme_of(listed.text)) is None:
-        return f"{said}\n\nIt has no README that I could quote."
+        return f"{answer}\n\nIt has no README that I could quote."
     result = yield ToolUse(name="read_file", input={"path": name})
     text, _ = page_of(result.text)
     if not (about := opening(text)):
-        return _failure(result) or f"{said}\n\n{code(name)} has no text that I could quote."
-    found = headings(name, text)[1:9]
-    parts = f"\n\nIts parts: {', '.join(found)}." if found else ""
-    return f"{said}\n\n{code(name)} begins:\n\n> {about}{parts}"
+        return _failure(result) or f"{answer}\n\n{code(name)} has no text that I could quote."
+    sections = headings(name, text)[1:9]
+    parts = f"\n\nIts parts: {', '.join(sections)}." if sections else ""
+    return f"{answer}\n\n{code(name)} begins:\n\n> {about}{parts}"
 
 
 def _read(path: str) -> Work:
     result = yield ToolUse(name="read_file", input={"path": path})
     text, note = page_of(result.text)
     count = len(text.splitlines())
-    said = f"I read {count:,} line{'s' * (count != 1)} of {code(path)}:\n\n{fence(text, path)}"
-    if len(found := headings(path, text)) > 1:
-        said += f"\n\nIt contains: {', '.join(found[:8])}{' …' if len(found) > 8 else '.'}"
-    return _failure(result) or (f"{said}\n\n{note}" if note else said)
+    answer = f"I read {count:,} line{'s' * (count != 1)} of {code(path)}:\n\n{fence(text, path)}"
+    if len(sections := headings(path, text)) > 1:
+        answer += f"\n\nIt contains: {', '.join(sections[:8])}{' …' if len(sections) > 8 else '.'}"
+    return _failure(result) or (f"{answer}\n\n{note}" if note else answer)
 
 
 def _fetch(url: str) -> Work:
@@ -207,7 +207,7 @@ PHRASES = (
         "read {path}", "read_file", _read,
     ),
 )  # fmt: skip
-"""In the order in which they are tried."""
+"""The phrases in the order in which they are tried."""
 
 _POLITE = re.compile(r"(?:please|can you|could you) ", re.IGNORECASE)
 _LONGEST = 2000
@@ -215,16 +215,16 @@ _LONGEST = 2000
 
 
 def match_phrase(phrase: Phrase, text: str) -> dict[str, str] | None:
-    """The groups of a phrase that a prompt is, None if it is another."""
+    """Return a phrase's groups if a prompt matches it, otherwise None."""
     text = re.sub(r"(?<=[\w`\"”'])[.!?]+$", "", _POLITE.sub("", text.strip(), count=1))
     if len(text) > _LONGEST:
         return None
-    found = re.fullmatch(phrase.pattern, text, re.IGNORECASE | re.DOTALL)
-    return found and {name: _unquoted(part) for name, part in found.groupdict().items() if part}
+    match = re.fullmatch(phrase.pattern, text, re.IGNORECASE | re.DOTALL)
+    return match and {name: _unquoted(part) for name, part in match.groupdict().items() if part}
 
 
 def _failure(result: CallResult) -> str:
-    """Why a call did not work; "" if it did."""
+    """Explain why a call did not work; "" if it did."""
     return f"That didn't work: {first_line(result.text)}" if result.is_error else ""
 
 
@@ -238,7 +238,7 @@ def _lines(text: str) -> str:
 
 
 def _unique_end(text: str) -> str:
-    """The shortest run of last lines that is in the text only once."""
+    """The shortest run of last lines that occurs in the text only once."""
     lines = text.splitlines(keepends=True)
     for count in range(1, len(lines)):
         end = "".join(lines[-count:])

@@ -16,15 +16,15 @@ from tui.provider.practice.script import Script, ScriptedTurn
 from tui.provider.practice.stream import MODEL, WINDOW, count_input, stream
 
 INFO = ModelInfo(id=MODEL, window=WINDOW, max_output=4096, source="catalogue")
-"""What is known of the practice model."""
+"""The properties of the practice model."""
 
 
 class PracticeModel:
-    """A model without a network. It replays `script`, or else answers by its phrases.
+    """A model without a network. It replays `script`, or otherwise answers by its phrases.
 
-    By phrases it keeps no state: what it has done it reads from the request. `unplayed` are the
-    turns of the script still to come. `delay_s` passes between two deltas, so that a person sees
-    it work; `window` is in tokens.
+    By phrases it keeps no state: it reads its past actions from the request. `unplayed` are the
+    remaining turns of the script. `delay_s` passes between two deltas, so that a person sees it
+    work; `window` is in tokens.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class PracticeModel:
                 yield part
 
     async def _next(self, request: Request) -> tuple[ScriptedTurn, Fault | None]:
-        """The turn that answers a request, and the fault that this attempt at it meets."""
+        """The turn that answers a request, and the fault that this attempt meets."""
         if self._script is None:
             return respond(request), None
         if not self.unplayed:
@@ -75,10 +75,10 @@ class PracticeModel:
         return await count_input(request)
 
     async def load(self) -> None:
-        """Nothing is missing."""
+        """Do nothing: there is nothing to load."""
 
     async def model_info(self, model: str) -> ModelInfo:
         return replace(INFO, id=model, window=self._window)
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""

@@ -1,4 +1,4 @@
-"""From a request to an answer: a phrase is taken up where the results in the messages end.
+"""From a request to an answer: a phrase is continued where the results in the messages end.
 
 Summaries are extracted from the conversation, since rules cannot condense.
 """
@@ -16,7 +16,7 @@ from tui.provider.practice.phrases import PHRASES, Phrase, match_phrase
 from tui.provider.practice.script import ScriptedTurn
 
 _ATTEMPTS = 2
-"""After this many calls whose arguments arrived broken, one is not asked for again."""
+"""Number of calls with broken arguments after which a call is not repeated."""
 
 _FIRST_PART = (
     "\n\nThat was the first part. I'm the **practice model** and do one plain thing at a time."
@@ -27,7 +27,7 @@ _GREETING = re.compile(
 
 
 def respond(request: Request) -> ScriptedTurn:
-    """What the practice model says to a request. The same request gives the same answer."""
+    """Answer a request as the practice model. The same request gives the same answer."""
     if (summary := summary_of(request)) is not None:
         return ScriptedTurn(text=summary)
     prompt = last_prompt(request.messages)
@@ -38,8 +38,8 @@ def respond(request: Request) -> ScriptedTurn:
         )
     tools = {str(tool.get("name")) for tool in request.tools}
     for phrase in PHRASES:
-        if (found := match_phrase(phrase, prompt.text)) is not None:
-            return _play(phrase, found, prompt, request, tools)
+        if (groups := match_phrase(phrase, prompt.text)) is not None:
+            return _play(phrase, groups, prompt, request, tools)
     if prompt.images:
         return ScriptedTurn(text=about_images(prompt.images))
     return ScriptedTurn(text=_about(prompt.text, tools))
@@ -52,7 +52,7 @@ def _play(
     request: Request,
     tools: Collection[str],
 ) -> ScriptedTurn:
-    """The work of a phrase, over the results that are there, up to what comes next."""
+    """Replay the work of a phrase over the results that are there, up to its next step."""
     more = groups.pop("more", "")
     aim = phrase.aim.format(**{name: code(part) for name, part in groups.items()})
     quiet = (request.thinking or {}).get("type") == "disabled" or bool(prompt.results)
@@ -61,13 +61,14 @@ def _play(
     work = phrase.work(**groups)
     try:
         call = next(work)
+        # The work starts over at every request, up to the first call without a result.
         while True:
             if call.name not in tools:
                 text = f"For that I'd need the tool `{call.name}`, which I don't have here."
                 return ScriptedTurn(text=text, thinking=thinking)
             if (result := _taken(results, call.name)) is None:
-                said = "" if prompt.results else f"I'll {aim}."
-                return ScriptedTurn(text=said, tools=(call,), thinking=thinking)
+                intro = "" if prompt.results else f"I'll {aim}."
+                return ScriptedTurn(text=intro, tools=(call,), thinking=thinking)
             if result.refusal is not None:
                 reason = f" Your reason: “{result.refusal}”" if result.refusal else ""
                 return ScriptedTurn(text=f"OK, skipping that: {call.name} was not allowed.{reason}")
@@ -77,18 +78,19 @@ def _play(
 
 
 def _taken(results: list[CallResult], name: str) -> CallResult | None:
-    """The first result of that tool, removed from the list. Broken calls are asked for again."""
-    found = [result for result in results if result.name == name]
-    result = next((one for one in found if not one.broken), None)
-    if result is None and len(found) >= _ATTEMPTS:
-        result = found[-1]
+    """Remove the first result of that tool from the list and return it. Broken calls are
+    repeated."""
+    own_results = [result for result in results if result.name == name]
+    result = next((one for one in own_results if not one.broken), None)
+    if result is None and len(own_results) >= _ATTEMPTS:
+        result = own_results[-1]
     if result is not None:
         del results[: results.index(result) + 1]
     return result
 
 
 def _about(text: str, tools: Collection[str]) -> str:
-    """What the practice model is, and examples of what it understands."""
+    """Introduce the practice model, with examples of what it understands."""
     examples = "\n".join(f"- {code(one.example)}" for one in PHRASES if one.tool in tools)
     greeted = _GREETING.fullmatch(text.strip(" .!")) is not None
     return (
@@ -104,25 +106,25 @@ def _about(text: str, tools: Collection[str]) -> str:
 _CONVERSATION = re.compile(r"<untrusted_content[^>]*>(.*?)</untrusted_content>", re.DOTALL)
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/])")
 _NOTES = "worth keeping, answer `none`"
-"""What only the request for notes says: that there may be nothing."""
+"""A text that only the request for notes has: that there may be none."""
 _FILES = 12
 _LINE = 160
 
 
 def summary_of(request: Request) -> str | None:
-    """The summary that a request wants; None for other requests.
+    """The summary that a request asks for; None for other requests.
 
-    Such a request has no tools and carries the conversation as wrapped, untrusted content. Where
-    notes for later sessions are wanted there are none: real models would read them, too.
+    Such a request has no tools and contains the conversation as wrapped, untrusted content. It
+    never gives notes for later sessions: real models would read them, too.
     """
     text = "" if request.tools or not request.messages else text_of(request.messages[-1]["content"])
-    if not (found := _CONVERSATION.findall(text)):
+    if not (wrapped := _CONVERSATION.findall(text)):
         return None
-    return "none" if _NOTES in text else _extract("\n".join(found))
+    return "none" if _NOTES in text else _extract("\n".join(wrapped))
 
 
 def _extract(conversation: str) -> str:
-    """How a conversation began and ended, and the files that it names."""
+    """Extract how a conversation began and ended, and the files that it names."""
     lines = [line.strip() for line in conversation.splitlines() if line.strip()]
     files = list(dict.fromkeys(_PATH.findall(conversation)))
     parts = {
@@ -131,8 +133,8 @@ def _extract(conversation: str) -> str:
         "Current state": lines[3:][-6:],
     }
     listed = [
-        f"## {title}\n\n" + "\n".join(f"- {line[:_LINE]}" for line in found)
-        for title, found in parts.items()
-        if found
+        f"## {title}\n\n" + "\n".join(f"- {line[:_LINE]}" for line in entries)
+        for title, entries in parts.items()
+        if entries
     ]
     return "\n\n".join(listed) or "The conversation was empty."

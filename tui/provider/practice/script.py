@@ -9,8 +9,8 @@
     stop_reason = "end_turn"
     faults = [{status = 429, retry_after = 3}, {cut_after = 20}]
 
-Every key is optional. A turn is played for one request; each of its faults takes an attempt at
-that request first (`bad_json` ends the request: the turn is then played for the next one; after
+Every key is optional. A turn is played for one request; each of its faults first takes an attempt
+at that request (`bad_json` ends the request: the turn is then played for the next one; after
 `slow_s` the turn itself follows at once). An exhausted script is an error.
 """
 
@@ -44,7 +44,7 @@ class ToolUse(_Part, frozen=True, kw_only=True):
 
 
 class UsageFigures(_Part, frozen=True, kw_only=True):
-    """Usage figures in the place of counted ones."""
+    """Usage figures that replace the counted ones."""
 
     input_tokens: _Count = 0
     output_tokens: _Count = 0
@@ -55,16 +55,15 @@ class UsageFigures(_Part, frozen=True, kw_only=True):
 class Fault(_Part, frozen=True, kw_only=True):
     """One fault: exactly one of the first seven fields is set.
 
-    `status` is an HTTP answer, with `retry_after` seconds, the server's `message` and error
-    `type`, or the title of an `html` page in their place. `cut_after` and `eof_after` end the
-    stream after this many characters, by a lost connection and without the closing event;
-    `stall_s` is a silence that ends in a timeout, `slow_s` one that ends well; `bad_json` breaks
-    the input of the last tool call. `after` lets a status, a stall or an overflow come after so
-    many characters, in mid-stream.
+    `status` is an HTTP answer, with `retry_after` seconds, the server's `message` and error `type`,
+    or instead the title of an `html` page. `cut_after` and `eof_after` end the stream after this
+    many characters, by a lost connection and without the closing event; `stall_s` is a silence that
+    ends in a timeout, `slow_s` one that ends well; `bad_json` breaks the input of the last tool
+    call. `after` delays a status, a stall or an overflow by that many characters, into mid-stream.
 
     `overflow` says that the prompt is too long: `true` once, `"until_smaller"` as long as the
-    request is not smaller than the first that it met, `"max_tokens"` as long as its `max_tokens`
-    is not lower.
+    request is not smaller than the first one, `"max_tokens"` as long as its `max_tokens` is not
+    lower.
     """
 
     status: Annotated[int, msgspec.Meta(ge=200, le=599)] | None = None
@@ -137,11 +136,11 @@ def read_script(path: Path) -> Script:
 
 
 def _where(message: str) -> str:
-    """`Expected … - at `$.turn[1].text`` as `turn 2, text: Expected …`."""
+    """Rephrase `Expected … - at `$.turn[1].text`` as `turn 2, text: Expected …`."""
     text, _, path = message.partition(" - at ")
-    found = re.fullmatch(r"`\$\.turn(?:\[(\d+|\.{3})\])?\.?(.*)`", path)
-    if found is None:
+    place = re.fullmatch(r"`\$\.turn(?:\[(\d+|\.{3})\])?\.?(.*)`", path)
+    if place is None:
         return f"{text}."
-    number, key = found.groups()
+    number, key = place.groups()
     turn = f"turn {int(number) + 1}" if number and number.isdigit() else "turn"
     return f"{turn}{', ' if key else ''}{key}: {text}."

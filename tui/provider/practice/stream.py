@@ -1,4 +1,4 @@
-"""How a turn is streamed: word by word, counted honestly, within the window."""
+"""Streaming of a turn: word by word, counted honestly, within the window."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ _JSON_CHARS = 48
 
 
 async def count_input(request: Request) -> int:
-    """The input tokens of a request, counted off the event loop."""
-    found = await asyncio.to_thread(request_weight, request.system, request.tools, request.messages)
-    return round(found)
+    """Count the input tokens of a request, off the event loop."""
+    tokens = await asyncio.to_thread(
+        request_weight, request.system, request.tools, request.messages
+    )
+    return round(tokens)
 
 
 def overflow(found: int, window: int, *, asked: int | None = None) -> ProviderError:
     """The error of a prompt that does not fit, in the words of the Messages API.
 
-    With `asked`, of one that does not fit together with that much output; the window that it
-    names is then small enough for that to be true, and still leaves room for half of it.
+    With `asked`, of one that does not fit together with that much output; the window that it names
+    is then small enough for that to be true, and still leaves room for half of it.
     """
     if asked is None:
         text = f"prompt is too long: {found} tokens > {window} maximum"
@@ -122,6 +124,6 @@ def _call_id(digest: str, index: int) -> str:
 
 
 def _digest(request: Request) -> str:
-    """What tells this request's calls from those of every other request of the session."""
+    """Distinguish this request's calls from those of every other request of the session."""
     messages = json.dumps(request.messages, default=str).encode()
     return blake2b(messages, digest_size=8).hexdigest()

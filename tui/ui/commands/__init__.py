@@ -1,1 +1,1 @@
-"""The slash commands that only the full screen has, and its prompt's suggestions."""
+"""Slash commands that only the full screen has, and the suggestions of its prompt."""

@@ -1,5 +1,5 @@
-"""What the prompt may suggest: commands, what they take, the files of the workspace, which ripgrep
-lists, so that ignore files count."""
+"""Suggestions for the prompt: commands, their arguments, and the files of the workspace, which
+ripgrep lists so that ignore files count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.app import manual
-from tui.app.commands.registry import COMMANDS, ELSEWHERE
+from tui.app.commands.table import COMMANDS, ELSEWHERE
 from tui.app.conversation import Conversation
 from tui.app.mcp_offers import prompts_of, resources_of
 from tui.core.clock import Clock
@@ -24,7 +24,7 @@ from tui.ui.toolkit import themes
 from tui.ui.widgets.autocomplete import Suggestion
 
 _LOOKED_AT = 2000
-"""Entries of the folder above, at most."""
+"""Maximum number of entries read in the parent folder."""
 
 
 class PromptSources:
@@ -36,7 +36,7 @@ class PromptSources:
         self._files = WorkspaceFiles(services.workspace, services.clock, self._start_reader)
 
     def commands(self) -> Sequence[Suggestion]:
-        """All names, then the aliases."""
+        """Return all names, then the aliases."""
         named = [Suggestion(c.name, c.help, needs=c.needs_argument) for c in COMMANDS]
         own = [
             Suggestion(c.name, c.description, needs=bool(c.argument) and c.argument[0] != "[")
@@ -56,8 +56,8 @@ class PromptSources:
     async def arguments(self, command: str) -> Sequence[Suggestion]:
         services = self._conversation.services
         command = ELSEWHERE.get(command, command)
-        found = next((c for c in COMMANDS if command == c.name or command in c.aliases), None)
-        match found.name if found else "":
+        match = next((c for c in COMMANDS if command == c.name or command in c.aliases), None)
+        match match.name if match else "":
             case "help":
                 topics = await asyncio.to_thread(manual.topics)
                 return [Suggestion(topic.name, topic.summary) for topic in topics]
@@ -76,41 +76,41 @@ class PromptSources:
                 names = await asyncio.to_thread(_neighbours, services.workspace)
                 return [Suggestion(f"../{name}/", words=name) for name in names]
             case _:
-                return [Suggestion(word) for word in found.offers] if found else []
+                return [Suggestion(word) for word in match.offers] if match else []
 
     def _start_reader(self) -> StartReader | None:
         agent = self._conversation.agent
         return agent.start_reader if agent is not None else None
 
     async def files(self) -> Sequence[str]:
-        """The files of the workspace, and the resources of MCP servers."""
+        """Return the files of the workspace and the resources of MCP servers."""
         files = await self._files.paths()
         names = resources_of(self._conversation)
         return [*files, *names] if names else files
 
 
 def _neighbours(workspace: Path) -> list[str]:
-    """The names of the folders next to one: those in it are allowed already."""
+    """Return the names of a folder's siblings; folders inside it are allowed already."""
     try:
-        found = [
+        names = [
             path.name
             for path in islice(workspace.parent.iterdir(), _LOOKED_AT)
             if path != workspace and not path.name.startswith(".") and path.is_dir()
         ]
     except OSError:
         return []
-    return sorted(found)
+    return sorted(names)
 
 
 FILES_MAX: Final = 200_000
 LIST_S: Final = 10.0
-"""Seconds that a listing may take; what was found by then is what there is."""
+"""Seconds that a listing may take; files found by then are used."""
 FRESH_S: Final = 15.0
-"""Seconds for which a listing is not made again."""
+"""Seconds before a listing is made again."""
 
 
 class WorkspaceFiles:
-    """Paths relative to `root`, folders with a final slash, made again when they are old."""
+    """Paths relative to `root`, folders with a final slash, listed again when they are old."""
 
     def __init__(
         self,
@@ -118,14 +118,14 @@ class WorkspaceFiles:
         clock: Clock,
         start_reader: Callable[[], StartReader | None] = lambda: None,
     ) -> None:
-        """`start_reader` gives what starts a listing behind the walls, None for none."""
+        """`start_reader` returns what starts a listing behind the walls, or None."""
         self._root, self._clock, self._start_reader = root, clock, start_reader
         self._made: float | None = None
         self._paths: Sequence[str] = ()
         self._making: asyncio.Task[None] | None = None
 
     async def paths(self) -> Sequence[str]:
-        """All paths. The first call waits for the listing, later ones get the last one."""
+        """Return all paths. The first call waits for the listing, later ones get the latest one."""
         now = self._clock.monotonic()
         old = self._made is None or now - self._made > FRESH_S
         if old and (self._making is None or self._making.done()):
@@ -135,13 +135,13 @@ class WorkspaceFiles:
         return self._paths
 
     async def _list(self) -> None:
-        found = await _files_below(self._root, self._start_reader())
-        self._paths = await asyncio.to_thread(with_folders, found)
+        files = await _files_below(self._root, self._start_reader())
+        self._paths = await asyncio.to_thread(with_folders, files)
         self._made = self._clock.monotonic()
 
 
 def with_folders(files: Sequence[str]) -> list[str]:
-    """The files and every folder that holds one, sorted by depth, then by name."""
+    """Return the files and every folder that holds one, sorted by depth, then by name."""
     folders = {f"{parent}/" for file in files for parent in _parents(file)}
     return sorted((*files, *folders), key=lambda path: (path.rstrip("/").count("/"), path))
 
@@ -152,21 +152,21 @@ def _parents(file: str) -> list[str]:
 
 
 async def _files_below(folder: Path, start: StartReader | None) -> list[str]:
-    """The files that no ignore file leaves out; as far as there is time."""
+    """List the files that no ignore file excludes, as far as there is time."""
     root = SearchRoot(folder, None, "", inside_excluded=False, in_workspace=True)
-    heard: list[bytes] = []
+    records: list[bytes] = []
 
     def take(record: bytes) -> bool:
-        heard.append(record)
-        return len(heard) < FILES_MAX
+        records.append(record)
+        return len(records) < FILES_MAX
 
     walled = False
     with suppress(ToolError, TimeoutError):
-        wanted = [*search.exclusions(), "--files"]
-        command = await asyncio.to_thread(search.command, root, wanted, in_order=False)
+        arguments = [*search.exclusions(), "--files"]
+        command = await asyncio.to_thread(search.command, root, arguments, in_order=False)
         async with asyncio.timeout(LIST_S):
             walled = (await search.run(command, root, b"\0", take, start)).walled
-    names = [name.removeprefix(b"./") for name in heard]
+    names = [name.removeprefix(b"./") for name in records]
     if not walled:
         names = await asyncio.to_thread(confirmed_names, folder, names)
     return [name.decode("utf-8", "replace") for name in names]

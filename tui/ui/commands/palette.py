@@ -1,4 +1,4 @@
-"""What the command palette lists where the person is, and what a choice from it does."""
+"""Opens the command palette over the current screen and runs the choice."""
 
 from __future__ import annotations
 
@@ -27,16 +27,20 @@ if TYPE_CHECKING:
 
 
 RECENT: Final = "recent-commands.json"
-"""In the data folder."""
+"""File in the data folder."""
 
 
 async def open_palette(
     app: ThemedApp, chat: ChatScreen, own: Iterable[UserCommand], uncover: Callable[[], object]
 ) -> None:
-    """Show it over whatever is shown; take it away where it is there already. `own` are the
-    commands that the person wrote; `uncover` closes what covers the chat.
+    """Show the palette over the current screen, or close it if it is open.
 
-    Over a question, what needs the prompt is not offered: the prompt can't be reached from there.
+    Over a question, entries that need the prompt are left out, because the prompt can't be reached
+    from there.
+
+    Args:
+        own: The commands that the person wrote.
+        uncover: Closes what covers the chat.
     """
     entries = palette_entries(own, app.own_keys)
     if any(isinstance(screen, BaseScreen) and screen.awaited for screen in app.screen_stack):
@@ -46,8 +50,8 @@ async def open_palette(
 
 
 async def open_run_palette(app: ThemedApp, run: Screen[None]) -> None:
-    """As `open_palette`, over a run that has the terminal to itself. Over a question only what
-    works everywhere is offered."""
+    """Like `open_palette`, over a run that has the terminal to itself. Over a question only entries
+    that work everywhere are offered."""
     entries = run_entries(app.own_keys)
     if app.screen is not run:
         entries = [entry for entry in entries if entry.namespace == "app"]

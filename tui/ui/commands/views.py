@@ -11,16 +11,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tui.app.commands.views import (
-    UNPRICED,
-    checker_states,
-    session_diff,
-    status_figures,
-    usage_rows,
-)
+from msgspec import structs
+
+from tui.app.reports import Report
+from tui.app.reports.session import session_diff, status_rows
 from tui.core.facts import Overlay
-from tui.core.formatting import plural, tokens
-from tui.core.paths import shorten
+from tui.core.formatting import plural
 from tui.ui.screens.external_programs import edited, step_aside
 
 if TYPE_CHECKING:
@@ -28,10 +24,10 @@ if TYPE_CHECKING:
 
 
 async def help_(frontend: ScreenFrontend, words: str) -> None:
-    """Keys and commands: first what works where the person is, and everywhere. With words, the
-    manual."""
+    """Show keys and commands, first those that work here, then those that work everywhere. With
+    words, search the manual."""
     from tui.app import manual  # noqa: PLC0415 - as are those below: on demand
-    from tui.app.commands.registry import COMMANDS, SlashCommand  # noqa: PLC0415
+    from tui.app.commands.table import COMMANDS, SlashCommand  # noqa: PLC0415
     from tui.core.text_cleaning import one_line  # noqa: PLC0415
     from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
     from tui.ui.widgets.dialog import Dialog  # noqa: PLC0415
@@ -42,6 +38,7 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
 
     screen, own = frontend.app.screen, frontend.conversation.user_commands
     within = (screen.focused or screen).ancestors_with_self
+    # The innermost widget with a key table decides what "here" means.
     here = next((HERE[name] for w in within if (name := type(w).__name__) in HERE), None)
     await asyncio.gather(asyncio.to_thread(own.load), asyncio.to_thread(manual.topics))
     rows = tuple((f"{names(c)} {c.argument}".strip(), c.help) for c in COMMANDS)
@@ -54,14 +51,15 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
     own_keys = frontend.app.own_keys
     keys = [(table, HelpSection.of(title, table, own_keys)) for title, table in HELP]
     first = [replace(section, here=True) for table, section in keys if table is here]
+    # A dialog without a table explains its own keys.
     if not first and isinstance(screen, Dialog):
         first = [HelpSection(*screen.explained, here=True)]
     everywhere = [section for table, section in keys if table is APP_KEYS]
     sections = [*first, *everywhere, HelpSection("Commands", rows)]
     if theirs:
         sections.append(HelpSection("Your own commands", theirs))
-    rest = [section for table, section in keys if table is not here and table is not APP_KEYS]
-    frontend.app.push_screen(HelpScreen([*sections, *rest], words))
+    others = [section for table, section in keys if table is not here and table is not APP_KEYS]
+    frontend.app.push_screen(HelpScreen([*sections, *others], words))
     if own.problems:
         frontend.say(one_line(own.problems[0]), "warning")
 
@@ -79,11 +77,11 @@ async def output(frontend: ScreenFrontend, width: str) -> None:
     if not width:
         panes.toggle()
     elif (share := width.removesuffix("%").strip()).isdecimal():
-        wanted = int(share[:4]) / 100
-        given = panes.resize(wanted)
-        if abs(given - wanted) > 0.015:  # else it is rounded to cells
-            limit = "most" if given < wanted else "least"
-            frontend.say(f"Output pane: {round(100 * given)} % is the {limit} that fits here.")
+        asked_for = int(share[:4]) / 100
+        got = panes.resize(asked_for)
+        if abs(got - asked_for) > 0.015:  # otherwise only rounded to cells
+            limit = "most" if got < asked_for else "least"
+            frontend.say(f"Output pane: {round(100 * got)} % is the {limit} that fits here.")
     else:
         frontend.say("Give the width as a percentage.", "warning", hint="/output 40")
 
@@ -93,12 +91,12 @@ async def find(frontend: ScreenFrontend, text: str) -> None:
 
 
 async def diff(frontend: ScreenFrontend, _: str) -> None:
-    """What the session's own tools changed in files."""
+    """Show what the session's own tools changed in files."""
     from tui.ui.screens.reports import DiffScreen  # noqa: PLC0415 - on demand
     from tui.ui.widgets.diff import counts  # noqa: PLC0415
 
-    if found := await session_diff(frontend.conversation):
-        count, text = found
+    if changes := await session_diff(frontend.conversation):
+        count, text = changes
         title = f"{plural(count, 'file')} changed · {counts(text)}"
         frontend.app.push_screen(DiffScreen(title, text))
 
@@ -117,7 +115,7 @@ async def todos(frontend: ScreenFrontend, _: str) -> None:
         return
     lines = [f"{marks.get(str(t.get('status')), '·')} {t.get('text', '')}" for t in listed]
     done = sum(t.get("status") == "completed" for t in listed)
-    frontend.report(f"To do: {done} of {len(listed)} done", lines)
+    frontend.report(Report(f"To do: {done} of {len(listed)} done", lines))
 
 
 async def permissions(frontend: ScreenFrontend, argument: str) -> None:
@@ -126,19 +124,16 @@ async def permissions(frontend: ScreenFrontend, argument: str) -> None:
     if argument:
         await editor.permissions(frontend.conversation, argument)
         return
-    from tui.app.commands.views import decisions, rule_lines  # noqa: PLC0415 - on demand
+    from tui.app.reports.permissions import permissions_report  # noqa: PLC0415 - on demand
     from tui.ui.screens.reports import PermissionsScreen  # noqa: PLC0415
 
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
     elevated = frontend.chat.header.state.elevated
-    services = frontend.services
-    rows = await asyncio.to_thread(
-        editor.rule_rows, agent, services.folders.config_file, services.workspace
+    screen = PermissionsScreen(
+        await permissions_report(agent, frontend.services, elevated=elevated)
     )
-    rules = rule_lines(services.permissions(), agent, rows, elevated=elevated)
-    screen = PermissionsScreen(rules, decisions(agent.session.records))
     if await frontend.app.push_screen_wait(screen) == "revoke":
         await editor.permissions(frontend.conversation, "revoke")
 
@@ -151,8 +146,8 @@ async def mcp(frontend: ScreenFrontend, _: str) -> None:
 
 
 async def jobs(frontend: ScreenFrontend, argument: str) -> None:
-    """The background commands; with a number the output of one."""
-    from tui.app.commands.jobs import USAGE, named  # noqa: PLC0415 - as those below: on demand
+    """Show the background commands; with a number, the output of one."""
+    from tui.app.reports.jobs import USAGE, named  # noqa: PLC0415 - as those below: on demand
     from tui.core.errors import UsageError  # noqa: PLC0415
     from tui.ui.screens.jobs import JobOutputScreen, JobsScreen, stop_asked  # noqa: PLC0415
 
@@ -182,15 +177,15 @@ async def agents(frontend: ScreenFrontend, _: str) -> None:
     from tui.ui.screens.sub_agents import AgentsScreen  # noqa: PLC0415 - on demand
 
     if agent := frontend.conversation.open_agent():
-        found = await asyncio.to_thread(agent.find_agents)
-        screen = AgentsScreen(agent.sub_agents, found, frontend.services.clock)
+        stored = await asyncio.to_thread(agent.find_agents)
+        screen = AgentsScreen(agent.sub_agents, stored, frontend.services.clock)
         chosen = await frontend.app.push_screen_wait(screen)
         if chosen is not None:
             await open_sub_agent(frontend, chosen)
 
 
 async def open_sub_agent(frontend: ScreenFrontend, call_id: str) -> None:
-    """Look into the sub-agent that a call started."""
+    """Show the sub-agent that a call started."""
     from tui.core.errors import HoldfastError  # noqa: PLC0415 - as below: on demand
     from tui.ui.screens.sub_agents import SubAgentScreen  # noqa: PLC0415
 
@@ -211,30 +206,7 @@ async def status(frontend: ScreenFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    path = agent.session.path
-    lines = [
-        f"session  {agent.session.id}",
-        f"file     {shorten(path) if path else 'none: kept in memory only'}",
-        f"folder   {shorten(frontend.services.workspace)}",
-        f"model    {agent.model}, window {tokens(agent.window)}",
-        f"mode     {agent.mode.replace('_', ' ')}",
-        *([f"effort   {agent.effort}"] if agent.effort != agent.own_effort else []),
-        *status_figures(agent),
-        *([f"checks   {states}"] if (states := checker_states(agent)) else []),
-    ]
-    frontend.report("Status", lines)
-
-
-async def usage(frontend: ScreenFrontend, _: str) -> None:
-    """What the session has cost by price class, and beside it what the last prompt has."""
-    agent = frontend.conversation.open_agent()
-    if agent is None:
-        return
-    rows = usage_rows(agent)
-    lines = [f"{name:<12}{one:>12}{all_:>12}" for name, (one, all_) in rows]
-    if agent.spending().session.usd is None:
-        lines.append(UNPRICED)
-    frontend.report("Usage in tokens", lines)
+    frontend.report(Report("Status", list(status_rows(agent, frontend.services.workspace))))
 
 
 async def quit_(frontend: ScreenFrontend, _: str) -> None:
@@ -256,10 +228,8 @@ async def pin(frontend: ScreenFrontend, _: str) -> None:
 async def mark(
     frontend: ScreenFrontend, what: Literal["mask", "pin"], *, shown: bool = False
 ) -> None:
-    """Mask or pin the result of the tool call under the cursor, or undo that.
-
-    `shown`: of the one whose output is shown.
-    """
+    """Mask or pin the result of the tool call under the cursor, or undo that; with `shown`, of the
+    one whose output is shown."""
     from tui.ui.widgets.conversation.items import ToolItem  # noqa: PLC0415 - it draws
 
     chat, agent = frontend.chat, frontend.conversation.agent
@@ -271,8 +241,8 @@ async def mark(
         )
         return
     records = reversed(agent.session.records)
-    wanted = (r for r in records if r.type == "tool_result" and r.data.get("call_id") == item.id)
-    record = next(wanted, None)
+    results = (r for r in records if r.type == "tool_result" and r.data.get("call_id") == item.id)
+    record = next(results, None)
     if record is None:
         say("The model doesn't have a result for this call.")
         return
@@ -285,14 +255,14 @@ async def mark(
 
 
 async def config(frontend: ScreenFrontend, words: str) -> None:
-    """Show the settings that match `words`, all of them without any."""
+    """Show the settings that match `words`, or all of them."""
     from tui.ui.screens.settings import SettingsScreen  # noqa: PLC0415 - on demand
 
     frontend.app.push_screen(SettingsScreen(frontend, words))
 
 
 async def theme(frontend: ScreenFrontend, name: str) -> None:
-    """Keep the theme of that name, or one that is chosen."""
+    """Switch to the theme of that name, or to one that is chosen, and save it."""
     from tui.ui.screens.picker import pick_theme  # noqa: PLC0415 - on demand
 
     app, services = frontend.app, frontend.services
@@ -300,18 +270,19 @@ async def theme(frontend: ScreenFrontend, name: str) -> None:
     if chosen is None:
         return
     problems = app.use_theme(chosen)
+    services.settings.now = structs.replace(services.settings.now, theme=chosen)
     await services.save_theme(chosen)
     if problems:
         frontend.say(str(problems[0]), "warning", hint="Using the built-in color.")
 
 
 async def vim(frontend: ScreenFrontend, _: str) -> None:
-    """Switch vim's modes in the prompt on or off, for good."""
+    """Switch vim's modes in the prompt on or off, permanently."""
     from tui.settings.edit import set_user_value  # noqa: PLC0415 - on demand
 
-    prompt = frontend.chat.prompt
-    on = not prompt.has_vim
-    prompt.use_vim(on)
+    settings = frontend.services.settings
+    on = not settings.now.vim
+    settings.change_to(structs.replace(settings.now, vim=on))
     if on:
         frontend.say("Vim keys are on.", hint="Esc for normal mode, i to insert. /vim: off.")
     else:
@@ -331,12 +302,12 @@ async def doctor(frontend: ScreenFrontend, _: str) -> None:
 
 
 async def tour(frontend: ScreenFrontend, _: str) -> None:
-    """Step aside for `holdfast tour`, and come back to the session as it was."""
+    """Step aside for `holdfast tour`, then return to the session as it was."""
     _run_aside(frontend, "tour")
 
 
 async def drill(frontend: ScreenFrontend, faults: str) -> None:
-    """Step aside for `holdfast drill`, and come back to the session as it was."""
+    """Step aside for `holdfast drill`, then return to the session as it was."""
     from tui.app.options.flags import FAULTS  # noqa: PLC0415 - on demand
 
     names = [name.strip() for name in faults.split(",") if name.strip()]
@@ -353,7 +324,7 @@ def _run_aside(frontend: ScreenFrontend, *words: str) -> None:
 
 
 async def edit_prompt(frontend: ScreenFrontend) -> None:
-    """Ctrl+G: what is typed, in the editor. What cannot be read back changes nothing."""
+    """Ctrl+G: edit the prompt in the editor. A text that can't be read back changes nothing."""
     prompt = frontend.chat.prompt
     text, problem = await edited(frontend.app, prompt.value)
     if problem:
@@ -366,9 +337,9 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 
 _VIEWS = (
     *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, agents, jobs, mcp),
-    *(status, usage, theme, vim, config, doctor, tour, drill, quit_),
+    *(status, theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
     view.__name__.rstrip("_"): view for view in _VIEWS
 }
-"""By the command's name."""
+"""The commands by name."""

@@ -52,24 +52,28 @@ if TYPE_CHECKING:
 
 
 _AROUND_PROMPT = 5
-"""The cells beside what is typed: the caret, the padding, the cursor after it."""
+"""Cells beside the typed text: the caret, the padding, the cursor after it."""
 
 _LOW = 14
-"""Rows below which what stands above the prompt gets a row each."""
+"""With fewer rows than this, everything above the prompt gets one row each."""
 
 
 class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
-    """Holds the widgets of a session and nothing of its state. Its sheet is loaded by the app.
+    """Holds the widgets of a session and none of its state. The app loads its style sheet.
 
-    `intro`, of the id "intro", is where nothing has been said yet, else the program's own with
-    its `version`; then the prompt is right below it, until the first message. `fresh`: a session
-    in which nothing was said is expected. What the first frame does without exists after
-    `furnish`; the conversation exists before that where the `end` of one is known. `covered`: the
-    head of the welcome screen hides all until `uncover`.
+    What the first frame does without exists after `furnish`; the conversation exists earlier if the
+    `end` of one is known.
+
+    Args:
+        intro: Shown, under the id "intro", while nothing has been said; by default the program's
+            own with its `version`, and the prompt right below it until the first message.
+        fresh: True if the session will probably be one without messages.
+        end: The last items of the session that will be opened.
+        covered: True if the head of the welcome screen hides everything until `uncover`.
     """
 
     class StopAsked(Message):
-        """Esc, with nothing open that it could close."""
+        """Esc was pressed, with nothing open that it could close."""
 
     BINDINGS = bindings(CHAT_KEYS)  # pyright: ignore[reportAssignmentType]
     AUTO_FOCUS: ClassVar[str | None] = "#prompt"
@@ -152,12 +156,12 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             self.notice.clear()
 
     def uncover(self) -> None:
-        """It is known by now what comes first."""
+        """Remove the cover: it is known by now what comes first."""
         self.query("#cover").remove()
 
     def leave_room(self, top: int | None) -> None:
-        """End the conversation above the row at which a question begins; None: it is answered.
-        What was said last is what the question is about."""
+        """End the conversation above the row at which a question begins, so that what it is about
+        stays visible; None once it is answered."""
         self._covers_phase = top is not None and top <= self.prompt_rule.region.y
         for body in self.query("#body"):  # none while the program ends
             covered, region = body.styles.margin.bottom, body.region
@@ -165,23 +169,23 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             body.styles.margin = (0, 0, rows, 0)
 
     def _ask_padding(self) -> tuple[int, int, int, int]:
-        """What is around the prompt: in a new session it is in the middle of the screen."""
+        """Return the padding of the prompt: in a new session it is in the middle of the screen."""
         if not self.has_class("-fresh"):
             return (0, 0, 0, 0)
         beside, below = prompt_place(*self.app.size)  # pyright: ignore[reportUnknownMemberType]
         return (0, beside, below, beside)
 
     def _set_fresh(self, fresh: bool) -> None:
-        """Nothing has been said yet, or something has: the prompt goes to its place."""
+        """Move the prompt to its place for a session without messages, or with some."""
         self._typed = not fresh
-        # Styling the whole screen anew would take 18 ms, between Enter and the prompt's own line.
+        # Restyling the whole screen would take 18 ms, between Enter and the prompt's own line.
         self.set_class(fresh, "-fresh", update=False)
         for other in self.query("#intro, #conversation, #conversation-rule, #meter"):
             other.update_node_styles()
         self._lay_out()
 
     def _lay_out(self) -> None:
-        """What depends on the size, and on whether anything was said."""
+        """Arrange what depends on the size and on whether anything was said."""
         self.set_class(self.size.height < _LOW, "-low")
         for ask in self.query("#ask"):
             ask.styles.padding = self._ask_padding()
@@ -210,7 +214,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.retry, self.output = self.left.retry, self.side.output
 
     def use_keys(self, keymap: Keymap) -> None:
-        """Send by these keys, and name them below."""
+        """Send by these keys, and name them in the footer."""
         self._keymap = keymap
         self.prompt.keymap = keymap
         self._show_keys()
@@ -225,8 +229,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     @property
     def calm(self) -> bool:
-        """Whether nothing moves by itself (`motion = "reduced"`). Seconds are counted all the
-        same."""
+        """True if nothing moves by itself (`motion = "reduced"`). Seconds are still counted."""
         return self._phase.calm
 
     @calm.setter
@@ -237,7 +240,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     @property
     def output_in_sight(self) -> bool:
-        """Whether the output is in sight beside the conversation."""
+        """True if the output is visible beside the conversation."""
         return self.side.display and not self.has_class("-narrow")
 
     def work(
@@ -250,9 +253,14 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         counts: bool = True,
         movable: bool = False,
     ) -> None:
-        """Something is going on: say what, and since when. `streamed` is the piece of an answer
-        that has just come, `movable`: it is a command that can go to the background; for the
-        rest see `ActivityIndicator.enter`."""
+        """Show what is going on, and since when.
+
+        Args:
+            streamed: The piece of an answer that has just come.
+            movable: True for a command that can go to the background.
+
+        The other arguments are those of `ActivityIndicator.enter`.
+        """
         if not self.busy:
             self._hints(footer.BUSY_HINTS, "Type to queue a message")
             if self._spin:
@@ -267,16 +275,16 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             self._tick()
 
     def settle(self, count: int = 0) -> None:
-        """The answer that came is complete, with that many tokens, or void."""
+        """Note that the answer is complete with that many tokens, or void."""
         self._phase.settle(count)
 
     def hear(self) -> None:
-        """The server is there, though there is nothing of it to show."""
+        """Note that the server is alive, though there is nothing to show."""
         if self.busy:
             self._phase.hear()
 
     def idle(self) -> None:
-        """Nothing is going on any more."""
+        """Show that nothing is going on any more."""
         self._phase.leave()
         if self._spin:
             self._spin.pause()
@@ -286,9 +294,10 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.left.meter.state = state
 
     def show_mode(self, mode: Mode | None = None, allowed: int | None = None) -> None:
-        """Say over the prompt what is asked: by `mode`, else by the one that was shown. Elevated
-        counts as far as plan mode leaves it something to allow; `allowed` is how many rules do
-        not ask."""
+        """Show over the prompt what is asked, by `mode` or the one shown before.
+
+        Elevated counts only outside plan mode. `allowed` is the number of rules that do not ask.
+        """
         self._mode = mode or self._mode
         self._allowed = self._allowed if allowed is None else allowed
         elevated = self.header.state.elevated and self._mode != "plan"
@@ -301,21 +310,21 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.prompt_rule.right = Content.assemble(vim, (text, style))
 
     def show_own_status(self, text: str) -> None:
-        """Show below what the person's own status command printed."""
+        """Show in the status line what the person's own status command printed."""
         self.status.state = replace(self.status.state, own=text)
 
     def show_saving(self, trouble: str) -> None:
-        """Say why nothing is saved, until it is again."""
+        """Show why nothing is saved, until it is again."""
         if trouble and not self._read_only:
             self.notice.say(f"Not saved: {trouble.rstrip('.')}.", "error", hint=footer.UNSAVED)
         elif self.notice.text.startswith(footer.NOT_SAVED):
             self.notice.say("Everything is saved again.", "success")
 
     def show_read_only(self, read_only: bool) -> None:
-        """Say where one writes whether the session can be continued."""
+        """Show at the prompt whether the session can be continued."""
         self._read_only = read_only
         if read_only and self.notice.text.startswith(footer.NOT_SAVED):
-            self.notice.clear()  # it will not be, and that is said in other words
+            self.notice.clear()  # it never will be; the prompt says so in other words
         self.show_mode()
         if not self.busy:
             self.idle()
@@ -326,7 +335,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.conversation.append(item)
 
     def follow(self) -> None:
-        """To the end of the conversation, and along with it."""
+        """Go to the end of the conversation and follow it."""
         if self.conversation.size:  # one that was never laid out is there already
             self.conversation.action_edge(1)
 
@@ -334,7 +343,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.panes.widen(cells)
 
     def fill(self, items: Sequence[Item] | PreparedItems, *, end: bool = False) -> None:
-        """Show another session: all of it, or its `end` before the next `fill` brings all."""
+        """Show another session: all of it, or its `end` until the next `fill` brings the rest."""
         if isinstance(items, Sequence):
             items = self.conversation.prepare(items)
         if not self._end_shown:
@@ -351,7 +360,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.retry.done()
 
     def action_stop_or_close(self) -> None:
-        """Esc: what covers the conversation, else the agent."""
+        """Esc: close what covers the conversation, otherwise stop the agent."""
         if self.has_class("-narrow") and self.has_class("-over"):
             self.panes.toggle()
         elif self.left.finding:
@@ -364,7 +373,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.prompt.focus()
 
     def action_next_pane(self) -> None:
-        """Tab: from the prompt to what is waited for, else to the next in the row."""
+        """Tab: from the prompt to what waits for the person, otherwise to the next pane."""
         waits = self.query("RetryBanner.-counts, ResumeCard Choice")
         if waits and self.focused is self.prompt:
             waits.first().focus()
@@ -381,13 +390,13 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.conversation.action_fold_tools()
 
     async def action_find(self, text: str = "") -> None:
-        """Look for a text in the conversation."""
+        """Search the conversation for a text."""
         self.remove_class("-over")
         self._show_keys()
         await self.left.find(text)
 
     async def suggest(self, sources: Sources) -> None:
-        """Let the prompt suggest what may come next. Called once, after `furnish`."""
+        """Let the prompt show suggestions. Called once, after `furnish`."""
         from tui.ui.widgets.autocomplete import Suggestions  # noqa: PLC0415
 
         popup = Suggestions(sources, id="suggestions")
@@ -400,7 +409,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.prompt.pick()
 
     async def action_search_history(self) -> None:
-        """Look for an earlier prompt; what is typed stays until one is taken."""
+        """Search earlier prompts; the typed text stays until one is taken."""
         from tui.ui.widgets.search_bars import PromptSearch  # noqa: PLC0415 - only where asked for
 
         if self._search is None:
@@ -433,8 +442,11 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.panes.drop()
 
     def claim(self, event: events.Key, *, settled: bool = True) -> bool:
-        """Before a key goes to the focus: typing goes to the prompt, unless it means something.
-        True where nothing is left to do for it. Not `settled`, it chooses nothing."""
+        """Send typing to the prompt before the focused widget gets it, unless the key means
+        something.
+
+        True if the key is done with. If not `settled`, it chooses nothing.
+        """
         focused, key = self.focused, event.key
         if not event.is_printable:
             return False
@@ -449,9 +461,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     @property
     def _offers_rows(self) -> bool:
-        """Whether a digit means one of the rows of a new session."""
-        here = self.focused in {self.prompt, self.start}
-        return here and self.has_class("-fresh") and not self.prompt.text
+        """True if a digit means one of the rows of a new session."""
+        at_rows = self.focused in {self.prompt, self.start}
+        return at_rows and self.has_class("-fresh") and not self.prompt.text
 
     def on_paste(self, event: events.Paste) -> None:
         if not self.prompt.has_focus:
@@ -485,7 +497,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._show_keys()
 
     def _show_placeholder(self) -> None:
-        """What the empty prompt says, as much of it as there is room for."""
+        """Show as much of the empty prompt's text as there is room for."""
         parts = self._placeholder.split(" · ")
         while len(parts) > 1 and len(" · ".join(parts)) > self.size.width - _AROUND_PROMPT:
             parts.pop()
@@ -495,7 +507,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._show_keys()
 
     def _show_keys(self) -> None:
-        """What the keys do; while the output covers the conversation, Esc comes back from it."""
+        """Show what the keys do; while the output covers the conversation, Esc leads back."""
         keys = footer.footer(self.focused, self._keys)
         if self._to:
             keys = tuple(footer.RUN if hint == footer.SEND else hint for hint in keys)

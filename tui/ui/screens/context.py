@@ -44,18 +44,21 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
 
 LONG = 1000
-"""Records: with more, a price is worked out only for a row on which the cursor rests."""
+"""With more records, a price is worked out only for a row on which the cursor rests."""
 REST_S = 0.15
 
 SMALL = 60
-"""Cells: below, a price takes a third row."""
+"""With fewer cells, a price takes a third row."""
 
 FOLLOW_S = 1.0
-"""How often the table is brought up to date while a turn runs behind it."""
+"""Seconds between updates of the table while a turn runs behind it."""
 
 
 class ContextScreen(TableScreen[None]):
-    """`tell` gets the events of what is changed here; `root` is the workspace."""
+    """The next request as a table of its items.
+
+    `tell` gets the events of changes made here; `root` is the workspace.
+    """
 
     CSS_PATH = "context.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -95,7 +98,7 @@ class ContextScreen(TableScreen[None]):
         yield from self.foot()
 
     def on_mount(self) -> None:
-        self._agent.view()  # the ledger takes from it how each record stands now
+        self._agent.view()  # the ledger takes the state of each record from it
         self._load()
         self.rows.move_to(context_rows.largest_result(self.shown))
         self.set_interval(FOLLOW_S, self._follow)
@@ -123,14 +126,14 @@ class ContextScreen(TableScreen[None]):
 
     @work
     async def _compare_files(self) -> None:
-        """Mark the rows that show files as they are no longer."""
+        """Mark the rows that show an outdated state of files."""
         self._comparing = True
         try:
-            found = await self._agent.outdated()
+            outdated = await self._agent.outdated()
         finally:
             self._comparing = False
-        if found != self._outdated:
-            self._outdated = found
+        if outdated != self._outdated:
+            self._outdated = outdated
             async with self._changing:
                 self._load()
 
@@ -149,12 +152,13 @@ class ContextScreen(TableScreen[None]):
         self._draw(same_row=same_row)
 
     def _draw(self, *, same_row: bool = False) -> None:
-        """Show what there is now, the cursor on the item or, with `same_row`, in the row that it
-        was in."""
+        """Draw the current items, with the cursor on the same item or, with `same_row`, in the same
+        row."""
         count, window = self._agent.ledger.tokens, self._agent.window
         items, width = [row.item for row in self._items], self.size.width - 2
         before, words = self.chosen, self.filter_field.value
         shown = context_rows.arranged(self._items, words, self._order, self._unfolded)
+        # The item under the cursor may have moved by sorting, filtering or folding.
         self.shown = shown
         item = before.item.id if before and not same_row else None
         same = (at for at, row in enumerate(shown) if row.item.id == item)
@@ -166,9 +170,9 @@ class ContextScreen(TableScreen[None]):
         begun = words or any(row.age is not None for row in self._items)
         self.show_empty("" if shown and begun else context_rows.empty_text("" if shown else words))
         self.put("columns", Content(context_rows.heading(max(20, width - 1))))
-        outdated = sum(row.outdated for row in self._items)
+        outdated_count = sum(row.outdated for row in self._items)
         title = context_rows.context_title(
-            items, count, window, self._waiting, outdated=outdated, width=width
+            items, count, window, self._waiting, outdated=outdated_count, width=width
         )
         self.put("title", title)
         self.put("totals", context_rows.totals(items, self._agent.measure(), width))
@@ -180,7 +184,7 @@ class ContextScreen(TableScreen[None]):
         rule.right = Content.styled(order, "$text-muted")
 
     def action_sort(self, order: Order) -> None:
-        """In an order; the same again gives the order of the request."""
+        """Sort in an order; the same order again restores that of the request."""
         self._order = "request" if self._order == order else order
         self._draw()
         by_size = self._order == "tokens"
@@ -212,7 +216,7 @@ class ContextScreen(TableScreen[None]):
         self.rows.focus()
 
     async def action_close(self) -> None:
-        """Esc: the filter, the request, then the screen."""
+        """Esc: close the filter, then the request, then the screen."""
         if self.filter_field.value or self.filter_field.has_focus:
             self.filter_field.value = ""
             self.remove_class("-filter")
@@ -226,8 +230,8 @@ class ContextScreen(TableScreen[None]):
         self._explain()
 
     def _explain(self) -> None:
-        """Say what m comes to for the row under the cursor. In a long session that takes a while:
-        it is worked out once the cursor rests."""
+        """Show what m would save for the row under the cursor. In a long session that takes a
+        while, so it is worked out once the cursor rests."""
         row = self.chosen
         known = self._prices.get(row.item.id) if row and row.age is not None else ""
         self.put("price", Content(self._price_line(known or "")))
@@ -256,7 +260,7 @@ class ContextScreen(TableScreen[None]):
     # Looking closer
 
     async def action_other_tab(self) -> None:
-        """Between the items and the request."""
+        """Switch between the items and the request."""
         self.toggle_class("-request")
         self.notice.clear()
         self._draw()
@@ -301,7 +305,7 @@ class ContextScreen(TableScreen[None]):
         self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
         self.notice.say(f"Copied {plural(len(text), 'character')}.", "success")
 
-    # Changing: a key waits for what the one before it does, so that it finds the rows as they are
+    # Changing: a key waits for the previous one's effect, so that it finds the current rows
 
     async def action_mask(self) -> None:
         """Mask the item under the cursor, or unmask it."""
@@ -316,12 +320,12 @@ class ContextScreen(TableScreen[None]):
             await self.change(ContextChange(later))
 
     async def action_pin(self) -> None:
-        """Pin the item under the cursor, or let it go."""
+        """Pin or unpin the item under the cursor."""
         if item := self._changeable():
             await self.change(context_changes.pinning(item))
 
     async def action_difference(self) -> None:
-        """Show the model with the next request how the file of the item has changed."""
+        """Show the model with the next request how the item's file has changed."""
         if not (item := self._changeable()):
             return
         try:
@@ -332,7 +336,7 @@ class ContextScreen(TableScreen[None]):
             self.notice.say(f"The next request shows what changed in {shown}.", "success")
 
     def _changeable(self) -> Item | None:
-        """The item under the cursor, where it can be changed; else it is said why not."""
+        """Return the item under the cursor if it can be changed; otherwise say why not."""
         row = None if self._shows_request else self.chosen
         if row is not None and row.age is None:
             self.notice.say(context_rows.FIXED)
@@ -340,7 +344,7 @@ class ContextScreen(TableScreen[None]):
         return row.item if row else None
 
     async def action_undo(self) -> None:
-        """Take back the last change that was made on this screen."""
+        """Undo the last change made on this screen."""
         if self._undo:
             await self.change(self._undo.pop(), undo=True)
         else:
@@ -348,20 +352,20 @@ class ContextScreen(TableScreen[None]):
 
     @work(exclusive=True, group="bulk")
     async def action_many(self) -> None:
-        """Mask many results at once, with the effect shown first."""
+        """Mask many results at once, after showing the effect."""
         records = list(self._agent.session.records)
         stands, weigh = self._agent.view().stands, self._agent.ledger.would
-        found = masks.results(records, stands=stands, weigh=weigh)
-        stale = await asyncio.to_thread(masks.outdated, found, change_checker(self._root))
-        menu = BulkMenu(found, stale, self._agent.window, self._agent.price_of_masks)
+        results = masks.results(records, stands=stands, weigh=weigh)
+        stale = await asyncio.to_thread(masks.outdated, results, change_checker(self._root))
+        menu = BulkMenu(results, stale, self._agent.window, self._agent.price_of_masks)
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:
             await self.change(ContextChange(plan.overlays()))
 
     async def change(self, change: ContextChange, *, undo: bool = False) -> None:
-        """Change how records stand, and say what that came to.
+        """Apply a change to records, and say what it saves or costs.
 
-        Where an item moves by that, the cursor keeps its row: the next one comes under it.
+        If an item moves because of it, the cursor keeps its row: the next one comes under it.
         """
         async with self._changing:
             await self._change(change, undo=undo)
@@ -393,6 +397,6 @@ class ContextScreen(TableScreen[None]):
 
 
 def _printed(sent: Request, records: Sequence[Record]) -> str:
-    """A request to be read, after what became of those before it."""
-    said = "".join(f"// {line}\n" for line in answer_reports.past(records))
-    return said + request_assembly.printed(sent)
+    """Return a request as text, after what became of those before it."""
+    past = "".join(f"// {line}\n" for line in answer_reports.past(records))
+    return past + request_assembly.printed(sent)

@@ -1,4 +1,5 @@
-"""What a key of the inspector changes and what undoes it; masking many results at once."""
+"""The changes that keys of the inspector make, and how they are undone; masking many results at
+once."""
 
 from __future__ import annotations
 
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ContextChange:
-    """How records shall stand from now on, and which are pinned (True) or let go."""
+    """A change of how records are sent, and of which are pinned (True) or unpinned."""
 
     overlays: Sequence[Overlay] = ()
     pins: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
 
 def masking(item: Item, records: Sequence[Record]) -> ContextChange:
-    """Mask an item, or show it again where it is masked; of an image only that."""
+    """Return the change that masks an item, or unmasks a masked one; for an image, only that
+    image."""
     hide, (id_, place) = item.state != "masked", record_of(item.id)
     if place is not None:
         return ContextChange([one_image(records, id_, place, hide=hide)])
@@ -44,7 +46,7 @@ def masking(item: Item, records: Sequence[Record]) -> ContextChange:
 
 
 def mask_price(agent: Agent, item: Item) -> str:
-    """What m comes to for an item, before it is pressed; "" where it changes nothing."""
+    """Return the price of pressing m for an item; "" if that would change nothing."""
     records = agent.session.records
     overlay, id_ = masking(item, records).overlays[0], record_of(item.id)[0]
     record = next((one for one in records if one.id == id_), None)
@@ -63,12 +65,12 @@ def mask_price(agent: Agent, item: Item) -> str:
 
 
 def pinning(item: Item) -> ContextChange:
-    """Pin an item, or let it go."""
+    """Return the change that pins or unpins an item."""
     return ContextChange(pins={record_of(item.id)[0]: not item.pinned})
 
 
 def undoing(change: ContextChange, records: Sequence[Record]) -> ContextChange:
-    """What brings back how things stand in `records`, which is before the change."""
+    """Return the change that restores `records`, which are those before the change."""
     masks, pinned = overlays_of(records), pins_of(records)
     targets = [overlay.target for overlay in change.overlays]
     return ContextChange(
@@ -78,7 +80,7 @@ def undoing(change: ContextChange, records: Sequence[Record]) -> ContextChange:
 
 
 def change_text(change: ContextChange, saved: int, window: int) -> str:
-    """What a change came to; `saved` is in tokens, less than 0 where it costs some."""
+    """Describe what a change did; `saved` is in tokens, negative if it costs some."""
     if not change.overlays:
         what = "pinned" if any(change.pins.values()) else "unpinned"
         return f"{plural(len(change.pins), 'item')} {what}."
@@ -94,12 +96,12 @@ def change_text(change: ContextChange, saved: int, window: int) -> str:
 
 TURNS = (0, 1, 2, 3, 4, 6, 8, 10, 15, 20, 30, 50)
 NARROW = 52
-"""Cells of a row: in fewer, a plan says only how many tokens it saves."""
+"""With fewer cells in a row, a plan says only how many tokens it saves."""
 CHARS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 
 
 def effect(plan: MaskPlan, window: int) -> str:
-    """What a plan would come to."""
+    """Describe what a plan would do."""
     if not plan.targets:
         return "nothing to mask"
     saved = f"saves ~{tokens(plan.saves)} tokens ({share(plan.saves, window)})"
@@ -107,8 +109,11 @@ def effect(plan: MaskPlan, window: int) -> str:
 
 
 class BulkMenu(TableDialog[MaskPlan | None]):
-    """Dismissed with the plan that was chosen, or None. `stale` is that of the changed files;
-    `price` says what masking comes to, by what each result saves."""
+    """Dialog that is dismissed with the chosen plan, or None.
+
+    `stale` is the plan for changed files; `price` returns the price of masking, by what each result
+    saves.
+    """
 
     CSS_PATH = "context.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -147,7 +152,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         self._draw()
 
     def plans(self) -> list[MaskPlan]:
-        """The choices, in their order."""
+        """Return the choices in their order."""
         return [
             masks.older(self._found, TURNS[self._turns]),
             masks.larger(self._found, CHARS[self._chars]),
@@ -166,7 +171,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         self._explain()
 
     def _explain(self) -> None:
-        """What the plan under the cursor costs."""
+        """Show the price of the plan under the cursor."""
         plan = self.plans()[self.rows.cursor]
         text = ""
         if plan.targets:
@@ -187,7 +192,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         return [(f" {what:<32}", "text"), (comes_to, look)]
 
     def action_step(self, step: int) -> None:
-        """More or less of what the row under the cursor counts."""
+        """Raise or lower the number of the row under the cursor."""
         match self.rows.cursor:
             case 0:
                 self._turns = max(0, min(self._turns + step, len(TURNS) - 1))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ItemTexts:
-    """An item's texts. `path` is the file of the full copy where something was cut."""
+    """An item's texts. `path` is the file of the full copy if something was cut."""
 
     sent: str
     recorded: str
@@ -55,7 +55,7 @@ class ItemTexts:
 
 
 def texts_of(record: Record | None, stand: Stand | None, fixed: str = "") -> ItemTexts:
-    """The texts of a record, or of a part that every request carries."""
+    """Return the texts of a record, or of a part that every request carries."""
     if record is None:
         return ItemTexts(fixed, fixed)
     recorded = shown(content_of(record))
@@ -68,20 +68,20 @@ def texts_of(record: Record | None, stand: Stand | None, fixed: str = "") -> Ite
 
 
 def texts_in(agent: Agent, item: Item) -> ItemTexts:
-    """The texts of an item as it stands in the next request of an agent."""
+    """Return the texts of an item as it is in the next request of an agent."""
     id_, place = record_of(item.id)
     record = next((one for one in agent.session.records if one.id == id_), None)
     stand = agent.view().stands.get(id_)
     if record is not None and place is not None:
         blocks = content_of(record)
         sent = stand.blocks if stand else blocks
-        apart = len(sent) == len(blocks)
-        return ItemTexts(shown([sent[place]] if apart else sent), shown(blocks[place : place + 1]))
+        split = len(sent) == len(blocks)
+        return ItemTexts(shown([sent[place]] if split else sent), shown(blocks[place : place + 1]))
     return texts_of(record, stand, "" if record else agent.fixed_texts().get(item.id, ""))
 
 
 def shown(blocks: Iterable[Block]) -> str:
-    """Blocks as text to be read; what is no text is told in a line or as JSON."""
+    """Return blocks as text to read; other content becomes a line or JSON."""
     return "\n\n".join(_block(block) for block in blocks)
 
 
@@ -92,8 +92,8 @@ def _block(block: Block) -> str:
         case {"type": "thinking", "thinking": str(text)}:
             return f"── thinking ──\n{text}"
         case {"type": "tool_use"}:
-            given = json.dumps(block.get("input"), ensure_ascii=False, indent=2, default=str)
-            return f"── call to {block.get('name')} ──\n{given}"
+            arguments = json.dumps(block.get("input"), ensure_ascii=False, indent=2, default=str)
+            return f"── call to {block.get('name')} ──\n{arguments}"
         case {"type": "tool_result"}:
             return f"── result ──\n{shown(blocks_of(block.get('content')))}"
         case {"type": "image", "source": {"data": str(data), "media_type": str(kind)}}:
@@ -106,7 +106,7 @@ def _block(block: Block) -> str:
 
 
 def receipt_line(texts: ItemTexts) -> str:
-    """What was cut of the output, and where the whole of it is."""
+    """Describe how the output was cut, and where all of it is."""
     receipt = texts.receipt
     if not receipt:
         return ""
@@ -119,8 +119,10 @@ def receipt_line(texts: ItemTexts) -> str:
 
 
 class ContextItemScreen(BaseScreen, Screen[str]):
-    """Dismissed with "mask" or "pin" where that is asked for, with "" by Esc. `results` is the
-    folder of full outputs, `price` says what masking comes to."""
+    """Shows one item; dismissed with "mask" or "pin" if asked for, with "" by Esc.
+
+    `results` is the folder of full outputs, `price` the price of masking in words.
+    """
 
     CSS_PATH = "context.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -182,7 +184,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
 
     @work(exclusive=True)
     async def _read(self, path: Path) -> None:
-        """The full copy; the recorded text where it is gone, and why it is."""
+        """Show the full copy; if it is gone, the recorded text and the reason."""
         whole, rule = self.query_one("#whole", FilePane), self.query_one("#whole-rule", PaneRule)
         file, why = await open_file_pane(path, self._results)
         if file is None:
@@ -197,13 +199,13 @@ class ContextItemScreen(BaseScreen, Screen[str]):
         return whole if whole.has_focus_within else self.query_one("#sent", FilePane)
 
     def action_copy(self) -> None:
-        """Copy this side, as far as a clipboard takes it."""
+        """Copy this side, up to the clipboard's limit."""
         text = self._side.view.text()
         self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
-        said = f"Copied {plural(len(text), 'character')}."
+        message = f"Copied {plural(len(text), 'character')}."
         if self._side.view.file.size > COPY_MAX:
-            said = f"Copied the first {size(COPY_MAX)}."
-        self.query_one("#notice", NoticeLine).say(said, "success")
+            message = f"Copied the first {size(COPY_MAX)}."
+        self.query_one("#notice", NoticeLine).say(message, "success")
 
     async def action_outside(self, program: Program) -> None:
         """Open this side in the person's own pager or editor."""

@@ -1,4 +1,4 @@
-"""The ledger as a table: rows, their order, the filter, how one is drawn, the words around them."""
+"""The ledger as a table: its rows, their order, filter and drawing, and the texts around them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ ORDERS: dict[Order, tuple[str, Callable[[LedgerRow], tuple[int, ...]]]] = {
     "age": ("oldest first", lambda row: (1 if row.age is None else -row.age,)),
     "kind": ("by kind", lambda row: (_KINDS.index(row.item.kind), -row.item.tokens)),
 }
-"""What an order is called, and what it goes by."""
+"""Orders by name: their label and sort key."""
 BY_SIZE: Final[frozenset[Order]] = frozenset({"tokens", "kind"})
-"""In these orders an item moves when it is masked."""
+"""Orders in which an item moves when it is masked."""
 FOLDABLE: Final[Mapping[Kind, str]] = {"system": "part", "tools": "tool"}
-"""Kinds that are shown as one row with their sum, and what one of their items is called."""
+"""Kinds that are shown as one row with their sum, and the word for one of their items."""
 
 _COLUMNS: Final = (
     ("kind", 11, 56),
@@ -40,7 +40,7 @@ _COLUMNS: Final = (
     ("share", 8, 76),
     ("state", 12, 0),
 )
-"""Name, cells, and the width from which on there is room for it; the item gets the rest."""
+"""Name, cells, and the width from which there is room for the column; the item gets the rest."""
 
 _KIND_LOOKS = {
     "system": "secondary",
@@ -54,7 +54,7 @@ _KIND_LOOKS = {
 }
 _KINDS = list(_KIND_LOOKS)
 _STATES = {"full": "", "summarised": "summarized"}
-"""As they are shown, where that is not their own name."""
+"""Displayed states that differ from their names."""
 _STATE_LOOKS = {
     "full": "muted",
     "waits": "muted",
@@ -71,9 +71,9 @@ _STATE_LOOKS = {
 class LedgerRow:
     """An item and how many turns ago it was made; None for what every request carries.
 
-    `waits`: it is old enough to be pruned, and will be with the next break, or once that pays.
-    `outdated`: the file that it shows has changed since.
-    `parts`: the item is the sum of these, which follow it while it is `unfolded`; they are `inner`.
+    `waits` is true if it is old enough to be pruned, and will be with the next break or once that
+    pays. `outdated` is true if the file that it shows has changed since. `parts` are the items
+    summed up in it, which follow it while it is `unfolded`; they are `inner`.
     """
 
     item: Item
@@ -86,29 +86,31 @@ class LedgerRow:
 
     @property
     def state(self) -> str:
-        """How it stands, in a word; "" for what is sent in full."""
+        """The state in a word; "" for an item that is sent in full."""
         return "outdated" if self.outdated else "waits" if self.waits else state_name(self.item)
 
 
 def state_name(item: Item) -> str:
-    """How an item stands, in a word; "" for what is sent in full."""
+    """Return an item's state in a word; "" if it is sent in full."""
     return _STATES.get(item.state, item.state)
 
 
 def arranged(
     rows: Iterable[LedgerRow], words: str, order: Order, unfolded: Collection[Kind] = ()
 ) -> list[LedgerRow]:
-    """The rows in an order; equals stay in the order of the request. System and tools are a row
-    each, followed by its parts where they are unfolded. With words, the rows in whose kind, label
-    or state every word occurs ("pinned" finds pins), parts among them."""
-    wanted = words.casefold().split()
+    """Return the rows in an order, equal ones in the order of the request.
+
+    System and tools are a row each, followed by their parts if unfolded. With words, only rows
+    whose kind, label or state contain every word ("pinned" finds pins), parts included.
+    """
+    words_sought = words.casefold().split()
 
     def text(row: LedgerRow) -> str:
         item, pinned = row.item, "pinned" if row.item.pinned else ""
         return f"{item.kind} {item.label} {row.state} {pinned}".casefold()
 
-    if wanted:
-        shown = [row for row in rows if all(word in text(row) for word in wanted)]
+    if words_sought:
+        shown = [row for row in rows if all(word in text(row) for word in words_sought)]
     else:
         shown = list(_summed(list(rows), unfolded))
     key = ORDERS[order][1]
@@ -120,7 +122,7 @@ def arranged(
 
 
 def _summed(rows: Sequence[LedgerRow], unfolded: Collection[Kind]) -> Iterator[LedgerRow]:
-    """The rows with those of a foldable kind as one, where there are several."""
+    """Yield the rows, those of a foldable kind as one if there are several."""
     members = {kind: [row for row in rows if row.item.kind == kind] for kind in FOLDABLE}
     for row in rows:
         parts = members.get(row.item.kind, ())
@@ -139,18 +141,18 @@ def _sum(kind: Kind, parts: Sequence[LedgerRow], *, unfolded: bool) -> LedgerRow
 
 
 def largest_result(rows: Sequence[LedgerRow]) -> int:
-    """The number of the first result: with the largest first, of the largest."""
+    """Return the index of the first result, which is the largest one when sorted by size."""
     return next((at for at, row in enumerate(rows) if row.item.kind == "result"), 0)
 
 
 def heading(width: int) -> str:
-    """The heading over `row_parts`."""
+    """Return the heading over `row_parts`."""
     names = {name: name for name, _, _ in _COLUMNS}
     return "  " + "".join(text for _, text in _line(names, width))
 
 
 def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
-    """One row in `width` cells: pin, kind, label, and where there is room age and share."""
+    """Return a row in `width` cells: pin, kind, label, and if there is room age and share."""
     item = row.item
     mark = ("▾ " if row.unfolded else "▸ ") if row.parts else "  " if row.inner else ""
     looks = {
@@ -172,7 +174,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
 
 
 def _line(texts: Mapping[str, str], width: int) -> list[tuple[str, str]]:
-    """The cells of a line after its pin, with the names of their columns."""
+    """Return the cells of a line after its pin, with the names of their columns."""
     shown = [(name, cells) for name, cells, least in _COLUMNS if width >= least]
     room = max(4, width - 2 - sum(cells for _, cells in shown))
     line: list[tuple[str, str]] = []
@@ -190,7 +192,7 @@ def _line(texts: Mapping[str, str], width: int) -> list[tuple[str, str]]:
 
 
 def share(count: int, window: int) -> str:
-    """Of the window: 9 %, 0.4 %, — where the window is not known."""
+    """Format a share of the window: 9 %, 0.4 %, or — if the window is unknown."""
     if not window:
         return "—"
     part = 100 * count / window
@@ -230,7 +232,7 @@ def context_title(
     outdated: int = 0,
     width: int = 200,
 ) -> Content:
-    """The tokens, the window, and as much of how the items stand as `width` cells take."""
+    """Return the tokens, the window, and as many facts about the items as fit in `width` cells."""
     full = count / window if window else 0.0
     look = "$foreground"
     if full > MARK:
@@ -249,7 +251,7 @@ def context_title(
 
 
 def _waiting_facts(waiting: Waiting | None) -> list[str]:
-    """What waits to be pruned, and what that would save."""
+    """Say how many items wait to be pruned, and what that would save."""
     if waiting is None or not waiting.records:
         return []
     return [f"{len(waiting.records):,} to prune, −{tokens(waiting.tokens)}"]
@@ -268,8 +270,8 @@ def _facts(items: Sequence[Item]) -> list[str]:
 
 
 def totals(items: Sequence[Item], measured: ContextMeasured, width: int) -> Content:
-    """A bar of what each kind of item takes of the window, the names of the kinds, and where the
-    figures are from."""
+    """Return a bar of each kind's share of the window, the names of the kinds, and the source of
+    the figures."""
     parts: dict[str, int] = {}
     for item in items:
         part = PARTS[item.kind]
@@ -281,7 +283,7 @@ def totals(items: Sequence[Item], measured: ContextMeasured, width: int) -> Cont
 
 
 def _legend(parts: Mapping[str, int], width: int) -> Content:
-    """The parts with their tokens; the smallest give way where there is no room for all."""
+    """Return the parts with their tokens; the smallest are left out if there is no room for all."""
     shown = [kind for kind in KINDS if parts.get(kind)]
     while True:
         named = [(KINDS[kind], f" {kind} {tokens(parts[kind])}") for kind in shown]
@@ -297,7 +299,7 @@ def _legend(parts: Mapping[str, int], width: int) -> Content:
 
 
 def empty_text(words: str) -> str:
-    """Why there is no row."""
+    """Explain why there is no row."""
     return (
         f"No item matches “{one_line(words)}”.\nPress Esc to clear the filter."
         if words

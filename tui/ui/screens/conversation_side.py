@@ -1,4 +1,4 @@
-"""The left of the chat: the conversation, its notices, and the search in it."""
+"""The left side of the chat: the conversation, its notices, and the search in it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 
 class ConversationSide(CachedVertical):
-    """`intro` is where nothing has been said yet; `end` is what was said last in the session that
-    will be opened. `conversation`, `todos` and `retry` exist after `furnish`, `conversation` before
-    that where it has begun with an `end`; the find bar once it is asked for."""
+    """Conversation, notices and meter, one below the other.
+
+    `intro` is shown while nothing has been said; `end` are the last items of the session that will
+    be opened. `conversation`, `todos` and `retry` exist after `furnish`, `conversation` earlier if
+    there is an `end`; the find bar exists once it is asked for.
+    """
 
     conversation: ConversationView
     todos: TodoList
@@ -80,11 +83,11 @@ class ConversationSide(CachedVertical):
 
     @property
     def finding(self) -> bool:
-        """Whether the find bar is open."""
+        """True while the find bar is open."""
         return self._find is not None and self._find.opened
 
     async def find(self, text: str = "") -> None:
-        """Open the find bar, with a text to look for."""
+        """Open the find bar, with a text to search for."""
         from tui.ui.widgets.search_bars import FindBar  # noqa: PLC0415 - only where it is asked for
 
         if self._find is None:
@@ -93,7 +96,7 @@ class ConversationSide(CachedVertical):
         self._find.open(text)
 
     def end_find(self) -> None:
-        """Close the find bar, if it is open. It tells `SearchBar.Closed` then."""
+        """Close the find bar, if it is open; it then posts `SearchBar.Closed`."""
         if self._find and self._find.opened:
             self._find.action_close()
 

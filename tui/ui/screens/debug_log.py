@@ -1,4 +1,4 @@
-"""F12: every event with its time, on top of whatever is shown; filtered, paused, copied."""
+"""F12: every event with its time, over the current screen; filtered, paused, copied."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tui.ui.widgets.keys import VERBOSE_KEYS, bindings
 from tui.ui.widgets.row_list import Part, RowList
 
 FOLLOW_S = 0.25
-"""How often new events come into sight."""
+"""Seconds until new events are shown."""
 NAME = 20
 _ROOMY = 50
-"""Cells of a row from which on there is room for thousandths of a second."""
+"""Cells of a row from which there is room for milliseconds."""
 _CLOSE = ("esc, f12", "close")
 _EMPTY = (
     "No events yet. Requests, retries, decisions and measurements appear here with their times."
@@ -32,7 +32,7 @@ _EMPTY = (
 
 
 async def toggle_debug_log(app: App[Any], log: EventLog) -> None:
-    """Show it on top of whatever is shown; take it away where it is there already."""
+    """Show the log over the current screen; close it if it is open."""
     if isinstance(app.screen, DebugLogScreen):
         app.screen.dismiss()
     elif not any(isinstance(screen, DebugLogScreen) for screen in app.screen_stack):
@@ -73,7 +73,7 @@ class DebugLogScreen(TableDialog[None]):
         self.set_interval(FOLLOW_S, self.follow)
 
     def action_pause(self) -> None:
-        """Stop the table, or let it follow again."""
+        """Pause the table, or let it follow again."""
         self._paused = not self._paused
         self._load(follow=not self._paused)
 
@@ -82,7 +82,7 @@ class DebugLogScreen(TableDialog[None]):
         self.query_one("#words", Input).focus()
 
     def action_copy(self) -> None:
-        """Copy the event under the cursor, or all that are shown while a filter is on."""
+        """Copy the event under the cursor, or all shown ones while a filter is on."""
         chosen = self.shown if self._words else self.shown[self.rows.cursor :][:1]
         if chosen:
             self.app.copy_to_clipboard("\n".join(entry.whole for entry in chosen))  # pyright: ignore[reportUnknownMemberType]
@@ -121,7 +121,7 @@ class DebugLogScreen(TableDialog[None]):
         self._say("")
 
     def follow(self) -> None:
-        """Bring new events into sight, unless paused."""
+        """Show new events, unless paused."""
         if not self._paused and self._log.version != self._seen:
             at_end = self.rows.cursor >= len(self.shown) - 1
             self._load(follow=at_end)
@@ -147,7 +147,7 @@ class DebugLogScreen(TableDialog[None]):
         return [(f"{entry.at:%H:%M:%S}{thousandths}  ", "muted"), name, line]
 
     def _say(self, state: str) -> None:
-        """How it stands, beside the title, and what the keys do now."""
+        """Show the state beside the title, and what the keys do now."""
         state = state or ("paused" if self._paused else "")
         count = plural(len(self.shown), "event")
         title = " · ".join(filter(None, ("debug view", count, state)))

@@ -1,4 +1,5 @@
-"""The person's own pager and editor for a file: the app steps aside and comes back after."""
+"""Opens a file in the person's own pager or editor: the app steps aside and comes back
+afterwards."""
 
 from __future__ import annotations
 
@@ -9,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any, Literal, TypeAlias
 
 from textual.app import App, SuspendNotSupported
 
+from tui.core.apart import folder_apart, linked_apart
+from tui.core.errors import StorageError
 from tui.core.output_store import open_full_copy
 
 Program: TypeAlias = Literal["pager", "editor"]
@@ -26,15 +28,15 @@ _PROGRAMS: dict[Program, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "pager": (("PAGER",), ("less -R", "more", "vi")),
     "editor": (("VISUAL", "EDITOR"), ("vi", "nano", "less -R", "more")),
 }
-"""The environment variables that name one, and those that are usual."""
+"""The environment variables that name a program, and the usual programs."""
 AT_ONCE_S = 1.0
-"""Whatever fails within this time has shown nothing."""
+"""Seconds; a program that fails sooner has shown nothing."""
 
 
 def command_of(program: Program) -> list[str]:
-    """The command that the person has set, else the first there is; [] where there is none.
+    """Return the command that the person has set, else the first usual one; [] if there is none.
 
-    What is set and cannot be found is not used either.
+    A setting that can't be found is not used.
     """
     variables, usual = _PROGRAMS[program]
     for text in (*(os.environ.get(name, "") for name in variables), *usual):
@@ -46,25 +48,29 @@ def command_of(program: Program) -> list[str]:
 
 
 async def open_copy(app: App[Any], path: Path, results: Path, program: Program) -> str | None:
-    """Open the full copy of an output, which lies in the folder `results`, as `open_file` does: an
-    editor can only read it. None where it can't be read there."""
+    """Open the full copy of an output, which is in the folder `results`, as `open_file` does; an
+    editor can only read it, by a name that no command can give to something else. Returns None if
+    it can't be read there."""
     try:
         copy = await asyncio.to_thread(open_full_copy, path, results)
     except (OSError, ValueError):
         return None
     try:
-        with _unwritable(copy):
-            return await open_file(app, path, program)
+        with folder_apart(StorageError) as apart, _unwritable(copy):
+            await asyncio.to_thread(linked_apart, copy, apart / path.name)
+            return await open_file(app, apart / path.name, program)
     except OSError as error:
         return f"Can't open {path}: {error.strerror or error}."
+    except StorageError as error:
+        return str(error)
     finally:
         os.close(copy)
 
 
 async def open_file(app: App[Any], path: Path, program: Program) -> str:
-    """Open a file; "" or what went wrong, in a sentence for the person. Returns when they are done.
+    """Open a file and wait until the program ends; return "" or the problem in a sentence.
 
-    What runs continues meanwhile; nothing is drawn.
+    Running work continues meanwhile; nothing is drawn.
     """
     command = command_of(program)
     if not command:
@@ -74,7 +80,7 @@ async def open_file(app: App[Any], path: Path, program: Program) -> str:
         )
     before = signal.getsignal(signal.SIGINT)
     try:
-        # Ctrl+C is for the other program. It is not ignored, as that would be inherited.
+        # Ctrl+C is for the other program. It is not ignored, since that would be inherited.
         signal.signal(signal.SIGINT, _nothing)
         await asyncio.to_thread(path.stat)
         with app.batch_update(), app.suspend():
@@ -89,26 +95,29 @@ async def open_file(app: App[Any], path: Path, program: Program) -> str:
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
     if not code or monotonic() - started > AT_ONCE_S:
-        return ""  # pagers also say how one left them
+        return ""  # a pager's exit code also says how it was left
     return f"{command[0]} closed at once with exit code {code}."
 
 
 async def open_text(app: App[Any], text: bytes, program: Program) -> str:
-    """As `open_file`, for a text that is in no file."""
+    """Like `open_file`, for a text that is in no file."""
     try:
-        with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=".txt") as file:
-            file.write(text)
-            file.flush()
-            return await open_file(app, Path(file.name), program)
+        with folder_apart(StorageError) as apart:
+            file = apart / "text.txt"
+            file.touch(0o600)
+            file.write_bytes(text)
+            return await open_file(app, file, program)
     except OSError as error:
         return f"Can't write a temporary file: {error.strerror or error}."
+    except StorageError as error:
+        return str(error)
 
 
 async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
-    """A text as the person left it in their editor; None, and what went wrong."""
+    """Return a text as the person left it in their editor; or None, and the problem."""
     try:
-        with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
-            file = Path(folder) / "prompt.md"
+        with folder_apart(StorageError) as apart:
+            file = apart / "prompt.md"
             file.write_text(text, encoding="utf-8", errors="replace")
             problem = await open_file(app, file, "editor")
             if problem:
@@ -116,11 +125,13 @@ async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
             return file.read_text(encoding="utf-8", errors="replace"), ""
     except OSError as error:
         return None, f"Can't read the text back: {error.strerror or error}."
+    except StorageError as error:
+        return None, str(error)
 
 
 @contextmanager
 def _unwritable(file: int) -> Generator[None]:
-    """Nobody writes to an open file by mistake: a receipt names its hash."""
+    """Keep an open file from being written by mistake: a receipt names its hash."""
     mode = os.fstat(file).st_mode & 0o777
     os.fchmod(file, mode & ~0o222)
     try:
@@ -143,14 +154,13 @@ async def _run(command: list[str]) -> int:
 
 
 def _nothing(_signal: int, _frame: object) -> None:
-    """Leave it to the program in front."""
+    """Do nothing: Ctrl+C is for the program in front."""
 
 
 def step_aside(app: App[Any], *words: str) -> str:
     """Leave the terminal to `holdfast` with these words until it ends. Blocks.
 
-    It is a process of its own: nothing of this one can get into it. Returns what is in the way,
-    "" where nothing was.
+    It is a process of its own, isolated from this one. Returns the problem, "" if there was none.
     """
     try:
         with app.suspend():
@@ -161,5 +171,5 @@ def step_aside(app: App[Any], *words: str) -> str:
 
 
 def own_command(words: Sequence[str], theme: str) -> list[str]:
-    """A command line of this program. What lies in the current folder is never imported."""
+    """Return a command line of this program. Modules in the current folder are never imported."""
     return [sys.executable, "-P", "-m", "tui", *words, "--theme", theme]

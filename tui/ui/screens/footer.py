@@ -1,5 +1,5 @@
-"""What the chat screen says of itself around the prompt: what is going on and for how long, its
-modes, its keys (those of what has the focus come first)."""
+"""The texts around the prompt: the current activity and its time, the modes, and the keys, those of
+the focused widget first."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ MODES: dict[Mode, tuple[str, str]] = {
     "accept_edits": (MODE_NAMES["accept_edits"], "$text-accent"),
     "plan": (MODE_NAMES["plan"], "$text-secondary"),
 }
-"""By mode: its name and style over the prompt."""
+"""Name and style over the prompt, by mode."""
 VIM_MODES: Mapping[str, str] = {"NORMAL": "bold $text-accent", "INSERT": "$text-muted"}
-"""Before the mode over the prompt, with vim's modes: their names and styles."""
+"""Names and styles of vim's modes, shown before the mode over the prompt."""
 ELEVATED = ("no prompts", "$text-error")
-"""In the place of a mode that would ask."""
+"""Shown in place of a mode that would ask."""
 SHELL: Mapping[str, tuple[str, str]] = {
     "!": ("shell command, run by you", "$text-accent"),
     "!!": ("shell command, hidden from the model", "$text-accent"),
 }
-"""In the place of a mode, by how a command of the person's own begins."""
+"""Shown in place of a mode, by how a command of the person's own begins."""
 READ_ONLY = ("read-only", "$text-warning")
-"""In the place of a mode, where nothing can be asked."""
+"""Shown in place of a mode if nothing can be asked."""
 TO_ASK = "Ask for anything · / commands · @ files · ! shell"
 TO_READ = "Read-only: can't send · /fork continues in a copy"
-"""What the empty prompt says."""
+"""Texts of the empty prompt."""
 NOT_SAVED = "✗ Not saved:"
 UNSAVED = "Free up disk space. Your work is in memory; saving retries automatically."
-"""What to do where the session cannot be written."""
+"""Advice for when the session cannot be written."""
 
 _BACK: Final = KeyHint("esc", "back", "screen.stop_or_close")
 _CLOSE: Final = KeyHint("esc", "close")
@@ -91,30 +91,33 @@ _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
     "Intro": (KeyHint("enter", "choose"), KeyHint("↑ ↓", "move"), _BACK),
     "PromptSearch": (KeyHint("enter", "take"), KeyHint("↑ ↓", "older, newer"), _CLOSE),
 }
-"""By the class of a widget: what its keys do, the most useful first."""
+"""The keys of a widget by its class, the most useful first."""
 
 
 def footer(focused: Widget | None, general: tuple[KeyHint, ...]) -> tuple[KeyHint, ...]:
-    """The hints while `focused` has the focus. `general` are those of the prompt: what Enter does
-    there is left out elsewhere, and Esc goes on to stop what runs where it does nothing nearer."""
+    """Return the hints while `focused` has the focus.
+
+    `general` are those of the prompt: what Enter does there is left out elsewhere, and Esc still
+    stops what runs if nothing nearer uses it.
+    """
     names = [type(each).__name__ for each in focused.ancestors_with_self] if focused else []
     if not names or "Prompt" in names:
         return general
     own = next((_KEYS[name] for name in names if name in _KEYS), ())
     if not own and not {SEND, QUEUE} & set(general):
-        return general  # of a screen without a prompt
+        return general  # those of a screen without a prompt
     stop = next((hint for hint in general if hint.key == "esc"), None)
     if "OutputSide" in names and focused and focused.screen.has_class("-whole"):
         own = tuple(_SMALLER if hint == _BACK else hint for hint in own if hint.key != "o")
     elif stop and _CLOSE not in own:
         own = (stop, *(hint for hint in own if hint.key != "esc"))
-    taken = {hint.key for hint in own}
-    rest = (hint for hint in general if hint not in {SEND, QUEUE} and hint.key not in taken)
-    return (*own, NEXT, *rest)
+    own_keys = {hint.key for hint in own}
+    others = (hint for hint in general if hint not in {SEND, QUEUE} and hint.key not in own_keys)
+    return (*own, NEXT, *others)
 
 
 def with_own_keys(hints: Iterable[KeyHint], keymap: Keymap) -> tuple[KeyHint, ...]:
-    """The hints with the keys that the person has set; without those that have no key."""
+    """Return the hints with the keys that the person has set, without those that have no key."""
     own: list[KeyHint] = []
     for hint in hints:
         keys = keymap.get(hint.name, (hint.key,))
@@ -128,24 +131,24 @@ def with_own_keys(hints: Iterable[KeyHint], keymap: Keymap) -> tuple[KeyHint, ..
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 2
 _AROUND, _LEAST = 13, 16
-"""The cells around the phase on its rule, and those that it keeps."""
+"""Cells around the phase on its rule, and the fewest that it gets."""
 _FIGURES = len("12 s · 99.9k tokens")
-"""Cells of the figures before the phase: it stays where it is while they grow."""
+"""Cells of the figures before the phase: it keeps its place while they grow."""
 _BYTES_PER_TOKEN = 4
 _UNKNOWN = 1_000
 LONG_S = 5
-"""Seconds from which on a command runs long."""
+"""Seconds after which a command counts as long."""
 SILENCE_S = 5
-"""Seconds without a byte from the model from which on they are counted."""
+"""Seconds without a byte from the model after which they are shown."""
 
 
 class ActivityIndicator:
-    """Draws itself on a rule. `what` is the phase, "" when idle; `calm`: it counts,
-    and nothing turns.
+    """Draws the current activity on a rule.
 
-    The seconds and the tokens that the model put out count from the first phase on, not from each;
-    `draw` brings them up to date. Where the same wait is counted elsewhere, they agree: while a
-    call runs the seconds are those of its card, and beside a countdown there are none.
+    `what` is the phase, "" when idle. If `calm`, it counts but nothing turns. Seconds and tokens
+    count from the first phase on, not from each; `draw` updates them. If the same wait is counted
+    elsewhere, they agree: while a call runs the seconds are those of its card, and beside a
+    countdown there are none.
     """
 
     def __init__(self, clock: Clock, rule: PaneRule) -> None:
@@ -167,10 +170,15 @@ class ActivityIndicator:
         counts: bool = True,
         offer: str = "",
     ) -> bool:
-        """Whether it is another phase than before. `listening`: a byte of the model's answer
-        has just come, or the wait for the first one has begun. `since`: the call that runs has
-        begun then. `counts`: the seconds are shown. `offer` is what can be done once it takes
-        long."""
+        """Enter a phase. True if it differs from the one before.
+
+        Args:
+            listening: True if a byte of the model's answer has just come, or the wait for the
+                first one has begun.
+            since: Start of the call that runs.
+            counts: True if the seconds are shown.
+            offer: What the person can do once it takes long.
+        """
         now = self._clock.monotonic()
         self._heard = now if listening else None
         if not self.what:
@@ -184,20 +192,20 @@ class ActivityIndicator:
         return True
 
     def stream(self, text: str) -> None:
-        """Count a piece of the answer that is coming, by its bytes."""
+        """Count a piece of the arriving answer, by its bytes."""
         self._streamed += len(text.encode(errors="replace"))
 
     def settle(self, count: int = 0) -> None:
-        """The answer is complete and has that many tokens, or what came of it is void."""
+        """Count a complete answer of that many tokens, or forget a void one."""
         self._tokens += count
         self._streamed = 0
 
     def hear(self) -> None:
-        """The server is there, though there is nothing of it to show."""
+        """Note that the server is alive, though there is nothing to show."""
         self._heard = self._clock.monotonic()
 
     def leave(self) -> None:
-        """Nothing is happening any more."""
+        """Show that nothing is happening any more."""
         self.what = ""
         self._rule.title = Content("")
 

@@ -1,4 +1,4 @@
-"""F1: every key and command, from the tables that they are bound by, and the manual."""
+"""F1: every key and command, from the tables that bind them, and the manual."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "topics": (("enter", "read"), ("tab", "keys"), ("esc", "back")),
     "page": (_SCROLL, ("esc", "back")),
 }
-"""What the border below says in each view."""
+"""The hints in the lower border for each view."""
 
 
 @dataclass(frozen=True, slots=True)
 class HelpSection:
-    """A heading and its rows: what is pressed or typed, what it does. `here`: it works
-    on the screen under the help."""
+    """A heading and its rows: what is pressed or typed, and what it does. `here` is true if it
+    works on the screen under the help."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
@@ -48,17 +48,20 @@ class HelpSection:
 
     @classmethod
     def of(cls, title: str, keys: Iterable[Key], keymap: Keymap) -> HelpSection:
-        """The section of a table of keys, as a person has set them."""
+        """Return the section of a table of keys, as a person has set them."""
         return cls(section_title(title, keymap), tuple(explained(keys, keymap)))
 
 
 _COLUMN_MAX = 28
-"""Cells of the keys, however wide the screen is: what they do stands beside them."""
+"""Most cells for the column of keys, however wide the screen is: their effects are shown beside
+them."""
 
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
-    """All sections in two columns of `width` cells together. The first is as wide as its widest
-    row; where that is too much, wider ones get a row of their own."""
+    """Return all sections in two columns of `width` cells together.
+
+    The first is as wide as its widest row; if that is too much, wider ones get a row of their own.
+    """
     widest = max(len(left) for section in sections for left, _ in section.rows) + 3
     column = min(widest, max(12, width * 2 // 5), _COLUMN_MAX)
     lines: list[Content] = []
@@ -80,46 +83,46 @@ def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
 
 @dataclass(frozen=True, slots=True)
 class HelpHit:
-    """A row of what was found, in two columns. Enter reads `match`; a heading has none."""
+    """A row of search results, in two columns. Enter opens `match`; a heading has none."""
 
     left: str
     right: str = ""
     match: Match | None = None
 
     def parts(self, column: int, width: int) -> Sequence[Part]:
-        """The row, with that many cells for its first column."""
+        """Return the row, with that many cells for its first column."""
         if self.match is None:
             return [(self.left, "primary"), (f"  {self.right}", "success")]
         return [(cell(self.left, column) + "  ", "accent"), (self.right[:width], "text")]
 
 
 def hits_in(sections: Sequence[HelpSection], words: str) -> list[HelpHit]:
-    """The keys and commands that have all the words, under their headings, then the sections of the
-    manual that mention them; without words, the topics of the manual."""
+    """Return the keys and commands that contain all words, under their headings, then the matching
+    sections of the manual; without words, the topics of the manual."""
     if not words:
         return [HelpHit(each.name, each.summary, Match(each, "", "")) for each in manual.topics()]
     topics = {topic.name: topic for topic in manual.topics()}
     hits: list[HelpHit] = []
-    wanted = words.casefold().split()
+    words_sought = words.casefold().split()
     for section in sections:
         rows = [
             (left, right)
             for left, right in section.rows
-            if all(word in f"{left} {right}".casefold() for word in wanted)
+            if all(word in f"{left} {right}".casefold() for word in words_sought)
         ]
         if rows:
             hits.append(HelpHit(section.title, "● here" if section.here else ""))
         for left, right in rows:
             topic = topics["commands" if left.startswith("/") else "keys"]
             hits.append(HelpHit(left, right, Match(topic, section.title, right)))
-    if found := manual.search(words):
+    if matches := manual.search(words):
         hits.append(HelpHit("Manual"))
-        hits += [HelpHit(match.place, match.line, match) for match in found]
+        hits += [HelpHit(match.place, match.line, match) for match in matches]
     return hits
 
 
 class HelpTable(TextLines):
-    """As high as its rows are at its width."""
+    """A table as high as its rows are at its width."""
 
     DEFAULT_CSS = "HelpTable { width: 1fr; height: auto; }"
 
@@ -132,7 +135,7 @@ class HelpTable(TextLines):
 
 
 class ManualPage(LineView):
-    """One topic of the manual, with the words marked that were searched for."""
+    """One topic of the manual, with the words of the search marked."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = markdown.COMPONENTS
     DEFAULT_CSS = markdown.css("ManualPage")
@@ -142,7 +145,7 @@ class ManualPage(LineView):
     _drawn: RenderedItem | None = None
 
     def show(self, match: Match, words: str) -> None:
-        """Show a topic from the section that matches, with the first of the words in sight."""
+        """Show a topic from the matching section, with the first of the words visible."""
         self._text = match.topic.text
         parts = "|".join(map(re.escape, words.split()))
         self._words = re.compile(rf"(?<!\w)(?:{parts})", re.IGNORECASE) if parts else None
@@ -176,15 +179,15 @@ class ManualPage(LineView):
     def _overlay(self, index: int, row: int, line: Line) -> Line:  # noqa: ARG002
         if self._words is None:
             return line
-        spots = (found.span() for found in self._words.finditer(line.text))
+        spots = (match.span() for match in self._words.finditer(line.text))
         return strips.marked(line, spots, Style(reverse=True))
 
 
 class HelpScreen(Dialog[None]):
     """The keys and commands, after Tab the manual; typing filters them all.
 
-    Closed by F1, ? or Esc, which first leaves a page and clears the search. `words` is what
-    /help was asked for: a topic, or something to search for.
+    F1, ? or Esc close it; Esc first leaves a page and clears the search. `words` are those of
+    /help: a topic, or something to search for.
     """
 
     CSS_PATH = "help.tcss"
@@ -225,15 +228,15 @@ class HelpScreen(Dialog[None]):
     def on_mount(self) -> None:
         if not self._words:
             return
-        found = manual.named(self._words)
-        if len(found) == 1:
-            self._open(Match(found[0], "", ""), "")
+        topics = manual.named(self._words)
+        if len(topics) == 1:
+            self._open(Match(topics[0], "", ""), "")
         else:
             self.query_one("#search", Input).value = self._words
 
     @property
     def view(self) -> str:
-        """What is shown: the "keys", the "topics" or a "page"."""
+        """The current view: "keys", "topics" or "page"."""
         return self.query_one(ContentSwitcher).current or ""
 
     def _show(self, view: str) -> None:
@@ -241,7 +244,7 @@ class HelpScreen(Dialog[None]):
         self.show_keys(*_KEYS[view])
 
     def _list(self, words: str) -> None:
-        """What matches the words; without words, the topics of the manual."""
+        """List what matches the words; without words, the topics of the manual."""
         hits = self._hits = hits_in(self._sections, words)
         longest = max((len(hit.left) for hit in hits if hit.match), default=0)
 
@@ -285,7 +288,7 @@ class HelpScreen(Dialog[None]):
             self._open(match, self.query_one("#search", Input).value)
 
     def action_back(self) -> None:
-        """From a page to the list, from the list to the keys, from there out."""
+        """Go back from a page to the list, from the list to the keys, then close."""
         search = self.query_one("#search", Input)
         if self.view == "page":
             self._list(search.value.strip())
@@ -295,7 +298,7 @@ class HelpScreen(Dialog[None]):
             self.dismiss()
 
     def action_other_view(self) -> None:
-        """The topics of the manual, or the keys again."""
+        """Switch to the topics of the manual, or back to the keys."""
         if self.view == "keys":
             self._list("")
         elif self.query_one("#search", Input).value:
@@ -304,7 +307,7 @@ class HelpScreen(Dialog[None]):
             self._show("keys")
 
     def action_move(self, kind: str, step: int) -> None:
-        """Scroll what is shown, or move the cursor in the list: by a "row", a "page", to an
+        """Scroll the view, or move the cursor in the list: by a "row", a "page", or to an
         "edge"."""
         match self.view:
             case "keys":
@@ -320,7 +323,7 @@ class HelpScreen(Dialog[None]):
                 )
 
     def _move_cursor(self, step: int) -> None:
-        """To the next row that can be read."""
+        """Move to the next row that can be opened."""
         rows = self.query_one("#topics", RowList)
         at = rows.cursor + step
         while 0 <= at < len(self._hits) and self._hits[at].match is None:

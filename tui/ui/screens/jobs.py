@@ -1,4 +1,4 @@
-"""/jobs (F6): the background commands of a session; and the screen that follows the output of
+"""/jobs (F6): the background commands of a session, and the screen that follows the output of
 one."""
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.app.commands.jobs import NONE, about, state_of
 from tui.app.dialog_data import YesNoQuestion
+from tui.app.reports.jobs import NONE, job_row, state_of
 from tui.core.formatting import duration, plural, size
-from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.external_programs import Program, open_copy
 from tui.ui.screens.table_screen import TableDialog, whole_words
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from tui.tools.jobs import Job
 
 FOLLOW_S: Final = 0.5
-"""How often what runs is drawn anew."""
+"""Seconds between updates of what runs."""
 _TAIL_LINES: Final = 3
 _TAIL_CHARS: Final = 1000
 _NONE: Final = f"""\
@@ -44,19 +43,6 @@ _NONE: Final = f"""\
 
 The model starts one for servers and long builds. Ctrl+B moves the command that
 runs in the foreground here."""
-
-
-def _name(owned: OwnedJob) -> str:
-    owner = f"{owned.owner}: " if owned.owner else ""
-    return one_line(f"{owned.job.id} {owner}{owned.job.command}")
-
-
-def _mark(job: Job) -> Part:
-    if not job.ended:
-        return "● ", "primary"
-    if job.stopped:
-        return "■ ", "warning"
-    return ("✓ ", "success") if job.exit_code == 0 else ("✗ ", "error")
 
 
 class JobsScreen(TableDialog[None]):
@@ -90,7 +76,7 @@ class JobsScreen(TableDialog[None]):
 
     @work(group="read", exclusive=True)
     async def read_output(self) -> None:
-        """Read what they printed last and where they listen, and draw what is different."""
+        """Read the last output of the commands and their ports, and draw what has changed."""
         for owned in self._agent.jobs:
             job = owned.job
             if self._tails.get(job, (-1, ""))[0] != job.bytes:
@@ -107,12 +93,12 @@ class JobsScreen(TableDialog[None]):
 
     @property
     def _listed(self) -> list[OwnedJob]:
-        """Those that run first, of each the newest first."""
+        """The commands, running ones first, each kind with the newest first."""
         newest = list(reversed(self._agent.jobs))
         return sorted(newest, key=lambda one: one.job.ended)
 
     def refresh_jobs(self) -> None:
-        """Show how they stand."""
+        """Show the current state of the commands."""
         before = self._row.job if self._row else None
         self._shown = self._listed
         jobs = [one.job for one in self._shown]
@@ -124,7 +110,7 @@ class JobsScreen(TableDialog[None]):
 
     @work(group="stop", exclusive=True)
     async def action_stop(self) -> None:
-        """Stop the one under the cursor, once the person has said so."""
+        """Stop the command under the cursor, once the person has confirmed."""
         row = self._row
         if row is not None and await stop_asked(cast("App[Any]", self.app), row.job):
             self.refresh_jobs()
@@ -150,29 +136,28 @@ class JobsScreen(TableDialog[None]):
         return self._shown[self.rows.cursor] if self._shown else None
 
     def _draw(self, index: int, width: int) -> Sequence[Part]:
-        job, states = self._shown[index].job, [state_of(one.job) for one in self._shown]
-        beside = max(map(cell_len, states))
+        rows = [job_row(one) for one in self._shown]
+        beside = max(cell_len(row.values[0]) for row in rows)
         room = max(width // 3, min(width // 2, width - 6 - beside))
-        names = [whole_words(_name(one), room) for one in self._shown]
-        wide = max(map(cell_len, names))
-        last = self._tails.get(job, (0, ""))[1].rpartition("\n")[2]
+        names = [whole_words(row.name, room) for row in rows]
+        wide, row = max(map(cell_len, names)), rows[index]
+        last = self._tails.get(self._shown[index].job, (0, ""))[1].rpartition("\n")[2]
         return [
-            _mark(job),
+            (f"{row.mark} ", row.look),
             (set_cell_size(names[index], wide), "text"),
-            (f"  {set_cell_size(states[index], beside)}", "muted"),
+            (f"  {set_cell_size(row.values[0], beside)}", "muted"),
             (f"  {one_line(last)}" if last else "", "muted"),
         ]
 
     def _explain(self) -> None:
-        """All of the row under the cursor, and the keys."""
+        """Show the details of the row under the cursor, and the keys."""
         owned, keys = self._row, tuple[tuple[str, str], ...]()
         lines: list[str] = []
         if owned is not None:
-            job = owned.job
-            where = f"{shorten(job.path)} · {size(job.bytes)}" if job.bytes else "no output yet"
-            lines = [one_line(job.command), " · ".join(about(owned)), where]
-            lines += self._tails.get(job, (0, ""))[1].splitlines()
-            keys = (("enter", "output"), *(() if job.ended else (("x", "stop"),)), ("y", "copy"))
+            row = job_row(owned)
+            lines = [*row.about, *self._tails.get(owned.job, (0, ""))[1].splitlines()]
+            stop = (("x", "stop"),) if "stop" in row.actions else ()
+            keys = (("enter", "output"), *stop, ("y", "copy"))
         if self._ports:
             ports = ", ".join(map(str, self._ports))
             lines.insert(2, f"listening in the sandbox: {ports}")
@@ -182,8 +167,10 @@ class JobsScreen(TableDialog[None]):
 
 
 class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
-    """All that a background command printed. At its end the output is followed; a search or a look
-    at what was before holds it still."""
+    """Shows everything a background command printed, and follows the output at its end.
+
+    A search, or scrolling back, holds it still.
+    """
 
     CSS_PATH = "jobs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -217,7 +204,7 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
 
     @work(group="follow", exclusive=True)
     async def follow(self) -> None:
-        """Show what is new, if the end is in sight."""
+        """Show new output, if the end is visible."""
         self._show_head()
         job, pane = self.owned.job, self.pane
         count, first = job.bytes, self._bytes_shown < 0
@@ -227,7 +214,7 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
         if file is None:
             self.query_one("#none", Static).update(trouble)
             return
-        if not pane.follows:  # meanwhile
+        if not pane.follows:  # scrolled meanwhile
             file.close()
             return
         self._bytes_shown = count
@@ -256,12 +243,12 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
 
     @work(group="stop", exclusive=True)
     async def action_stop(self) -> None:
-        """Stop it, once the person has said so."""
+        """Stop the command, once the person has confirmed."""
         await stop_asked(cast("App[Any]", self.app), self.owned.job)
         self.follow()
 
     def action_copy(self) -> None:
-        """Copy what is selected, else the output as far as a clipboard takes it."""
+        """Copy the selection, else the output up to the clipboard's limit."""
         view = self.pane.view
         if text := view.selected_text or view.text():
             copy(cast("App[Any]", self.app), text)
@@ -280,8 +267,8 @@ class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncomp
 
 
 async def stop_asked(app: App[Any], job: Job) -> bool:
-    """Ask whether a command is to be stopped, and stop it by SIGTERM, then SIGKILL; whether it
-    was."""
+    """Ask whether to stop a command, and stop it by SIGTERM, then SIGKILL. True if it was
+    stopped."""
     if job.ended:
         return False
     question = YesNoQuestion(

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tui.tools.mcp.tool import McpTool
 
 LOOK_S: Final = 0.5
-"""How often the servers are looked at."""
+"""Seconds between looks at the servers."""
 LOG_BYTES: Final = 65_536
-"""Of a log, this much of its end is shown."""
+"""Bytes shown from the end of a log."""
 
 _MARKS: Final = {
     "ready": ("●", "success"),
@@ -43,7 +43,7 @@ _MARKS: Final = {
     "off": ("○", "muted"),
 }
 _SHORT: Final = {"needs sign-in": "sign in"}
-"""States whose name is too long for their column."""
+"""Short names for states whose name is too long for their column."""
 _OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
 _OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
 _SIGN_IN: Final = (("l", "sign in"),)
@@ -64,7 +64,7 @@ They start with your next session. A folder's own config needs trust first."""
 class McpScreen(TableDialog[None]):
     """A row for each server, and below an opened one a row for each of its tools.
 
-    `tell` gets the events of what is changed here.
+    `tell` gets the events of changes made here.
     """
 
     CSS_PATH = "mcp.tcss"
@@ -95,12 +95,12 @@ class McpScreen(TableDialog[None]):
         self.set_interval(LOOK_S, self.follow)
 
     def follow(self) -> None:
-        """Draw the servers again if anything that is shown of them has changed."""
+        """Draw the servers again if anything shown of them has changed."""
         if self._state() != self._drawn:
             self.refresh_servers()
 
     def _state(self) -> object:
-        """Everything that is drawn: equal states look the same."""
+        """Return everything that is drawn: equal states look the same."""
         tool = self._row[1] if self._row else None
         price = self._agent.price_of_switch(tool) if tool else None
         servers = [
@@ -110,7 +110,7 @@ class McpScreen(TableDialog[None]):
         return servers, price, [self._agent.searched_tools(one) for one in self._agent.servers]
 
     def refresh_servers(self) -> None:
-        """Show how the servers stand now."""
+        """Show the current state of the servers."""
         chosen = self._shown[self.rows.cursor] if self._shown else None
         self._shown = []
         for server in self._agent.servers:
@@ -142,7 +142,7 @@ class McpScreen(TableDialog[None]):
 
     @work(group="sign out")
     async def action_sign_out(self) -> None:
-        """Forget the sign-in to the server under the cursor, if the person confirms that."""
+        """Forget the sign-in to the server under the cursor, if the person confirms."""
         from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
 
         row = self._row
@@ -164,7 +164,7 @@ class McpScreen(TableDialog[None]):
             self.refresh_servers()
 
     def action_switch(self) -> None:
-        """Switch the tool under the cursor off or on; open a server, or close it."""
+        """Switch the tool under the cursor off or on; open or close a server."""
         if self._row is None:
             return
         server, tool = self._row
@@ -177,8 +177,8 @@ class McpScreen(TableDialog[None]):
         self.refresh_servers()
 
     def action_anew(self, when: str) -> None:
-        """Switch the tool under the cursor, and make the frame of the requests again for it: now,
-        or where it is to "wait" with the next break."""
+        """Switch the tool under the cursor and rebuild the frame of the requests for it, now or, to
+        "wait", with the next break."""
         tool = self._row[1] if self._row else None
         if tool is None or not self._agent.price_of_switch(tool).anew:
             return
@@ -187,7 +187,7 @@ class McpScreen(TableDialog[None]):
 
     @work(group="log", exclusive=True)
     async def action_log(self) -> None:
-        """What the server under the cursor wrote to its standard error."""
+        """Show what the server under the cursor wrote to its standard error."""
         if (row := self._row) is None:
             return
         server = row[0]
@@ -220,6 +220,7 @@ class McpScreen(TableDialog[None]):
 
     def _draw(self, index: int, width: int) -> Sequence[Part]:
         server, tool = self._shown[index]
+        # A tool's row; the rest is for servers.
         if tool is not None:
             off = tool.own_name in server.switched_off
             mark: Part = ("    ○ ", "muted") if off else ("    ● ", "success")
@@ -246,7 +247,7 @@ class McpScreen(TableDialog[None]):
         ]
 
     def _explain(self) -> None:
-        """All of the row under the cursor, and the keys."""
+        """Show the details of the row under the cursor, and the keys."""
         row, text = self._row, ""
         anew: Keys = ()
         if row is not None:
@@ -264,8 +265,8 @@ class McpScreen(TableDialog[None]):
             else:
                 where = server.address
                 more = f"\n{server.left_out}" if server.left_out else ""
-                if found := self._agent.searched_tools(server):
-                    more += f"\nThe model finds {plural(found, 'tool')} of it by search."
+                if found_count := self._agent.searched_tools(server):
+                    more += f"\nThe model finds {plural(found_count, 'tool')} of it by search."
                 state = server.detail or server.state
                 more += f"\n{offers}" if (offers := server.offers) else ""
                 text = f"{where}\n{state}{more}\nlog: {shorten(server.log_file)}"

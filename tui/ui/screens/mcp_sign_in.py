@@ -1,4 +1,4 @@
-"""Signing in to an MCP server: the address to open, and a field for the one it ends at."""
+"""Signing in to an MCP server: the address to open, and a field for the address it ends at."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PASTE = "If the browser is on another machine, paste the address that it ends a
 
 
 class McpSignInDialog(Dialog[None]):
-    """Closes once the person has signed in."""
+    """Dialog that closes once the person has signed in."""
 
     DEFAULT_CSS = """
     McpSignInDialog #address { height: auto; margin: 1 0; color: $text-accent; }
@@ -56,7 +56,7 @@ class McpSignInDialog(Dialog[None]):
 
     @work(group="sign in", exclusive=True)
     async def sign_in(self) -> None:
-        """Let the person sign in, and close."""
+        """Let the person sign in, then close."""
 
         async def show(address: str) -> None:
             opened = await asyncio.to_thread(open_page, address)
@@ -75,7 +75,7 @@ class McpSignInDialog(Dialog[None]):
 
     @on(TextField.Submitted, "#pasted")
     def paste(self, event: TextField.Submitted) -> None:
-        """Use the address that was pasted; after a failure, begin again."""
+        """Use the pasted address; after a failure, start again."""
         problem = self.query_one("#problem", Static)
         if problem.has_class("-shown"):
             problem.remove_class("-shown")

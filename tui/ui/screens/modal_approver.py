@@ -1,4 +1,4 @@
-"""The agent's questions, as modal dialogs."""
+"""Asks the agent's questions in modal dialogs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 class ModalApprover:
-    """Asks the person by a modal, one question at a time."""
+    """Asks the person in modal dialogs, one question at a time."""
 
     def __init__(self, app: App[Any], chat: ChatScreen) -> None:
         self._app, self._chat = app, chat
         self._asking = asyncio.Lock()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
-        """Show the question and wait. Cancelling the wait takes the question away."""
+        """Show the question and wait. Cancelling the wait removes the question."""
         from tui.ui.widgets.approval import ApprovalModal  # noqa: PLC0415 - not for the first frame
 
         chat = self._chat
@@ -50,7 +50,7 @@ class ModalApprover:
             return await self._answered(modal) or PlanReview("none", plan)
 
     async def _answered(self, modal: Dialog[T]) -> T | None:
-        """Show a dialog and wait for what it is dismissed with."""
+        """Show a dialog and wait for its result."""
         from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415 - as above
 
         try:

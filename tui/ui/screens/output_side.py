@@ -1,4 +1,4 @@
-"""The side of the chat: what a tool printed, and what was cut."""
+"""The right side of the chat: what a tool printed, and what was cut from it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _NO_OUTPUT = """\
 Tool output appears here.
 Select a tool call and press Enter to see it again."""
 SAID_S = 4.0
-"""How long something is said where the keys stand."""
+"""Seconds that a message takes the place of the keys."""
 
 
 class OutputSide(CachedVertical):
-    """`output` and `copy` exist after `furnish`; one of them is shown."""
+    """The output pane. `output` and `copy` exist after `furnish`; one of them is shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "open_all", "Open all", show=False),
@@ -48,10 +48,10 @@ class OutputSide(CachedVertical):
     output: OutputView
     copy: FilePane
     results: Callable[[], Path]
-    """The folder of full outputs: a copy that a receipt names is opened only there."""
+    """Returns the folder of full outputs: a copy that a receipt names is opened only there."""
 
     class Resized(Message):
-        """It has another size, or covers the conversation now, or does so no more."""
+        """Posted when its size changes, or it starts or stops covering the conversation."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id, classes="-no-output")
@@ -89,8 +89,7 @@ class OutputSide(CachedVertical):
         whole: bool = False,
         prose: bool = False,
     ) -> None:
-        """Show an output, a diff, or `prose`. `whole`: then all of it, where `receipt` knows a
-        copy."""
+        """Show an output, a diff, or `prose`; with `whole`, all of it if `receipt` names a copy."""
         self.remove_class("-no-output")
         self._stop_reading()
         self.badge(receipt)
@@ -102,7 +101,7 @@ class OutputSide(CachedVertical):
             self._reading = self.run_worker(self._open_copy(self._path))
 
     def badge(self, receipt: dict[str, Any] | None, state: str = "") -> None:
-        """Say what was cut of the output that is shown, and what is left of the rest."""
+        """Say how the shown output was cut, and what has become of the full copy."""
         from tui.ui.widgets.conversation.tool_card import copy_state, shrunk  # noqa: PLC0415 - not for the first frame
 
         self._receipt = receipt
@@ -111,7 +110,7 @@ class OutputSide(CachedVertical):
         self.set_class(bool(text), "-cut")
 
     def clear(self) -> None:
-        """Nothing was printed yet."""
+        """Show that nothing was printed yet."""
         self.add_class("-no-output")
         self._stop_reading()
         self.badge(None)
@@ -120,7 +119,7 @@ class OutputSide(CachedVertical):
         self.action_shrink()
 
     def say(self, text: str, kind: Kind = "info", *, hint: str = "") -> None:
-        """Say something where the keys stand, for a while."""
+        """Show a message in place of the keys for a while."""
         style = "$text-error" if kind == "error" else "$text-success"
         self._keys.update(Content.styled(f"{text} {hint}".rstrip(), style))
         if self._quiet:
@@ -128,12 +127,12 @@ class OutputSide(CachedVertical):
         self._quiet = self.set_timer(SAID_S, self._hint)
 
     def show_marks(self, *, masked: bool, pinned: bool) -> None:
-        """How the model sees what is shown."""
+        """Show how the model sees the shown output."""
         self._masked, self._pinned = masked, pinned
         self._hint()
 
     def _hint(self) -> None:
-        """The keys that mean something for what is shown, as many as there is room for."""
+        """Show the keys that work on the shown output, as many as there is room for."""
         if self._quiet:
             self._quiet.stop()
             self._quiet = None
@@ -148,8 +147,8 @@ class OutputSide(CachedVertical):
             ("e", "editor"),
         )
         shown = fitting(keys, (self.size.width or 60) - 2)
-        here = self.has_focus_within  # elsewhere they are letters, or other keys
-        self._keys.update(shown if here else Content.styled(shown.plain, "$text-muted"))
+        focused = self.has_focus_within  # elsewhere they are letters or other keys
+        self._keys.update(shown if focused else Content.styled(shown.plain, "$text-muted"))
 
     def on_descendant_focus(self) -> None:
         self.rule.lit = True
@@ -172,7 +171,7 @@ class OutputSide(CachedVertical):
 
     @property
     def whole(self) -> bool:
-        """Whether the full copy is shown."""
+        """True while the full copy is shown."""
         return self.copy.display
 
     def _stop_reading(self) -> None:
@@ -218,7 +217,7 @@ class OutputSide(CachedVertical):
         return True
 
     async def action_open_all(self) -> None:
-        """The full copy where there is one, over the whole screen; again: as before."""
+        """Show the full copy, if there is one, over the whole screen; again restores the layout."""
         if self.screen.has_class("-whole"):
             self.action_shrink()
             return
@@ -229,7 +228,7 @@ class OutputSide(CachedVertical):
             await self._open_copy(self._path)
 
     def action_shrink(self) -> None:
-        """Beside the conversation again."""
+        """Go back beside the conversation."""
         self.screen.remove_class("-whole")
         self.post_message(self.Resized())
         self._hint()
@@ -238,7 +237,7 @@ class OutputSide(CachedVertical):
         await self.run_action(f"app.mark('{what}', True)")
 
     def action_copy(self) -> None:
-        """Copy what is selected, else what is shown, as far as a clipboard takes it."""
+        """Copy the selection, else what is shown, up to the clipboard's limit."""
         from tui.core.formatting import plural, size  # noqa: PLC0415
         from tui.ui.widgets.file_viewer.view import COPY_MAX  # noqa: PLC0415
 
@@ -252,7 +251,7 @@ class OutputSide(CachedVertical):
             self.say(f"Copied {plural(len(text), 'character')}.")
 
     async def action_search(self) -> None:
-        """Search what is shown; where there is a full copy, all of that."""
+        """Search what is shown; all of the full copy, if there is one."""
         from tui.ui.widgets.file_viewer.line_file import LineFile  # noqa: PLC0415
 
         if self._path:
@@ -263,7 +262,7 @@ class OutputSide(CachedVertical):
         self.copy.action_search()
 
     async def action_outside(self, program: Program) -> None:
-        """Open the full copy, or what is shown, in the person's own pager or editor."""
+        """Open the full copy, else what is shown, in the person's own pager or editor."""
         from tui.ui.screens.external_programs import open_copy, open_text  # noqa: PLC0415
 
         path, app = self._path, cast("App[Any]", self.app)

@@ -1,4 +1,5 @@
-"""Ctrl+P: the commands and what keys do, in one list that typing narrows; recently used first."""
+"""Ctrl+P: commands and actions of keys in one list that typing narrows, recently used ones
+first."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from typing import ClassVar, Final, cast
 
 from textual.binding import Binding, BindingType
 
-from tui.app.commands.registry import COMMANDS, ELSEWHERE
-from tui.app.commands.registry import find as find_command
+from tui.app.commands import find as find_command
+from tui.app.commands.table import COMMANDS, ELSEWHERE
 from tui.core.files import read_small, replace_file
 from tui.core.keymap import Keymap
 from tui.core.keymap import shown as shown_key
@@ -26,26 +27,26 @@ from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS, TASK_KEYS, Key
 from tui.ui.widgets.row_list import Part
 
 RECENT_MAX: Final = 12
-"""Names that are remembered."""
+"""Most names that are remembered."""
 _FILE_MAX: Final = 4_000
 _HELP_MIN: Final = 14
-"""Cells below which what an entry does is not shown."""
+"""With fewer cells, an entry's help is not shown."""
 
 
 RUN_ACTIONS: Final = ("help", "debug_view", "redraw", "quit")
-"""The actions of the app that there are in a run of its own."""
+"""Actions of the app that exist in a run of its own."""
 
 _HELP_FROM: Final = 3
-"""Letters from which on what an entry does is searched too: fewer are in nearly all."""
+"""Letters from which an entry's help is searched too: shorter words are in nearly all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
-    """`action` runs it, as bindings name one: on the app, or in the `namespace` "chat", "prompt" or
-    "run".
+    """One entry of the palette.
 
-    `command` is what is put into the prompt for it, where that is a command with words after it;
-    `needs_words`: it does nothing without them. `others` are more names that find it.
+    `action` runs it, as in bindings: on the app, or in the `namespace` "chat", "prompt" or "run".
+    `command` is the text put into the prompt for a command that takes words; with `needs_words` it
+    does nothing without them. `others` are more names that find it.
     """
 
     name: str
@@ -59,7 +60,8 @@ class PaletteEntry:
 
 
 def palette_entries(own: Iterable[UserCommand], keymap: Keymap) -> list[PaletteEntry]:
-    """Every command, the person's `own`, and what keys do that no command does."""
+    """Return every command, the person's `own`, and the actions of keys that no command has."""
+    # A key that does the same as a command is shown with the command.
     keys = {_command_of(key): key for key in (*APP_KEYS, *CHAT_KEYS, *_PROMPT_COMMANDS)}
     entries: list[PaletteEntry] = []
     for command in COMMANDS:
@@ -87,6 +89,7 @@ def palette_entries(own: Iterable[UserCommand], keymap: Keymap) -> list[PaletteE
                 needs_words=bool(argument) and not argument.startswith("["),
             )
         )
+    # Keys without a command of their own have a label.
     for namespace, table in (("prompt", PROMPT_KEYS), ("chat", CHAT_KEYS), ("app", APP_KEYS)):
         entries += [
             PaletteEntry(key.label, key.help, key.action, namespace, pressed(key, keymap))
@@ -97,7 +100,8 @@ def palette_entries(own: Iterable[UserCommand], keymap: Keymap) -> list[PaletteE
 
 
 def run_entries(keymap: Keymap) -> list[PaletteEntry]:
-    """What the keys of a run do that has the terminal to itself: there are no commands."""
+    """Return the actions of the keys in a run that has the terminal to itself, which has no
+    commands."""
     keys = {"run": TASK_KEYS, "app": tuple(key for key in APP_KEYS if key.action in RUN_ACTIONS)}
     return [
         PaletteEntry(key.label or key.action, key.help, key.action, namespace, pressed(key, keymap))
@@ -108,16 +112,16 @@ def run_entries(keymap: Keymap) -> list[PaletteEntry]:
 
 
 def pressed(key: Key | None, keymap: Keymap) -> str:
-    """The first of the keys, as it is read."""
+    """Return the first of the keys, as it is displayed."""
     return "".join(map(shown_key, keys_for(key, keymap)[:1])) if key else ""
 
 
 _PROMPT_COMMANDS: Final = tuple(key for key in PROMPT_KEYS if key.action.startswith("screen."))
-"""The others are the text area's own: its undo is not /undo."""
+"""The others belong to the text area: its undo is not /undo."""
 
 
 def _command_of(key: Key) -> str:
-    """The command that does what a key does; "" for none."""
+    """Return the command that does the same as a key; "" for none."""
     name = key.action.removeprefix("app.").removeprefix("screen.")
     name = name.removeprefix("command('").removesuffix("')")
     command = find_command(name) if key.shown and not key.label else None
@@ -127,7 +131,7 @@ def _command_of(key: Key) -> str:
 def matching(
     words: str, entries: Sequence[PaletteEntry], recent: Sequence[str]
 ) -> list[PaletteEntry]:
-    """The entries that fit, best first: by name, by another name, by what they do. Without words
+    """Return the matching entries, best first: by name, by another name, by help. Without words,
     all of them, recently used ones first."""
     query = words.removeprefix("/").casefold()
     if not query:
@@ -135,16 +139,16 @@ def matching(
         return sorted(entries, key=lambda entry: order.get(entry.name, RECENT_MAX))
     by_name = {entry.name.removeprefix("/"): entry for entry in entries}
     by_other = {name: entry for entry in entries for name in entry.others}
-    found = [by_name[name] for name in rank(query, list(by_name))]
-    found += [by_other[name] for name in by_other if name.startswith(query)]
+    matches = [by_name[name] for name in rank(query, list(by_name))]
+    matches += [by_other[name] for name in by_other if name.startswith(query)]
     if len(query) >= _HELP_FROM:
         parts = query.split()
-        found += [entry for entry in entries if all(p in entry.help.casefold() for p in parts)]
-    return list(dict.fromkeys(found))
+        matches += [entry for entry in entries if all(p in entry.help.casefold() for p in parts)]
+    return list(dict.fromkeys(matches))
 
 
 def entry_row(entry: PaletteEntry, column: int, width: int) -> Sequence[Part]:
-    """A row of `width` cells: the name in a column, what it does, the key at the right."""
+    """Return a row of `width` cells: the name in a column, its help, and the key at the right."""
     key = f" {entry.key}" if entry.key else ""
     room = width - column - len(key)
     if room < _HELP_MIN:
@@ -154,7 +158,7 @@ def entry_row(entry: PaletteEntry, column: int, width: int) -> Sequence[Part]:
 
 
 class PaletteScreen(FilterDialog[tuple[PaletteEntry, bool]]):
-    """Dismissed with an entry, and whether it goes into the prompt instead of being run; None for
+    """Dismissed with an entry and whether it goes into the prompt instead of being run; None for
     Esc."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "edit", show=False)]
@@ -173,7 +177,7 @@ class PaletteScreen(FilterDialog[tuple[PaletteEntry, bool]]):
             yield (entry, entry.needs_words), partial(entry_row, entry, self._column)
 
     def typed(self, words: str) -> None:
-        """Words that no command has are no answer."""
+        """Accept no answer: the words match no command."""
 
     def explain(self, words: str, *, listed: bool) -> str:
         return "" if listed else f"No command matches “{one_line(words)}”."
@@ -185,7 +189,7 @@ class PaletteScreen(FilterDialog[tuple[PaletteEntry, bool]]):
 
 
 def load_recent(path: Path) -> list[str]:
-    """The names that were used last, the last one first; none where the file is damaged. Blocks."""
+    """Load the names used last, the latest first; empty if the file is damaged. Blocks."""
     try:
         stored: object = json.loads(read_small(path, limit=_FILE_MAX)[0])
     except (OSError, ValueError, RecursionError):
@@ -195,7 +199,7 @@ def load_recent(path: Path) -> list[str]:
 
 
 def save_recent(path: Path, name: str) -> None:
-    """Remember one more as the last that was used. Where that fails nothing is. Blocks."""
+    """Remember a name as the latest used. A failure is ignored. Blocks."""
     names = [name, *(each for each in load_recent(path) if each != name)]
     with suppress(OSError):
         replace_file(path, json.dumps(names[:RECENT_MAX]).encode())

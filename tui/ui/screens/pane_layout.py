@@ -1,4 +1,4 @@
-"""How the chat screen's two sides share its width, kept from one run to the next."""
+"""Divides the width between the chat screen's two sides, and keeps that for the next run."""
 
 from __future__ import annotations
 
@@ -22,28 +22,31 @@ NARROWEST, WIDEST = 0.2, 0.75
 
 @dataclass(frozen=True, slots=True)
 class PaneLayout:
-    """`side` is the share of the screen's width that the output gets. `open` is what the person
-    wanted last; None: it is open where there is room for both."""
+    """The layout that the person has chosen.
+
+    `side` is the output's share of the screen's width. `open` is what the person chose last; None
+    opens it if there is room for both.
+    """
 
     side: float = 0.44
     open: bool | None = None
 
     def is_open(self, width: int) -> bool:
-        """Whether the output is beside the conversation in a screen of that many columns."""
+        """True if the output is beside the conversation in a screen of that many columns."""
         return width >= ROOMY if self.open is None else self.open
 
     def resized(self, side: float) -> PaneLayout:
-        """The same with another width, as far as that is sensible."""
+        """Return the layout with another width, within sensible limits."""
         return PaneLayout(max(NARROWEST, min(WIDEST, side)), open=True)
 
 
 def load_layout(path: Path) -> PaneLayout:
-    """What was kept; the usual layout where nothing was, or nothing that can be read."""
+    """Load the saved layout; the default if there is none or it can't be read."""
     try:
-        found: object = json.loads(path.read_bytes())
+        stored: object = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return PaneLayout()
-    data = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    data = cast("dict[str, Any]", stored) if isinstance(stored, dict) else {}
     side, shown = data.get("side"), data.get("open")
     layout = PaneLayout(open=shown if isinstance(shown, bool) else None)
     if isinstance(side, float) and NARROWEST <= side <= WIDEST:
@@ -52,7 +55,7 @@ def load_layout(path: Path) -> PaneLayout:
 
 
 def save_layout(path: Path, layout: PaneLayout) -> None:
-    """Keep a layout. Where that fails the next run has the usual one."""
+    """Save a layout. If that fails, the next run has the default."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,14 +68,14 @@ def save_layout(path: Path, layout: PaneLayout) -> None:
 
 
 WIDE, ROOMY = 100, 160
-"""Columns from which on the output can be beside the conversation, and does so by itself."""
+"""Columns from which the output can be beside the conversation, and opens by itself."""
 TALL = 22
 LEFT_MIN, SIDE_MIN = 40, 30
-"""Cells that neither pane goes below."""
+"""Least cells of either pane."""
 
 
 class Panes:
-    """Lays out the output beside the rest of a chat screen and keeps how wide it was, in a file."""
+    """Lays out the output beside the rest of a chat screen, and keeps its width in a file."""
 
     def __init__(
         self,
@@ -88,17 +91,17 @@ class Panes:
         self._layout = load_layout(file) if file else PaneLayout()
 
     def begin(self, width: int) -> None:
-        """Before the first frame, in a screen of that many columns."""
+        """Set the layout before the first frame, in a screen of that many columns."""
         self._screen.set_class(not self._is_open(width), "-side-closed")
 
     def _is_open(self, width: int) -> bool:
-        """In a new session it opens by itself once something was said."""
+        """True if the side is open. In a new session it opens by itself once something was said."""
         begins = self._layout.open is None and self._screen.has_class("-start", "-fresh")
         return self._layout.is_open(width) and not begins
 
     @property
     def opened(self) -> bool:
-        """Whether the side is open where it would not be by itself."""
+        """True if the side is open at a width at which it would not be by itself."""
         return bool(self._layout.open) and WIDE <= self._screen.size.width < ROOMY
 
     def toggle(self) -> None:
@@ -111,8 +114,8 @@ class Panes:
             self._keep(replace(self._layout, open=not opened))
 
     def resize(self, share: float) -> float:
-        """Give the side so much of the width, 0 to 1, and keep that. Returns what it gets: neither
-        pane goes below its least."""
+        """Give the side that share of the width, 0 to 1, save it, and return its actual share:
+        neither pane gets less than its minimum."""
         self._keep(self._layout.resized(share))
         width = self._screen.size.width
         return self._cells(width) / width if width >= WIDE else self._layout.side
@@ -124,13 +127,13 @@ class Panes:
             self.resize((side.size.width - cells) / self._screen.size.width)
 
     def drag(self, x: int) -> None:
-        """The splitter is held at column `x`."""
+        """Follow the splitter while it is held at column `x`."""
         width = self._screen.size.width
         self._layout = self._layout.resized((width - x - 1) / width)
         self.arrange()
 
     def drop(self) -> None:
-        """The splitter was let go: keep where it is."""
+        """Save the place at which the splitter was released."""
         self._keep(self._layout)
 
     def arrange(self) -> None:

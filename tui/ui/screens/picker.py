@@ -1,4 +1,4 @@
-"""Pickers: one of some rows, a theme, a task file to run, or the model."""
+"""Pickers: a row from a list, a theme, a task file to run, or the model."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ RowParts: TypeAlias = Callable[[int], Sequence[Part]]
 
 
 PickRow: TypeAlias = Sequence[Part] | Callable[[int], Sequence[Part]]
-"""The parts of a row, or what makes them for a width in cells. They must be clean already."""
+"""The parts of a row, or a function from a width in cells to the parts. They must be clean
+already."""
 
 
 class PickScreen(TableDialog[int | None]):
-    """Dismissed with the number of a row; None for Esc. `enter` says what Enter does, in a word or
+    """Dismissed with the index of a row; None for Esc. `enter` says what Enter does, in a word or
     two."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -77,7 +78,7 @@ class PickScreen(TableDialog[int | None]):
         self._fit()
 
     def _fit(self) -> None:
-        """As high as there are rows, as far as there is room."""
+        """Make the list as high as its rows, if there is room."""
         self.rows.styles.height = max(1, min(len(self._rows), self.free_rows(0)))
 
     def row_moved(self, index: int) -> None:
@@ -89,8 +90,8 @@ class PickScreen(TableDialog[int | None]):
 
 
 class ThemePicker(PickScreen):
-    """Puts each theme on as the cursor comes to it. It dims nothing and leaves the upper half of
-    the screen free, so that the theme is seen as it is."""
+    """Puts each theme on as the cursor reaches it. It dims nothing and leaves the upper half of the
+    screen free, so that the theme is seen as it is."""
 
     DEFAULT_CSS = """
     ThemePicker { align: center bottom; background: transparent; }
@@ -129,8 +130,12 @@ def _theme_row(name: str, one: themes.ListedTheme, column: int, *, now: bool) ->
 
 
 async def pick_theme(app: ThemedApp, title: str, *, enter: str) -> str | None:
-    """The name of a theme, or None. Afterwards the one of before is on again. Raises ConfigError
-    where one that cannot be shown was chosen."""
+    """Let the person pick a theme, and return its name or None. The theme from before is on again
+    afterwards.
+
+    Raises:
+        ConfigError: If the chosen theme cannot be shown.
+    """
     before = app.theme
     listed = await asyncio.to_thread(themes.listed, folders().config / "themes")
     index = await app.push_screen_wait(ThemePicker(title, listed, before, enter))
@@ -147,10 +152,10 @@ ResultT = TypeVar("ResultT")
 
 
 class FilterDialog(TableDialog[ResultT | None]):
-    """A field over a list that it filters; what is typed may also be an answer of its own.
+    """A field over a list that it filters; the typed text may also be an answer of its own.
 
-    A subclass says what is listed and explained. Dismissed with what was chosen, or None. The list
-    keeps its height while it is filtered, so that nothing moves under the eyes.
+    A subclass provides the list and its explanation. Dismissed with the choice, or None. The list
+    keeps its height while it is filtered, so that nothing moves.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -190,34 +195,34 @@ class FilterDialog(TableDialog[ResultT | None]):
     def on_resize(self) -> None:
         self._fit()
 
-    # What a subclass says
+    # Provided by a subclass
 
     def choices(self, words: str) -> Iterable[tuple[ResultT, RowParts]]:
-        """What is listed for some words, and how its row is drawn."""
+        """Yield the choices for some words, and how their rows are drawn."""
         raise NotImplementedError
 
     def first(self) -> int:
-        """The row under the cursor at first."""
+        """Return the row that the cursor is on at first."""
         return 0
 
     def typed(self, words: str) -> ResultT | None:
-        """The answer that some words are, where nothing is listed for them; None for no answer."""
+        """Return the answer for words that nothing is listed for; None for no answer."""
         raise NotImplementedError
 
     def explain(self, words: str, *, listed: bool) -> str:
-        """What is under the list; "" for nothing."""
+        """Return the text under the list; "" for none."""
         raise NotImplementedError
 
     # Keys
 
     @property
     def words(self) -> str:
-        """What is typed."""
+        """The typed text."""
         return self.query_one("#words", Input).value.strip()
 
     @property
     def chosen(self) -> ResultT | None:
-        """What is under the cursor; None where nothing is listed."""
+        """The choice under the cursor; None if nothing is listed."""
         return self._values[self.rows.cursor] if self._values else None
 
     @on(Input.Changed, "#words")
@@ -299,16 +304,17 @@ def _task_file(name: str, row: TaskFileRow, width: int) -> Sequence[Part]:
 
 _NAME, _WINDOW, _PRICE = 30, 16, 21
 _BESIDE = 46
-"""Cells from which on there is room beside a model for what it is here."""
+"""Cells from which there is room for a model's role beside it."""
 
 
 def shows_prices(width: int) -> bool:
-    """Whether rows of so many cells have room for windows and prices."""
+    """True if rows of that many cells have room for windows and prices."""
     return width >= _NAME + _WINDOW + _PRICE + 36
 
 
 def model_row(row: ModelRow, width: int) -> Sequence[Part]:
-    """One model in `width` cells: name, window, price, whether the session fits, its part."""
+    """Return one model in `width` cells: name, window, price, whether the session fits, its
+    role."""
     share = row.needs / row.window if row.window else 1.0
     if row.fits:
         fit, style = f"fits, {share:.0%}", "success"

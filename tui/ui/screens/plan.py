@@ -1,4 +1,4 @@
-"""A plan, to be read, edited and approved; and one that was approved, to be read again."""
+"""A plan to read, edit and approve; and an approved one, to read again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PLAN_CSS: Final = """
 
 
 class _PlanDialog(Dialog[T]):
-    """A plan that scrolls; it begins at its top, whatever the size of the screen becomes."""
+    """A plan that scrolls; it starts at its top, whatever size the screen becomes."""
 
     _scrolled = False
 
@@ -45,7 +45,7 @@ class _PlanDialog(Dialog[T]):
         self.call_after_refresh(self._fit)
 
     def show(self, plan: str) -> None:
-        """Show a plan, from its top."""
+        """Show a plan from its top."""
         view = self.query_one(ConversationView)
         view.clear()
         view.append(AssistantItem(visible(plan)))
@@ -53,7 +53,7 @@ class _PlanDialog(Dialog[T]):
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
-        """Make the box as high as what it shows."""
+        """Make the box as high as its content."""
         if not self.is_attached:
             return
         box, view = self.query_one("#box"), self.query_one(ConversationView)
@@ -73,7 +73,7 @@ class _PlanDialog(Dialog[T]):
 
 
 class PlanScreen(_PlanDialog[None]):
-    """An approved plan; `where` is its file, "" where none is kept."""
+    """An approved plan; `where` is its file, "" if none is kept."""
 
     DEFAULT_CSS = f"""
     PlanScreen {{

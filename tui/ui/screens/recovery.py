@@ -1,6 +1,6 @@
-"""A request that the server rejects: what is wrong, and what the person can do.
+"""Shows a request that the server rejects: what is wrong, and what the person can do.
 
-It opens by itself: whoever types on chooses nothing with it, and what is typed goes to the prompt.
+It opens by itself: someone who is typing chooses nothing by that, and the text goes to the prompt.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tui.ui.widgets.dialog import PAGES, AskedAbout, Dialog
 _SHOWN_CHARS = 2000
 _FINDINGS = 50
 _WIDE = 80
-"""From this many columns on every way has room to say what it does."""
+"""Columns from which each row has room to say what its option does."""
 
 
 class RecoveryScreen(Dialog[str | None], AnswerPlace):
-    """Dismissed with the name of what was chosen, or with None."""
+    """Dismissed with the name of the chosen option, or with None."""
 
     awaited = True
     unasked = True
@@ -73,13 +73,13 @@ class RecoveryScreen(Dialog[str | None], AnswerPlace):
         return "" if ways.highlighted is None else self.trouble.ways[ways.highlighted].label
 
     def on_key(self, event: events.Key) -> None:
-        """A digit chooses."""
+        """Choose by a digit."""
         if (number := self._number(event)) is not None:
             event.stop()
             self.dismiss(self.trouble.ways[number].name)
 
     def _number(self, event: events.Key) -> int | None:
-        """Which way a digit means."""
+        """Return the index of the option that a digit means."""
         typed = event.character or ""
         known = typed.isdecimal() and 1 <= int(typed) <= len(self.trouble.ways)
         return int(typed) - 1 if known else None
@@ -90,14 +90,14 @@ class RecoveryScreen(Dialog[str | None], AnswerPlace):
         for number, way in enumerate(self.trouble.ways):
             listing.replace_option_prompt_at_index(number, _row(number, way, wide=wide))
         listing.refresh(layout=True)  # the rows may be fewer now
-        taken = len(self.trouble.ways) + (0 if wide else 1)
-        room = self.free_rows(taken + (0 if self.has_class("-tiny") else 2))
+        option_rows = len(self.trouble.ways) + (0 if wide else 1)
+        room = self.free_rows(option_rows + (0 if self.has_class("-tiny") else 2))
         part = self.size.height * 40 // 100 if self.has_class("-tall") else room
         self.query_one("#said").styles.max_height = max(2, min(room, part))
 
     @on(OptionList.OptionHighlighted, "#ways")
     def _option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """What a way does, where the rows have no room for it."""
+        """Show what an option does, for rows without room for it."""
         way = self.trouble.ways[event.option_index]
         self.query_one("#help", Static).update(Content.styled(way.help, "$text-muted"))
 
@@ -114,7 +114,7 @@ def _message(trouble: FailedRequest) -> Content:
     parts: list[tuple[str, str]] = [(error, "$foreground")]
     status = f"status {trouble.status}" if trouble.status else ""
     request = f"request {one_line(trouble.request_id)}" if trouble.request_id else ""
-    if reference := " · ".join(filter(None, (status, request))):  # for the server's people
+    if reference := " · ".join(filter(None, (status, request))):  # for the server's support
         parts.append((f"\n{reference}", "$text-muted"))
     if trouble.meaning:
         parts.append((f"\n{trouble.meaning}", "$text-muted"))
@@ -123,15 +123,15 @@ def _message(trouble: FailedRequest) -> Content:
     if trouble.findings is not None:
         parts.append(("\n\nRequest check:", "bold $foreground"))
         shown = trouble.findings[:_FINDINGS]
-        told = shown or ("no problems found",)
-        parts.extend((f"\n  {one_line(finding)}", "$foreground") for finding in told)
+        lines_shown = shown or ("no problems found",)
+        parts.extend((f"\n  {one_line(finding)}", "$foreground") for finding in lines_shown)
         if more := len(trouble.findings) - len(shown):
             parts.append((f"\n  and {more:,} more", "$text-muted"))
     return Content.assemble(*parts)
 
 
 def _row(number: int, way: RecoveryOption, *, wide: bool = True) -> Content:
-    """A way with its key, and what it does where there is room for that."""
+    """Return an option with its key, and what it does if there is room for that."""
     help_ = way.help if wide else ""
     return Content.assemble(
         (f"{number + 1}  ", "$text-accent"), (f"{way.label:<24}", "bold"), (help_, "$text-muted")

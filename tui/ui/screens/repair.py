@@ -1,4 +1,4 @@
-"""Opening a damaged session: what was found, what will be done, and the person's options."""
+"""Opening a damaged session: the problems, the repairs, and the person's options."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Answer: TypeAlias = Literal["continue", "read_only", "copy", "back"]
 
 SIDES_AFTER_S = 0.06
 SMALL = 60
-"""Cells: below, the answers are one under the other."""
+"""With fewer cells, the answers are listed one below the other."""
 
 
 class RepairScreen(TableScreen[Answer], ChoicePlace):
-    """Dismissed with the way that was chosen; Esc is back.
+    """Dismissed with the chosen option; Esc is back.
 
-    `copy` is where a repaired copy would be written; None for a session of another agent, which
-    is copied anyway. `unasked`: it comes by itself.
+    `copy` is where a repaired copy would be written; None for a session of another agent, which is
+    copied anyway. `unasked` is true if it opens by itself.
     """
 
     awaited = True
@@ -95,12 +95,12 @@ class RepairScreen(TableScreen[Answer], ChoicePlace):
         self.set_class(self.size.width < SMALL, "-small")
 
     def note(self, text: str) -> None:
-        """Say it right above the answers, in the place of what they do to the file."""
-        told = Content.styled(text, "bold $text-warning") if text else self._effect()
-        self.put("effect", told)
+        """Show a line right above the answers, in place of their effect on the file."""
+        line = Content.styled(text, "bold $text-warning") if text else self._effect()
+        self.put("effect", line)
 
     def sides(self) -> tuple[str, str]:
-        """What is shown now, before and after."""
+        """Return the shown texts, before and after."""
         return self.query_one("#before", OutputView).text, self.query_one("#after", OutputView).text
 
     def _heading(self) -> Content:
@@ -119,12 +119,12 @@ class RepairScreen(TableScreen[Answer], ChoicePlace):
         )
 
     def _effect(self) -> Content:
-        said = "The file stays as it is: Holdfast repairs it in memory"
+        outcome = "The file stays as it is: Holdfast repairs it in memory"
         if self._copy is None:
-            text = f"{said} and opens a copy."
+            text = f"{outcome} and opens a copy."
         else:
             text = (
-                f"{said} and adds new messages at the end.\n"
+                f"{outcome} and adds new messages at the end.\n"
                 f"A repaired copy would be named {self._copy.name}, in the same folder."
             )
         return Content.styled(text, "$text-muted")

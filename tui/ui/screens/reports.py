@@ -1,4 +1,4 @@
-"""Dialogs to read: /doctor (the checks), /diff (what a session changed), /permissions (the rules in
+"""Dialogs to read: /doctor (the checks), /diff (a session's changes), /permissions (the rules in
 force, and every decision of the session with its reason)."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.app.commands.views import DecisionRow
 from tui.app.doctor import Check, summary
+from tui.app.reports.permissions import PermissionsReport
 from tui.core.formatting import plural
 from tui.core.text_cleaning import visible
 from tui.ui.screens.table_screen import TableDialog, cell
@@ -31,12 +31,12 @@ _MARKS: Final = {
 }
 _NAME = 15
 _TEXT_MIN = 32
-"""Cells of text below which it stands under the names, not beside them."""
+"""With fewer cells, text is shown under the names, not beside them."""
 _DOCTOR_KEYS: Final = (SCROLL, ("esc", "close"))
 
 
 def check_lines(checks: Sequence[Check], width: int) -> Content:
-    """The checks for reading in `width` cells, those that fail first."""
+    """Return the checks in `width` cells, failed ones first."""
     order = ("fail", "warn", "ok")
     lines: list[Content] = []
     beside = width - 2 - _NAME >= _TEXT_MIN
@@ -49,16 +49,16 @@ def check_lines(checks: Sequence[Check], width: int) -> Content:
         if not beside:
             lines.append(head.rstrip())
             head = Content("  ")
-        said = _wrapped(check.detail, "$foreground", room)
-        said += _wrapped(check.fix, "$text-muted", room)
-        lines += hanging(head, said or [Content("")])
+        details = _wrapped(check.detail, "$foreground", room)
+        details += _wrapped(check.fix, "$text-muted", room)
+        lines += hanging(head, details or [Content("")])
     return Content("\n").join([*lines, Content(""), Content.styled(summary(checks), "bold")])
 
 
 def _wrapped(text: str, style: str, width: int) -> list[Content]:
-    said = visible(text)
-    pieces = breaks(said, width) if said else []
-    return [Content.styled(said[piece.start : piece.end], style) for piece in pieces]
+    shown = visible(text)
+    pieces = breaks(shown, width) if shown else []
+    return [Content.styled(shown[piece.start : piece.end], style) for piece in pieces]
 
 
 class DoctorScreen(Dialog[None]):
@@ -83,7 +83,7 @@ class DoctorScreen(Dialog[None]):
 
     @work(exclusive=True)
     async def run_checks(self) -> None:
-        """Show what was found."""
+        """Wait for the checks and show them."""
         self._seen = await self._checks
         self._draw()
 
@@ -127,7 +127,7 @@ class DiffScreen(Dialog[None]):
 
 
 _WIDE: Final = 80
-"""From this many columns on it is shown who decided."""
+"""Columns from which the source of each decision is shown."""
 _RULE_NAME: Final = 12
 
 
@@ -136,16 +136,17 @@ _RULES = (SCROLL, ("tab", "to the rules"))
 
 
 def rule_lines(rules: Sequence[tuple[str, str]], width: int) -> list[Content]:
-    """The rules under their names, in lines of `width` cells."""
+    """Return the rules under their names, in lines of `width` cells."""
     lines: list[Content] = []
     for name, value in rules:
-        said = Content.styled(value, "$foreground").wrap(max(20, width - _RULE_NAME))
-        lines += hanging(Content.styled(f"{name:<{_RULE_NAME}}", "$text-accent"), said)
+        texts = Content.styled(value, "$foreground").wrap(max(20, width - _RULE_NAME))
+        lines += hanging(Content.styled(f"{name:<{_RULE_NAME}}", "$text-accent"), texts)
     return lines
 
 
 class PermissionsScreen(TableDialog[str]):
-    """Closed by Esc or q, with "revoke" by r; shows the decision under the cursor whole below."""
+    """Closed by Esc or q, with "revoke" by r; shows the decision under the cursor completely
+    below."""
 
     DEFAULT_CSS = """
     PermissionsScreen #rules { height: auto; scrollbar-size-vertical: 1; }
@@ -162,9 +163,9 @@ class PermissionsScreen(TableDialog[str]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "RowList"
 
-    def __init__(self, rules: Sequence[tuple[str, str]], found: Sequence[DecisionRow]) -> None:
-        super().__init__(classes="-table" if found else "-table -none")
-        self._rules, self._found = rules, found
+    def __init__(self, report: PermissionsReport) -> None:
+        super().__init__(classes="-table" if report.decisions else "-table -none")
+        self._rules, self._found = report.rules, report.decisions
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "permissions", _REVOKE, ("esc", "close")):
@@ -185,7 +186,7 @@ class PermissionsScreen(TableDialog[str]):
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
-        """A part of the room for the rules, one for the decision, and the rest for the rows."""
+        """Divide the room: a part for the rules, one for the decision, the rest for the rows."""
         rules = self.query_one("#rules", VerticalScroll)
         lines = rule_lines(self._rules, rules.size.width - 1)
         self.put("rule-lines", Content("\n").join(lines))

@@ -1,4 +1,4 @@
-"""The sessions of the browser: previewed, renamed, copied, exported, deleted."""
+"""Actions on the browser's sessions: preview, rename, fork, export, delete."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from tui.ui.widgets.record_items import entry_of, items_of
 
 @dataclass(frozen=True, slots=True)
 class ActionOutcome(NoticeText):
-    """What came of it, for the person. `changed`: the list is to be read again."""
+    """The result of an action, for the person. `changed` is true if the list has to be read
+    again."""
 
     kind: Kind = "success"
     changed: bool = False
@@ -39,10 +40,13 @@ class ActionOutcome(NoticeText):
 
 @dataclass(frozen=True, slots=True)
 class SessionActions:
-    """Each takes what is under the cursor, says what came of it, and says nothing (None) where
-    the person thought better of it. Raises HoldfastError.
+    """Actions on what is under the cursor. Each returns its outcome, or None if the person changed
+    their mind.
 
-    `current` is the file of the session that is open; `rename_current` gives it another title.
+    `current` is the file of the open session; `rename_current` gives it another title.
+
+    Raises:
+        HoldfastError: If an action fails.
     """
 
     app: App[Any]
@@ -51,7 +55,7 @@ class SessionActions:
     rename_current: Callable[[str], object] | None = None
 
     async def rename(self, picked: PickedSession) -> ActionOutcome | None:
-        """Give it the title that the person types."""
+        """Give the session a title that the person types."""
         from tui.ui.widgets.questions import AskText  # noqa: PLC0415 - on demand
 
         row = picked.row
@@ -68,7 +72,7 @@ class SessionActions:
         return ActionOutcome(f"Renamed to “{title}”.", changed=True)
 
     async def fork(self, picked: PickedSession) -> ActionOutcome | None:
-        """A copy, up to the place that was found in a search, or whole."""
+        """Copy the session, up to the message found in a search, or completely."""
         if picked.row.agent:
             return _foreign(picked.row.agent, "forked")
         await asyncio.to_thread(self.repository.fork, picked.row, picked.message)
@@ -76,7 +80,7 @@ class SessionActions:
         return ActionOutcome(what, changed=True)
 
     async def export(self, picked: PickedSession) -> ActionOutcome | None:
-        """Write it into the workspace, in the format that the person chooses."""
+        """Write the session into the workspace, in the format that the person chooses."""
         where = shorten(self.repository.workspace)
         question = ChoiceQuestion(
             "Export session",
@@ -96,7 +100,7 @@ class SessionActions:
         return ActionOutcome(f"Exported to {shorten(path)}.", hint=removed)
 
     async def delete(self, picked: PickedSession) -> ActionOutcome | None:
-        """Move it to the trash, if the person confirms that."""
+        """Move the session to the trash, if the person confirms."""
         from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
 
         row = picked.row
@@ -129,11 +133,11 @@ def _foreign(agent: str, what: str) -> ActionOutcome:
 
 
 REST_S = 0.06
-"""How long the cursor stands still before a session is read."""
+"""Seconds that the cursor has to rest before a session is read."""
 
 
 class PreviewSide(Vertical):
-    """Shows what it is told to `follow`, once that has not changed for a moment."""
+    """Shows the session given to `follow`, once that has not changed for a moment."""
 
     def __init__(self, repository: SessionRepository) -> None:
         super().__init__(id="preview-side")
@@ -156,12 +160,12 @@ class PreviewSide(Vertical):
             self._soon = self.set_timer(REST_S, partial(self._show, picked))
 
     def forget(self) -> None:
-        """What is shown may be another text by now: read it again when it is followed."""
+        """Read the session again when it is followed: its text may have changed."""
         self._picked = None
 
     @work(exclusive=True, group="preview")
     async def _show(self, picked: PickedSession | None) -> None:
-        if not self.display:  # nothing has styled it
+        if not self.display:  # not displayed, so nothing has styled it
             self.forget()
             return
         rule, view = self.query_one(PaneRule), self.query_one(ConversationView)
@@ -170,25 +174,25 @@ class PreviewSide(Vertical):
             view.clear()
             return
         try:
-            seen = await asyncio.to_thread(self._repository.preview, picked.row, picked.message)
+            preview = await asyncio.to_thread(self._repository.preview, picked.row, picked.message)
             rule.title = preview_title(picked.row)
         except (HoldfastError, OSError) as error:
-            seen = SessionPreview(())
+            preview = SessionPreview(())
             rule.title = Content.styled(one_line(str(error)), "$text-error")
-        items = items_of(seen.records)
+        items = items_of(preview.records)
         view.clear()
         view.extend(items)
-        if seen.message and (item := entry_of(seen.records, seen.message, items)):
+        if preview.message and (item := entry_of(preview.records, preview.message, items)):
             view.go_to(item)
         else:
             view.action_edge(1)
 
     def on_conversation_view_item_selected(self, event: ConversationView.ItemSelected) -> None:
-        event.stop()  # the preview is only looked at
+        event.stop()  # a preview is only for looking
 
 
 def _same(one: PickedSession | None, other: PickedSession | None) -> bool:
-    """Whether both are the same place of the same file."""
+    """True if both are the same place in the same file."""
     if one is None or other is None:
         return one is other
     return (one.row.path, one.message) == (other.row.path, other.message)

@@ -1,5 +1,5 @@
-"""What the session browser shows: what is browsed and how far it is read, the rows of it in any
-width, and the words around them. Pure."""
+"""The data of the session browser: its state, its rows in any width, and the texts around them.
+Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ORDERS: dict[Order, tuple[str, Callable[[SessionRow], Any], bool]] = {
     "size": ("largest first", lambda row: row.size, True),
     "state": ("damaged first", lambda row: _TROUBLES.get(row.state, len(_TROUBLES)), False),
 }
-"""What an order is called, what it goes by, and whether the greatest comes first."""
+"""For each order its label, its sort key, and whether the greatest comes first."""
 
 _STATE_LOOKS = {
     "interrupted": "warning",
@@ -52,14 +52,15 @@ _COLUMNS = (
     ("age", 12, 0, 0),
     ("state", 14, 44, 70),
 )
-"""Those beside the title: name, cells, and the width from which on there is room for it where one
-folder is listed, and where several are."""
+"""The columns beside the title: name, cells, and the widths from which there is room for it if one
+folder is listed, and if several are."""
 
 
 def row_parts(
     row: SessionRow, now: datetime, width: int, *, current: bool = False, folders: bool = False
 ) -> list[Part]:
-    """One session in `width` cells: title, folder, messages, size, age, badge."""
+    """Return one session in `width` cells: title, folder, messages, size, age, badge."""
+    # The badge: what the person can act on wins.
     badge, look = state_name(row.state), _STATE_LOOKS.get(row.state, "muted")
     if row.background:
         asks = row.background == "waiting"
@@ -84,14 +85,14 @@ def row_parts(
 
 
 def heading(width: int, *, folders: bool) -> str:
-    """The names of the columns over `row_parts`."""
+    """Return the names of the columns over `row_parts`."""
     names = ("title", *(name for name, *_ in _COLUMNS))
     line = _line(dict(zip(names, names, strict=True)), width, folders=folders)
     return "".join(text for _, text in line)
 
 
 def _line(texts: Mapping[str, str], width: int, *, folders: bool) -> list[tuple[str, str]]:
-    """The cells of a line with the names of their columns; the title gets what the others leave."""
+    """Return the cells of a line with their column names; the title gets what the others leave."""
     tail: list[tuple[str, str]] = []
     for name, cells, one, several in _COLUMNS:
         if width < (several if folders else one):
@@ -106,7 +107,7 @@ def _line(texts: Mapping[str, str], width: int, *, folders: bool) -> list[tuple[
 
 
 def _folder(path: str, width: int) -> str:
-    """A folder in `width` cells: parents give way as a whole, the nearest last."""
+    """Return a folder in `width` cells: parents are dropped as a whole, the nearest last."""
     parts = path.split("/")
     while cell_len(path) > width and len(parts) > 1:
         parts = parts[1:]
@@ -115,22 +116,24 @@ def _folder(path: str, width: int) -> str:
 
 
 def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part]:
-    """One place of a search: the session's title, then what is there, the words marked."""
+    """Return one search hit: the session's title, then the text with the words marked."""
     title = min(28, width // 3)
     name = whole_words(one_line(place.row.title) or "(no prompts)", title)
     parts: list[Part] = [(cell(name, title), "text"), ("  ", "muted")]
     text = whole_words(one_line(place.snippet), max(4, width - title - 2))
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     pieces = re.split(f"({pattern})", text, flags=re.IGNORECASE)
-    found = {word.lower() for word in words}
-    parts += [(piece, "accent" if piece.lower() in found else "muted") for piece in pieces if piece]
+    marked = {word.lower() for word in words}
+    parts += [
+        (piece, "accent" if piece.lower() in marked else "muted") for piece in pieces if piece
+    ]
     return parts
 
 
 def matching(rows: Sequence[SessionRow], words: str) -> list[SessionRow]:
-    """The rows in whose title, folder, id, state or agent every word occurs."""
-    wanted = words.casefold().split()
-    return [row for row in rows if all(word in _text(row) for word in wanted)]
+    """Return the rows whose title, folder, id, state or agent contain every word."""
+    words_sought = words.casefold().split()
+    return [row for row in rows if all(word in _text(row) for word in words_sought)]
 
 
 def _text(row: SessionRow) -> str:
@@ -145,17 +148,18 @@ TABS: dict[Tab, str] = {
     "others": "other agents",
 }
 SHORT_TABS: dict[Tab, str] = {"here": "here", "everywhere": "all", "others": "others"}
-"""Where there is no room for the whole names."""
+"""Tab names for when the full ones don't fit."""
 SHORTEST = 2
-"""Characters that a search needs."""
+"""Least characters for a search."""
 
 
 @dataclass(slots=True)
 class Browsing:
-    """`sessions` are those of the tab, `places` what a search found in them; None: not read yet.
+    """The state of the browser.
 
-    `words` filter the titles or, while `searching`, are what is searched for. `read` is how many
-    of how many sessions have been read; `problem` is why none could be. `sub_agents`: theirs are
+    `sessions` are those of the tab, `places` the hits of a search in them; None before they are
+    read. `words` filter the titles or, while `searching`, are searched for. `read` is how many of
+    how many sessions have been read; `problem` is why none could be. With `sub_agents`, theirs are
     shown too, below the sessions that started them.
     """
 
@@ -171,36 +175,37 @@ class Browsing:
 
     @property
     def reading(self) -> bool:
-        """Whether what is to be shown is still being read."""
+        """True while the data to show is still being read."""
         return self.sessions is None or (self.searching and self.places is None)
 
     @property
     def too_short(self) -> bool:
-        """Whether what is typed is not enough for a search."""
+        """True if the words are too short for a search."""
         return len(self.words.strip()) < SHORTEST
 
     def turn_tab(self, step: int) -> None:
-        """To the next tab or (less than 0) the one before. Other agents' texts have no index."""
+        """Go to the next tab or, with a negative step, to the one before. Other agents' texts have
+        no index."""
         self.tab = _after(TABS, self.tab, step)
         self.searching = self.searching and self.tab != "others"
 
     def turn_order(self) -> None:
-        """To the next order."""
+        """Go to the next order."""
         self.order = _after(ORDERS, self.order, 1)
 
     def sifted(self) -> list[SessionRow]:
-        """The sessions that match the words, in order; those that are equal stay as they stood."""
+        """Return the sessions that match the words, in order; equal ones keep their places."""
         _, key, greatest_first = ORDERS[self.order]
-        found = matching(self.sessions or [], self.words)
-        found = sorted(found, key=key, reverse=greatest_first)
-        there, below = {str(row.path) for row in found}, dict[str, list[SessionRow]]()
-        for row in found:
+        sessions = matching(self.sessions or [], self.words)
+        sessions = sorted(sessions, key=key, reverse=greatest_first)
+        paths, below = {str(row.path) for row in sessions}, dict[str, list[SessionRow]]()
+        for row in sessions:
             below.setdefault(row.parent, []).append(row)
-        tops = (row for row in found if row.parent not in there)
+        tops = (row for row in sessions if row.parent not in paths)
         return [one for row in tops for one in (row, *below.get(str(row.path), ()))]
 
     def picked(self, at: int, sifted: Sequence[SessionRow]) -> PickedSession | None:
-        """What a row stands for; None where there is no such row."""
+        """Return what a row stands for; None if there is no such row."""
         if self.searching:
             places = self.places or ()
             return PickedSession(places[at].row, places[at].message) if at < len(places) else None
@@ -228,9 +233,9 @@ KEYS = (
     ("esc", "back"),
 )
 _OTHERS = frozenset({"enter", "tab", "ctrl+s", "ctrl+e", "esc"})
-"""The sessions of other agents are left as they are."""
+"""Keys for other agents' sessions, which are left as they are."""
 _ANYWAY = frozenset({"tab", "ctrl+f", "esc"})
-"""These mean something where no session is listed."""
+"""Keys that work while no session is listed."""
 _PROGRESS = 24
 """Cells of the bar that shows how much has been read."""
 _NOTHING: dict[Tab, str] = {
@@ -246,15 +251,16 @@ _NOTHING: dict[Tab, str] = {
 
 
 def session_keys(tab: Tab, count: int, width: int) -> Content:
-    """The keys that mean something for the `count` rows of a tab, in one row."""
-    wanted = _OTHERS if tab == "others" else frozenset(key for key, _ in KEYS)
+    """Return the keys that work on the `count` rows of a tab, in one row."""
+    names = _OTHERS if tab == "others" else frozenset(key for key, _ in KEYS)
     if not count:
-        wanted &= _ANYWAY
-    return in_rows([key for key in KEYS if key[0] in wanted], width, rows=1)
+        names &= _ANYWAY
+    return in_rows([key for key in KEYS if key[0] in names], width, rows=1)
 
 
 def sessions_title(seen: Browsing, width: int = 200) -> Content:
-    """How many there are, and how many of them are in trouble, as far as `width` cells take it."""
+    """Return how many sessions there are and how many have a problem, as far as it fits in `width`
+    cells."""
     head, facts = Content.styled("sessions", "bold $text-primary"), _facts(seen)
     while facts and head.cell_length + 3 + len(" · ".join(facts)) > width:
         facts.pop()
@@ -262,7 +268,7 @@ def sessions_title(seen: Browsing, width: int = 200) -> Content:
 
 
 def tabs_of(seen: Browsing, width: int) -> Content:
-    """The tabs, by shorter names where the whole ones have no room."""
+    """Return the tabs, with shorter names if the full ones don't fit."""
     fits = len("   ".join(TABS.values())) + 6 <= width
     names = TABS if fits else SHORT_TABS
     return tab_names(names.values(), names[seen.tab])
@@ -282,14 +288,14 @@ def _facts(seen: Browsing) -> list[str]:
 
 
 def order_name(seen: Browsing, width: int) -> Content:
-    """In which order they stand, where there is room for that beside the tabs."""
+    """Return the name of the current order, if there is room beside the tabs."""
     name = "search" if seen.searching else ORDERS[seen.order][0]
     fits = len("   ".join(TABS.values())) + len(name) + 9 <= width
     return Content.styled(name if fits else "", "$text-muted")
 
 
 def empty_text(seen: Browsing) -> str:
-    """Why there is no row: not read yet, none that matches, or none at all, and what to do."""
+    """Explain why there is no row (not read yet, no match, or none at all), and what to do."""
     words = one_line(seen.words)
     if seen.problem:
         return seen.problem
@@ -313,7 +319,7 @@ def _progress(seen: Browsing) -> str:
 
 
 def preview_title(row: SessionRow) -> Content:
-    """Over the preview: which session it is, where it was held, and what is wrong with it."""
+    """Return the preview's title: which session it is, its folder, and what is wrong with it."""
     where = shorten(Path(row.cwd)) if row.cwd else ""
     facts = [row.id[:12], where, ", ".join(row.problems)]
     return Content.styled(" · ".join(filter(None, facts)), "$text-muted")

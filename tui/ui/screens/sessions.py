@@ -30,7 +30,7 @@ from tui.ui.widgets.row_list import RowList
 
 
 class SessionColumns(Widget):
-    """The names of the columns, in the width that there is."""
+    """The names of the columns, in the available width."""
 
     folders: reactive[bool] = reactive(False)
 
@@ -40,13 +40,13 @@ class SessionColumns(Widget):
 
 SEARCH_AFTER_S = 0.25
 FOLLOW_S = 0.1
-"""How often it is said how far reading is."""
+"""Seconds between updates of the reading progress."""
 
 
 class SessionsScreen(TableScreen[PickedSession | None]):
-    """Dismissed with what was chosen, or None.
+    """Dismissed with the chosen session, or None.
 
-    `current` is the file of the session that is open; `rename` gives that one another title.
+    `current` is the file of the open session; `rename` gives it another title.
     """
 
     CSS_PATH = "sessions.tcss"
@@ -100,7 +100,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     @property
     def places(self) -> Sequence[SearchHit] | None:
-        """What a search found; None while titles are shown."""
+        """The hits of a search; None while titles are shown."""
         return self._seen.places if self._seen.searching else None
 
     @property
@@ -109,14 +109,14 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     @property
     def chosen(self) -> PickedSession | None:
-        """What is under the cursor."""
+        """The session or search hit under the cursor."""
         return self._seen.picked(self.rows.cursor, self.shown)
 
     # Reading
 
     @work(exclusive=True, group="load")
     async def load(self) -> None:
-        """Read the sessions of the tab that is open."""
+        """Read the sessions of the open tab."""
         seen = self._seen
         seen.sessions, seen.problem = None, ""
         self._begin()
@@ -138,7 +138,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     @work(exclusive=True, group="search")
     async def search(self, after_s: float = 0.0) -> None:
-        """Look for what is typed in the texts of the sessions that the tab shows."""
+        """Search the texts of the tab's sessions for the typed words."""
         await asyncio.sleep(after_s)
         seen, words = self._seen, self._seen.words.strip()
         seen.places = None
@@ -148,21 +148,23 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             return
         self._begin()
         try:
-            found = await asyncio.to_thread(
+            hits = await asyncio.to_thread(
                 self._sessions.search, words, seen.sessions, progress=self._progress
             )
         except (HoldfastError, OSError) as error:
-            found, seen.problem = [], str(error)
-        if seen.searching and words == seen.words.strip():  # else it is not wanted any more
-            seen.places = found
+            hits, seen.problem = [], str(error)
+        if (
+            seen.searching and words == seen.words.strip()
+        ):  # otherwise the search has changed meanwhile
+            seen.places = hits
             self._draw(anew=True)
 
     def _progress(self, done: int, of: int) -> None:
-        """Called in the thread that reads."""
+        """Note how much has been read; called in the reading thread."""
         self._seen.read = (done, of)
 
     def _begin(self) -> None:
-        """Show that something is read from here on, and how far it is."""
+        """Show that reading begins, and its progress."""
         self._seen.read = (0, 0)
         self._draw()
         if self._following is not None:
@@ -177,7 +179,8 @@ class SessionsScreen(TableScreen[PickedSession | None]):
     # What is shown
 
     def _draw(self, *, anew: bool = False) -> None:
-        """Show what there is now: the cursor on what it was on, or `anew` on the first."""
+        """Draw the current state, with the cursor where it was or, with `anew`, on the first
+        row."""
         if not self.is_mounted:
             return
         seen, width = self._seen, self.size.width
@@ -241,7 +244,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self._enter()
 
     def action_close(self) -> None:
-        """Esc: what is typed, the search, then the screen."""
+        """Esc: clear the text, leave the search, then close the screen."""
         if self.filter_field.value:
             self.filter_field.value = ""
         elif self._seen.searching:
@@ -250,7 +253,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             self.dismiss(None)
 
     def action_next_tab(self, step: int) -> None:
-        """This folder, all folders, other agents."""
+        """Switch between this folder, all folders and other agents."""
         self._seen.turn_tab(step)
         self.load()
 
@@ -259,7 +262,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self._draw(anew=True)
 
     def action_sub_agents(self) -> None:
-        """With the sessions of sub-agents, or without."""
+        """Show or hide the sessions of sub-agents."""
         if self._seen.tab == "others":
             self.notice.say("Only Holdfast's own sessions have sub-agents here.")
             return
@@ -267,7 +270,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self.load()
 
     def action_search_texts(self) -> None:
-        """Between the titles and the texts."""
+        """Switch between titles and texts."""
         if self._seen.tab == "others":
             self.notice.say("Other agents' sessions can be searched once you resume them.")
             return
@@ -297,18 +300,18 @@ class SessionsScreen(TableScreen[PickedSession | None]):
     async def _act(
         self, action: Callable[[PickedSession], Awaitable[ActionOutcome | None]]
     ) -> None:
-        """Do something to what is under the cursor, and say what came of it."""
+        """Perform an action on what is under the cursor, and show its outcome."""
         picked = self.chosen
         if picked is None:
             return
         try:
-            said = await action(picked)
+            outcome = await action(picked)
         except HoldfastError as error:
             self.refuse(error)
             return
-        if said is None:
+        if outcome is None:
             return
-        self.notice.say(said.text, said.kind, hint=said.hint)
-        if said.changed:
+        self.notice.say(outcome.text, outcome.kind, hint=outcome.hint)
+        if outcome.changed:
             self._preview.forget()
             self.load()

@@ -1,4 +1,5 @@
-"""The settings screen's data: read, changed, undone; their lines in any width; the words."""
+"""The settings screen's data: reading, changing and undoing settings; their lines in any width; the
+texts."""
 
 from __future__ import annotations
 
@@ -12,12 +13,11 @@ from textual.geometry import Region
 
 from tui.core.errors import ConfigError
 from tui.core.formatting import size
-from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, visible
 from tui.session.writer import make_private
-from tui.settings.descriptions import SECTIONS
 from tui.settings.edit import Changes, SettingsEdit, change_settings, take_back
+from tui.settings.fields import heading_of
 from tui.settings.layers import LoadedSettings, Table, config_problem, merge
 from tui.settings.schema import Key, Setting, display, table
 from tui.settings.validation import dotted
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 WIDE: Final = 100
 _VALUE: Final = 80
-"""A value needs no more cells; where it is from is read beside it."""
+"""Most cells of a value; its source is shown beside it."""
 _LABEL, _KEY = 27, 23
 """Cells of a label with its mark, and of a key; a label has at most 24 characters."""
 _SMALL = 50
-"""Cells of a row: fewer have no room for the origin."""
+"""With fewer cells in a row there is no room for the origin."""
 MARK: Final = "•"
-"""Stands before what differs from the default."""
+"""Marks a value that differs from the default."""
 _LOOKS: Final = {"user": "text", "project": "secondary"}
 
 
@@ -55,14 +55,14 @@ class SectionHeading:
 
     @property
     def about(self) -> str:
-        return SECTIONS[self.section[0] if self.section else ""]
+        return heading_of(self.section)
 
 
 Line: TypeAlias = Setting | SectionHeading
 
 
 def lines_of(settings: Sequence[Setting]) -> Iterator[Line]:
-    """The settings, each section under its heading."""
+    """Yield the settings, each section under its heading."""
     above: Key | None = None
     for setting in settings:
         if setting.section != above:
@@ -72,8 +72,8 @@ def lines_of(settings: Sequence[Setting]) -> Iterator[Line]:
 
 
 def columns(width: int) -> tuple[int, int, int]:
-    """The cells of label and key together, value and origin. Where there is no room for the key or
-    the origin, they are read under the rows."""
+    """Return the cells of label and key together, of the value, and of the origin. Without room for
+    the key or the origin, they are shown under the rows."""
     if width >= WIDE - 2:
         name, origin = _LABEL + _KEY, 26
     else:
@@ -82,14 +82,14 @@ def columns(width: int) -> tuple[int, int, int]:
 
 
 def heading(width: int) -> str:
-    """The names of the columns."""
+    """Return the names of the columns."""
     name, value, origin = columns(width)
     head = f"  {'setting':<{_LABEL - 2}}{'key':<{name - _LABEL}}" if name > _LABEL else "  setting"
     return f"{head:<{name}}{'value':<{value}}{'source'[:origin]:<{origin}}"
 
 
 def line_parts(line: Line, width: int) -> list[Part]:
-    """One line in `width` cells. What differs from the default is marked."""
+    """Return one line in `width` cells. Values that differ from the default are marked."""
     if isinstance(line, SectionHeading):
         return [(line.about, "primary"), (f"  {visible(line.table)}", "muted")]
     name, value, origin = columns(width)
@@ -106,12 +106,12 @@ def line_parts(line: Line, width: int) -> list[Part]:
 
 
 class SettingRows(RowList):
-    """Rows whose cursor passes over the headings."""
+    """Rows whose cursor skips the headings."""
 
     _lines: Sequence[Line] = ()
 
     def show_lines(self, lines: Sequence[Line], cursor: int) -> None:
-        """Show other lines, the cursor on one of them or the next setting."""
+        """Show other lines, with the cursor on this one or the next setting."""
         self._lines = lines
         self.show(len(lines), self._parts, cursor=self._near(cursor, 1))
         self._reveal_heading()
@@ -156,7 +156,7 @@ READING: Final = "Reading the settings …"
 
 
 def settings_title(file: str, settings: Sequence[Setting], width: int) -> Content:
-    """The head: how many settings have another value than the default, and the file where there is
+    """Return the head: how many settings differ from their defaults, and the file if there is
     room."""
     changed = sum(setting.changed for setting in settings)
     count = f"{MARK} {changed:,} of {len(settings):,} changed" if changed else "all defaults"
@@ -168,7 +168,8 @@ def settings_title(file: str, settings: Sequence[Setting], width: int) -> Conten
 
 
 def setting_details(setting: Setting) -> Content:
-    """What a setting does, what is allowed, from when a change counts, what is in its way."""
+    """Describe a setting: what it does, its allowed values, when a change takes effect, and what
+    overrides it."""
     lines = [
         Content.assemble(
             (visible(setting.label), "bold $text-accent"),
@@ -186,22 +187,22 @@ def setting_details(setting: Setting) -> Content:
 
 
 def setting_facts(setting: Setting) -> str:
-    """What is allowed, the default, from when a change counts."""
+    """Return the allowed values, the default, and when a change takes effect."""
     if setting.kind == "fixed":
         return f"enter shows the servers · edit them in the file with e · {setting.when}"
     value = setting.value
     large = setting.key[-1].endswith("bytes") and isinstance(value, int) and value >= 10_000
-    found = [
+    parts = [
         setting.allowed,
         f"default: {display(setting.default)}",
         f"now: {size(value)}" if large else "",
         setting.when,
     ]
-    return " · ".join(filter(None, found))
+    return " · ".join(filter(None, parts))
 
 
 def saved_notice(setting: Setting) -> NoticeText:
-    """What is said of a change, of the setting as it stands now."""
+    """Return the notice for a change, from the setting as it is now."""
     if setting.notes and setting.places[-1:] != ("user",) and not setting.adds:
         return NoticeText(
             f"Saved {setting.name}, but another source overrides it.", "warning", setting.notes[0]
@@ -212,7 +213,7 @@ def saved_notice(setting: Setting) -> NoticeText:
 
 
 def empty_text(words: str, problem: ConfigError | None) -> str:
-    """What is in the place of the rows."""
+    """Return the text in place of the rows."""
     if problem is not None:
         hint = f"{problem.hint}\n" if problem.hint else ""
         return (
@@ -225,8 +226,10 @@ def empty_text(words: str, problem: ConfigError | None) -> str:
 
 
 class SettingsState:
-    """The settings of the program on a front end, changed one at a time. `rows` are all of them
-    as they were read last; `problem` is why they could not be read since."""
+    """The program's settings on a front end, changed one at a time.
+
+    `rows` are all of them as last read; `problem` is why they could not be read since.
+    """
 
     def __init__(self, frontend: ScreenFrontend) -> None:
         self.rows: Sequence[Setting] = ()
@@ -237,7 +240,7 @@ class SettingsState:
         self._edits: list[SettingsEdit] = []
 
     async def read(self) -> None:
-        """Read all layers. What is wrong with them is `problem` afterwards."""
+        """Read all layers. Any error is `problem` afterwards."""
         from tui.agent.composition import PRACTICE  # noqa: PLC0415 - loaded with the first session
 
         try:
@@ -252,33 +255,21 @@ class SettingsState:
         self.rows = table(self._loaded, models=(model,), themes=known)
 
     async def take_up(self) -> None:
-        """Read what is in the files now, and make it count: at once where that can be, else
-        for the next session. Raises HoldfastError where that fails."""
-        frontend, before = self._frontend, self._loaded
+        """Read the files and apply the changes: at once if possible, else with the next session.
+
+        Raises:
+            HoldfastError: If that fails.
+        """
         await self.read()
         if self._loaded is None or self.problem is not None:
             return
-        agent, now = frontend.conversation.agent, self._loaded.config
-        old = (before or self._loaded).config
-        if now.theme != old.theme:
-            frontend.app.use_theme(now.theme)
-        frontend.notifier.wanted = now.notify == "auto"
-        if now.motion != old.motion:
-            frontend.chat.calm = now.motion == "reduced"
-        frontend.status.use(now.status)
-        frontend.terminal.use(now.terminal)
-        if now.vim != old.vim:
-            frontend.chat.prompt.use_vim(now.vim)
-        if now.keys != old.keys:
-            frontend.app.use_keys(keymap_of(now.keys))
-        if agent is not None and (now.permissions, now.redact) != (old.permissions, old.redact):
-            agent.take_up(now)
+        self._services.settings.change_to(self._loaded.config)
         if self._services.use_settings is not None:
             await self._services.use_settings()
 
     async def save(self, setting: Setting, wanted: Changes) -> NoticeText:
-        """Write a change, and make it count. Raises HoldfastError; where the change itself was
-        refused, nothing is written."""
+        """Write a change and apply it. Raises HoldfastError; if the change itself was refused,
+        nothing is written."""
         edit = await asyncio.to_thread(change_settings, self.folders, wanted, accept=self._accept)
         if edit is None:
             return NoticeText(f"{setting.name} is unchanged.")
@@ -287,7 +278,7 @@ class SettingsState:
         return saved_notice(next((row for row in self.rows if row.key == setting.key), setting))
 
     async def undo(self) -> NoticeText:
-        """Take back the last change. Raises HoldfastError."""
+        """Undo the last change. Raises HoldfastError."""
         if not self._edits:
             return NoticeText("Nothing to undo here.")
         await asyncio.to_thread(take_back, self.folders, self._edits[-1])
@@ -296,7 +287,7 @@ class SettingsState:
         return NoticeText("Undone: the file is back as it was.", "success")
 
     async def edit_file(self) -> NoticeText:
-        """Open config.toml in the person's editor, and make it count where it can be used. Raises
+        """Open config.toml in the person's editor, and apply it if it is valid. Raises
         HoldfastError."""
         file = self.folders.config_file
         try:
@@ -317,6 +308,6 @@ class SettingsState:
         return NoticeText("The settings are valid.", "success", "Changes that can apply now do.")
 
     def _accept(self, mine: Table) -> None:
-        """Refuse what does not fit together with the other layers. Raises ConfigError."""
+        """Refuse a change that conflicts with the other layers. Raises ConfigError."""
         layers = self._loaded.layers if self._loaded else ()
         merge([replace(one, table=mine) if one.place == "user" else one for one in layers])

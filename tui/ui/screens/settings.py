@@ -1,6 +1,7 @@
 """The settings screen: a table, a filter, and a field in the row being changed.
 
-What a setting is says `tui.settings.schema`; what writes the file is `tui.settings.edit`."""
+`tui.settings.schema` describes the settings; `tui.settings.edit` writes the file.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
 
 FEW: Final = 3
-"""How many words are gone through one by one; of more one is chosen from a list."""
+"""Up to this many options are stepped through one by one; more are chosen from a list."""
 
 _BOUND: Final = frozenset(key for row in SETTINGS_KEYS for key in row.keys.split(","))
 
 
 class SettingsScreen(TableScreen[None]):
-    """`words` is what the filter begins with."""
+    """The settings as a table. The filter starts with `words`."""
 
     CSS_PATH = "settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,7 +59,7 @@ class SettingsScreen(TableScreen[None]):
         self._standing = SettingsState(frontend)
         self._lines: list[Line] = []
         self._before = ""
-        self._changing = asyncio.Lock()  # one change at a time, each on what the last one left
+        self._changing = asyncio.Lock()  # one change at a time, each based on the last
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -107,7 +108,7 @@ class SettingsScreen(TableScreen[None]):
         self._draw()
 
     def _draw(self) -> None:
-        if not self.query("#rows"):  # a change that was begun may end after the screen
+        if not self.query("#rows"):  # a change may end after the screen
             return
         before, words = self.chosen, self.filter_field.value
         settings = () if self._standing.problem else self._standing.rows
@@ -125,7 +126,7 @@ class SettingsScreen(TableScreen[None]):
         self._explain()
 
     def _explain(self) -> None:
-        """What the setting under the cursor is, and the keys that work now."""
+        """Show the details of the setting under the cursor, and the keys that work now."""
         if setting := self.chosen:
             self.put("details", setting_rows.setting_details(setting))
         hints = setting_rows.HINTS
@@ -154,7 +155,7 @@ class SettingsScreen(TableScreen[None]):
     # The filter
 
     def on_key(self, event: events.Key) -> None:
-        """A letter that is no key of its own begins the filter."""
+        """Start the filter with a letter that is not a key here."""
         letter = event.character
         if self.rows.has_focus and letter and event.is_printable and event.key not in _BOUND:
             event.stop()
@@ -177,7 +178,8 @@ class SettingsScreen(TableScreen[None]):
         self.action_change()
 
     async def action_close(self) -> None:
-        """Esc: the field, the filter, then the screen, once what is being saved counts."""
+        """Esc: close the field, the filter, then the screen, once a change being saved is
+        applied."""
         words = self.filter_field
         if self.has_class("-field"):
             self._leave_field()
@@ -196,13 +198,14 @@ class SettingsScreen(TableScreen[None]):
 
     @work(group="change")
     async def action_change(self) -> None:
-        """Change the setting under the cursor: the next word, a field, lines, or elsewhere."""
+        """Change the setting under the cursor: by the next option, in a field or as lines, or
+        elsewhere."""
         async with self._alone():
             await self._change()
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None]:
-        """One change at a time; no key closes the screen before it is saved."""
+        """Allow one change at a time, and no key to close the screen before it is saved."""
         async with self._changing:
             self.awaited = True
             try:
@@ -233,7 +236,7 @@ class SettingsScreen(TableScreen[None]):
                 self._open_field(setting)
 
     async def _choose(self, setting: Setting) -> str | None:
-        """Raises HoldfastError for a theme that cannot be shown."""
+        """Return the chosen option. Raises HoldfastError for a theme that cannot be shown."""
         if setting.key == ("theme",):
             return await pick_theme(self._frontend.app, setting.name, enter="save")
         options, now = setting.options, field_text(setting.edited)
@@ -258,9 +261,9 @@ class SettingsScreen(TableScreen[None]):
             return
 
         async def save(text: str) -> None:
-            said = await self._standing.save(setting, changes_of_text(setting, text))
+            notice = await self._standing.save(setting, changes_of_text(setting, text))
             self._draw()
-            self._say(said)
+            self._say(notice)
 
         what = f"{setting.description.help}\n{setting_rows.setting_facts(setting)}"
         modal = EditText(f"{setting.label}: {setting.name}", what, field_text(setting.edited), save)
@@ -278,7 +281,7 @@ class SettingsScreen(TableScreen[None]):
         self._explain()
 
     def _place_field(self) -> None:
-        """Over the value of the row that is changed."""
+        """Place the field over the value of the row being changed."""
         if not self.has_class("-field"):
             return
         rows, field = self.rows, self.query_one("#field", Input)
@@ -310,7 +313,7 @@ class SettingsScreen(TableScreen[None]):
 
     @work(group="change")
     async def action_reset(self) -> None:
-        """Take the setting under the cursor out of the file."""
+        """Remove the setting under the cursor from the file."""
         async with self._alone():
             setting = self.chosen
             if setting is None or setting.kind == "fixed":
@@ -322,27 +325,27 @@ class SettingsScreen(TableScreen[None]):
 
     @work(group="change")
     async def action_undo(self) -> None:
-        """Take back the last change that was made here."""
+        """Undo the last change made here."""
         async with self._alone():
             await self._report(self._standing.undo())
 
     @work(group="change")
     async def action_edit_file(self) -> None:
-        """The file in the person's editor."""
+        """Open the file in the person's editor."""
         async with self._alone():
             await self._report(self._standing.edit_file())
 
     async def _try(self, setting: Setting, wanted: Changes) -> bool:
-        """Save a change and say what came of it. False where it was refused."""
+        """Save a change and show the outcome. False if it was refused."""
         return await self._report(self._standing.save(setting, wanted))
 
     async def _report(self, work: Awaitable[NoticeText]) -> bool:
         try:
-            said = await work
+            notice = await work
         except HoldfastError as error:
             self.refuse(error)
             return False
         finally:
             self._draw()
-        self._say(said)
+        self._say(notice)
         return True

@@ -1,4 +1,4 @@
-"""The screens that list rows: a head, a filter, the rows or why there are none, the keys."""
+"""Screens that list rows: a head, a filter, the rows or why there are none, the keys."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ResultT = TypeVar("ResultT")
 
 WIDE: Final = 100
 SHORT: Final = 16
-"""Rows: with fewer, a screen shows one row of keys and leaves out what it can."""
+"""With fewer rows, a screen shows one row of keys and leaves out what it can."""
 
 
 def cell(text: str, width: int, *, keep_end: bool = False) -> str:
-    """`text` in exactly `width` cells; what is too long loses its end, or its beginning."""
+    """Return `text` in exactly `width` cells; if too long, it loses its end or its beginning."""
     text = text.replace("\n", " ")
     if cell_len(text) <= width:
         return set_cell_size(text, width)
@@ -43,8 +43,8 @@ def cell(text: str, width: int, *, keep_end: bool = False) -> str:
 
 
 def whole_words(text: str, width: int) -> str:
-    """`text` in at most `width` cells: what is too long ends after a word, unless that would take
-    more than half of it."""
+    """Return `text` in at most `width` cells, cut after a word unless that would remove more than
+    half of it."""
     if cell_len(text) <= width:
         return text
     cut = set_cell_size(text, width - 1).rstrip()
@@ -53,23 +53,23 @@ def whole_words(text: str, width: int) -> str:
 
 
 def tab_names(names: Iterable[str], chosen: str) -> Content:
-    """The names of the tabs, the open one in color."""
+    """Return the names of the tabs, the open one in color."""
     styled = ((name, "bold $text-primary" if name == chosen else "$text-muted") for name in names)
     return Content("   ").join([Content.styled(*name) for name in styled])
 
 
 class RowsOwner(Widget):
-    """A screen with one list of rows, to which it hands the keys that it gets itself."""
+    """A screen with one list of rows, to which it passes on the keys that it gets itself."""
 
     @property
     def rows(self) -> RowList:
         return self.query_one(RowList)
 
     def row_moved(self, index: int) -> None:
-        """The cursor is on another row."""
+        """Handle a cursor that moved to another row."""
 
     def row_chosen(self, index: int) -> None:
-        """Enter, or a click on the row under the cursor."""
+        """Handle Enter, or a click on the row under the cursor."""
 
     @on(RowList.Moved)
     def _row_moved(self, event: RowList.Moved) -> None:
@@ -88,7 +88,7 @@ class RowsOwner(Widget):
         self.rows.action_page(step)
 
     def put(self, name: str, content: VisualType) -> None:
-        """Show something in the text of this id."""
+        """Show content in the text with this id."""
         self.query_one(f"#{name}", Static).update(content)
 
 
@@ -97,10 +97,10 @@ class TableDialog(Dialog[ResultT], RowsOwner):  # pyright: ignore[reportIncompat
 
 
 class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
-    """A whole screen that lists rows. `compose` yields `head`, `filter_row`, what it shows, `foot`.
+    """A whole screen that lists rows. `compose` yields `head`, `filter_row`, its content, `foot`.
 
-    With the class "-empty" it shows `#empty` in the place of the rows and their columns; with
-    "-short" no heading of the columns and no line over the keys.
+    With the class "-empty" it shows `#empty` in place of the rows and their columns; with "-short"
+    it has no column headings and no line over the keys.
     """
 
     DEFAULT_CSS = """
@@ -129,14 +129,14 @@ class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[re
     def filter_row(
         self, caret: str, placeholder: str, value: str = "", *, select_on_focus: bool = True
     ) -> Horizontal:
-        """The row in which one types to filter."""
+        """Return the row with the filter's field."""
         field = TextField(
             value, placeholder=placeholder, id="filter", select_on_focus=select_on_focus
         )
         return Horizontal(Static(caret, id="caret", markup=False), field, id="filter-row")
 
     def foot(self) -> ComposeResult:
-        """A word to the person, and the keys."""
+        """Yield the notice line and the keys."""
         yield self.notice
         yield PaneRule(id="keys-rule")
         yield Static(id="keys", markup=False)
@@ -155,6 +155,6 @@ class TableScreen(BaseScreen, Screen[ResultT], RowsOwner):  # pyright: ignore[re
         self.notice.say(error.message, "error", hint=error.hint)
 
     def show_empty(self, text: str) -> None:
-        """Show a text in the place of the rows; "" shows the rows."""
+        """Show a text in place of the rows; "" shows the rows."""
         self.set_class(bool(text), "-empty")
         self.put("empty", Content(text))

@@ -32,9 +32,12 @@ NARROW: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """How a run is going. `seconds` is since its start; `task_s` since that of the task that runs
-    longest; `wait_s` what is left of a wait before attempt `attempt`; `ended` says why it is over,
-    None while it continues; `skipped` are the tasks that will not be run."""
+    """The progress of a run.
+
+    `seconds` count from its start, `task_s` from the start of the task that has run longest.
+    `wait_s` remain before attempt `attempt`. `ended` says why it is over, None while it continues;
+    `skipped` are the tasks that will not be run.
+    """
 
     live: bool = False
     seconds: float = 0.0
@@ -47,7 +50,7 @@ class RunStatus:
 
 
 def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
-    """One task in `width` cells."""
+    """Return one task in `width` cells."""
     name = "skipped" if skipped and task.status == "pending" else task.status
     glyph, style = STATES[name]
     begun = bool(task.attempts or task.usage)
@@ -70,8 +73,8 @@ def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
 
 
 def totals_line(state: RunState, pace: RunStatus, width: int) -> Content:
-    """How far the run is, how it goes on, what it took, and how long it may take still: as much of
-    that as `width` cells take."""
+    """Return the run's progress, what happens next, what it used, and how long it may still take,
+    as far as it fits in `width` cells."""
     counts = state.counts()
     tasks = state.tasks
     parts = [(f"{counts.get('completed', 0)}/{len(tasks)} done", "$text-success")]
@@ -96,6 +99,7 @@ def totals_line(state: RunState, pace: RunStatus, width: int) -> Content:
     if pace.seconds:
         parts.append((duration(pace.seconds), "$text-muted"))
     if pace.live and not pace.pausing and (eta := rest_s(tasks, pace)) is not None and eta >= 1:
+        # The last facts give way first.
         parts.append((f"about {duration(eta)} left", "$text-muted"))
     while len(parts) > 1 and cell_len(" · ".join(text for text, _ in parts)) > width:
         parts.pop()
@@ -103,37 +107,37 @@ def totals_line(state: RunState, pace: RunStatus, width: int) -> Content:
 
 
 def rest_s(tasks: Collection[TaskState], pace: RunStatus) -> float | None:
-    """About how long what is left will take, from what the others took; None while unknown.
+    """Estimate how long the remaining tasks will take, from the finished ones; None while unknown.
 
-    A running task that has taken longer than the others did raises what is expected of the rest;
-    how long it will still take is then not known, and nothing is said while it is the last.
+    A running task that has taken longer than the others raises the estimate for the rest; its own
+    remaining time is then unknown, and while it is the last there is no estimate.
     """
     done = {"completed", "unmerged"}
     took = [task.seconds for task in tasks if task.status in done and task.seconds]
     if not took:
         return None
     each = sum(took) / len(took)
-    rest = sum(
+    remaining = sum(
         task.status in {"pending", "interrupted"} and task.index not in pace.skipped
         for task in tasks
     )
     running = sum(task.status == "running" for task in tasks)
-    if running > 1:  # they work side by side
-        rest, running = -(-rest // running), 1
+    if running > 1:  # they work in parallel
+        remaining, running = -(-remaining // running), 1
     if running and pace.task_s > each:
-        return rest * (sum(took) + pace.task_s) / (len(took) + 1) if rest else None
-    return rest * each + (each - pace.task_s if running else 0.0)
+        return remaining * (sum(took) + pace.task_s) / (len(took) + 1) if remaining else None
+    return remaining * each + (each - pace.task_s if running else 0.0)
 
 
 def title_line(state: RunState | None) -> str:
-    """What is over the queue."""
+    """Return the title over the queue."""
     if state is None:
         return "tasks"
     return f"tasks · {state.task_file.rsplit('/', 1)[-1]} · {plural(len(state.tasks), 'task')}"
 
 
 class TaskQueue(OptionList):
-    """Rows that did not change are left alone, and so is the cursor."""
+    """Leaves unchanged rows, and the cursor, as they are."""
 
     def __init__(self) -> None:
         super().__init__(id="queue", compact=True)
@@ -141,16 +145,16 @@ class TaskQueue(OptionList):
         self._rows: dict[int, tuple[TaskState, bool, int]] = {}
 
     def show(self, state: RunState, skipped: Collection[int], width: int) -> None:
-        """How the tasks stand, in rows of `width` cells."""
+        """Show the state of the tasks, in rows of `width` cells."""
         names = [(task.section, task.group, task.task) for task in state.tasks]
         if names != self._names:
             self._names = names
             self._fill(state, width)
         for task in state.tasks:
-            wanted = (task, task.index in skipped, width)
-            if self._rows.get(task.index) != wanted:
-                self._rows[task.index] = wanted
-                row = task_row(task, width, skipped=wanted[1])
+            drawn = (task, task.index in skipped, width)
+            if self._rows.get(task.index) != drawn:
+                self._rows[task.index] = drawn
+                row = task_row(task, width, skipped=drawn[1])
                 self.replace_option_prompt(f"task-{task.index}", row)
 
     def follow(self, index: int) -> None:

@@ -1,4 +1,4 @@
-"""The tasks of a run: the queue with its states, and under it the running task's conversation.
+"""The tasks of a run: the queue with its states, and below it the running task's conversation.
 
 The lower part is a chat screen without its prompt, so that one presenter draws on either.
 """
@@ -61,7 +61,7 @@ _EDITING = "`- …` is a task, `## …` starts a group. Keep the tasks that have
 
 
 class ShownRun(Protocol):
-    """The run that the screen shows: one that is worked on here, or the one of the folder."""
+    """The run that the screen shows: one worked on here, or the one of the folder."""
 
     @property
     def state(self) -> RunState | None: ...
@@ -73,19 +73,19 @@ class ShownRun(Protocol):
     def pausing(self) -> bool: ...
     @property
     def live(self) -> bool:
-        """Whether it is worked on here."""
+        """True if it is worked on here."""
         ...
 
     @property
     def begins(self) -> bool:
-        """Whether a run can be begun from here."""
+        """True if a run can be started from here."""
         ...
 
     async def begin(self, path: Path | None) -> None:
         """Work on a task file, None for one to be chosen."""
 
     async def refresh(self) -> None:
-        """Look at what has changed. Raises HoldfastError."""
+        """Check for changes. Raises HoldfastError."""
 
     def pause(self) -> None: ...
     def skip(self, index: int) -> None: ...
@@ -97,7 +97,7 @@ class ShownRun(Protocol):
 
 
 class TasksScreen(ChatScreen):
-    """Shows a run, and takes the keys that steer it."""
+    """Shows a run, and takes the keys that control it."""
 
     CSS_PATH = "tasks.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings(TASK_KEYS)  # pyright: ignore[reportIncompatibleVariableOverride, reportAssignmentType]
@@ -108,9 +108,9 @@ class TasksScreen(ChatScreen):
         self.run = run
         self._since: float | None = None
         self._at: dict[int, float] = {}
-        """Since when each running task is at work."""
+        """Start time of each running task."""
         self._waits: dict[int, tuple[float, int]] = {}
-        """Until when a task waits, and for which attempt."""
+        """For each waiting task, when its wait ends, and before which attempt."""
         self.ended: str | None = None
 
     def compose(self) -> ComposeResult:
@@ -139,17 +139,18 @@ class TasksScreen(ChatScreen):
 
     @work(exclusive=True, group="look")
     async def refresh_run(self) -> None:
-        """What another program has done meanwhile. A damaged state stays as it was seen."""
+        """Show what another program has done meanwhile. If the state is damaged, the last one
+        stays."""
         with suppress(HoldfastError):
             await self.run.refresh()
 
     def began(self) -> None:
-        """The run is being worked on from now on."""
+        """Show that the run is being worked on."""
         self._since, self.ended = self.clock.monotonic(), None
         self.redraw()
 
     def wait(self, task: int, seconds: float, attempt: int) -> None:
-        """A wait before an attempt at a task begins; it is counted down."""
+        """Count down a wait before an attempt at a task."""
         self._waits[task] = self.clock.monotonic() + seconds, attempt
         self.redraw()
 
@@ -157,7 +158,7 @@ class TasksScreen(ChatScreen):
         self._waits.pop(task, None)
 
     def end(self, reason: str) -> None:
-        """The run is over; "" where nothing is left."""
+        """Show that the run is over; `reason` is "" if nothing remains."""
         self.ended = reason
         self._waits.clear()
         self.notice.clear()
@@ -165,9 +166,9 @@ class TasksScreen(ChatScreen):
         self.redraw()
 
     def redraw(self) -> None:
-        """Show how the tasks stand now; rows that did not change are left alone."""
+        """Show the current state of the tasks; unchanged rows are left alone."""
         if not (self.query("#queue-rule") and self.query("#intro")):
-            return  # a size comes before the widgets, what was begun may end after them
+            return  # a resize may come before the widgets, a task end after them
         state = self.run.state
         rule = self.query_one("#queue-rule", PaneRule)
         rule.title = Content.styled(title_line(state), "$text-muted")
@@ -224,12 +225,12 @@ class TasksScreen(ChatScreen):
 
     @work(exclusive=True, group="tasks")
     async def begin_on(self, path: Path | None) -> None:
-        """Begin to work on a task file, None for one to be chosen, where that can be done here."""
+        """Start a task file, None for one to be chosen, if that is possible here."""
         if self.run.begins:
             await self._try(self.run.begin(path))
 
     async def action_interrupt(self) -> None:
-        """Ctrl+C: a run that is worked on is stopped, else the screen is left."""
+        """Ctrl+C: stop a run that is worked on here, else leave the screen."""
         await self.run.stop()
 
     def action_skip(self) -> None:
@@ -287,14 +288,14 @@ class TasksScreen(ChatScreen):
         self.panes.toggle()
 
     async def action_leave(self) -> None:
-        """What covers the conversation first, then the screen."""
+        """Close what covers the conversation first, then the screen."""
         if self.has_class("-narrow") and self.has_class("-over"):
             self.panes.toggle()
         else:
             await self.run.leave()
 
     async def action_close(self) -> None:
-        """The key that opened it; a run that is worked on here stays."""
+        """Close by the key that opened it; a run that is worked on here stays."""
         if not self.awaited:
             await self.action_leave()
 
@@ -314,16 +315,16 @@ class TasksScreen(ChatScreen):
         self.action_open()
 
     def show_mode(self, mode: Mode | None = None, allowed: int | None = None) -> None:
-        """A run has no mode: rules, the person and --yolo decide."""
+        """Show nothing: a run has no mode; rules, the person and --yolo decide."""
 
     def on_key(self, event: events.Key) -> None:
-        event.prevent_default()  # there is no prompt that takes what is typed
+        event.prevent_default()  # there is no prompt to type into
 
     def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
 
     def _hints(self, hints: tuple[KeyHint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
-        """What can be done now; the rest would only say no."""
+        """Show only the keys that do something now."""
         ours = (_OPEN, _GO_ON, _LEAVE, *_HINTS)
         if self.run.live:
             ours = (_OPEN, _GO_ON if self.run.pausing else _PAUSE, _SKIP, _STOP, *_HINTS)

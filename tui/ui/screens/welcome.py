@@ -1,5 +1,5 @@
-"""How a model is reached: a key, a profile, another server, or the practice model. The first screen
-where nothing is set up, and that of /login."""
+"""Setting up a model: a key, a profile, another server, or the practice model. The first screen if
+nothing is set up, and the screen of /login."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from tui.ui.widgets.welcome_text import head
 
 _WIDTH = 26
 _LOW = 16
-"""Rows below which only what is asked stands above the choices."""
+"""With fewer rows, only the question is shown above the choices."""
 _FORMS = ("profile", "key", "server", "practice", "tour")
-"""The choices that aren't servers of this machine."""
+"""The choices that aren't servers on this machine."""
 
 _KEY_HELP = "Stored in your keychain (or a file only you can read). Sent only to Anthropic."
 _SERVER_HELP = (
@@ -57,7 +57,7 @@ _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
 class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
-    """Dismissed with what was chosen, or None for leaving. `probe` finds the servers of this
+    """Dismissed with the chosen setup, or None to leave. `probe` finds the servers on this
     machine."""
 
     awaited = True
@@ -116,7 +116,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         yield Static(id="keys", markup=False)
 
     def on_mount(self) -> None:
-        if not self._question.session:  # it comes by itself
+        if not self._question.session:  # it opens by itself
             self.await_quiet()
         self._show_form(self._chosen)
         self._say(self._question.problem)
@@ -143,17 +143,17 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     @work(exclusive=True)
     async def offer_servers(self) -> None:
         """Offer the servers that answer on this machine, by name."""
-        found = await self._probe()
-        if not found or not self.is_attached:
+        servers = await self._probe()
+        if not servers or not self.is_attached:
             return
         choices = self.query_one("#choices", OptionList)
-        kept = list(choices.options)
-        at = next(number for number, option in enumerate(kept) if option.id == "server")
-        self._servers = {server.base_url: server for server in found}
-        offered = [Option(_offer(server), id=server.base_url) for server in found]
+        options = list(choices.options)
+        at = next(number for number, option in enumerate(options) if option.id == "server")
+        self._servers = {server.base_url: server for server in servers}
+        offered = [Option(_offer(server), id=server.base_url) for server in servers]
         chosen = self._chosen
         choices.clear_options()
-        choices.add_options([*kept[:at], *offered, *kept[at:]])
+        choices.add_options([*options[:at], *offered, *options[at:]])
         choices.highlighted = choices.get_option_index(chosen)
 
     def action_back(self) -> None:
@@ -216,16 +216,16 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
             self.dismiss(ServerSetup(address, model.value.strip(), key.value.strip()))
 
     def on_key(self, event: events.Key) -> None:
-        """What is typed before a field was entered still gets there."""
-        wanted = _first_field(self._chosen)
-        if wanted and event.is_printable and self.query_one("#choices").has_focus:
+        """Pass on what is typed before a field was entered to that field."""
+        field_name = _first_field(self._chosen)
+        if field_name and event.is_printable and self.query_one("#choices").has_focus:
             event.stop()
-            field = self.query_one(wanted, Input)
+            field = self.query_one(field_name, Input)
             self.set_focus(field)
             field.post_message(events.Key(event.key, event.character))
 
     def on_paste(self, event: events.Paste) -> None:
-        """A key that is pasted before its field was entered still gets there."""
+        """Pass on a key that is pasted before its field was entered to that field."""
         field = self.query_one("#key", Input)
         if self.query_one("#choices").has_focus and self.query_one("#key-form").display:
             event.stop()
@@ -233,7 +233,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
             field.focus()
 
     def _fill(self, server: LocalServer | None) -> None:
-        """Enter what is known of a server that answered."""
+        """Fill in what is known of a server that answered."""
         models = server.models if server else ()
         self.query_one("#base-url", Input).value = server.base_url if server else ""
         self.query_one("#model", Input).value = models[0] if models else ""
@@ -254,8 +254,8 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
 
 
 def _first_field(chosen: str | None) -> str:
-    """The field that a choice is filled in from; "" where it has none. A choice of another name is
-    a server whose address is known."""
+    """Return the field that a choice is filled in from; "" if it has none. Any other name is that
+    of a server whose address is known."""
     fields = {"profile": "", "practice": "", "tour": "", "key": "#key", "server": "#base-url"}
     return fields.get(chosen or "", "#model")
 

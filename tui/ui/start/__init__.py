@@ -1,1 +1,1 @@
-"""A fast start: the first frame, taking over the terminal, what is mounted later."""
+"""A fast start: the first frame, taking over the terminal, and what is mounted later."""

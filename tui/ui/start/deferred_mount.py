@@ -1,7 +1,7 @@
-"""What comes after the first frame: the rest of the program, loaded and put together.
+"""Loads and puts together the rest of the program after the first frame.
 
-Imported in a thread while the first frame is shown; that is why this module may import what it
-wants, and the app must not import it.
+Imported in a thread while the first frame is shown; so this module may import what it wants, and
+the app must not import it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _WARM: Final = (
     "tui.ui.widgets.output_view",
     "tui.ui.widgets.file_viewer.pane",
 )
-"""Imported along with this, so that what imports them later waits for nothing."""
+"""Imported together with this module, so that nothing waits for them later."""
 
 
 def prepare(load: Callable[[], Opening]) -> Opening:
-    """In a thread: import what the screen is completed with, and load what it opens with."""
+    """Import what completes the screen, and load what it opens with; runs in a thread."""
     for module in _WARM:
         import_module(module)
     return load()
@@ -41,7 +41,8 @@ def prepare(load: Callable[[], Opening]) -> Opening:
 def find_view(
     frontend: ScreenFrontend, name: str, argument: str
 ) -> Coroutine[Any, Any, None] | None:
-    """What carries a command out on the full screen only; None where it has a shared handler."""
+    """Return the coroutine for a command that only the full screen has; None for one with a shared
+    handler."""
     from tui.ui.commands.views import VIEWS  # noqa: PLC0415 - on demand
 
     return VIEWS[name](frontend, argument) if name in VIEWS else None

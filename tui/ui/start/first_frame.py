@@ -1,8 +1,8 @@
 """The first frame, before anything heavy is loaded: a prompt that already takes typing.
 
-Imports little of the standard library and nothing that is slow (no dataclasses, no typing). The
-real screen takes over where this one stops: what was typed is handed over as text, and keys that
-were not read yet stay in the terminal's buffer for the real prompt.
+Imports little of the standard library and nothing slow (no dataclasses, no typing). The real screen
+takes over where this one stops: typed text is handed over, and keys that were not read yet stay in
+the terminal's buffer for the real prompt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALT_SCREEN = "\x1b[?1049h"
 _MAIN_SCREEN = b"\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h"
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_BASE_URL")
 _OLD = ("-c", "--continue", "-r", "--resume")
-"""Words that open a session which is there already."""
+"""Arguments that open an existing session."""
 _NOT_THE_SCREEN = ("-p", "--print", "--bg", "-h", "--help", "--version")
 
 _UNHEEDED = {
@@ -38,7 +38,7 @@ _UNHEEDED = {
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-"""What answers the signals that end a program, where nothing of ours does."""
+"""Default handlers of the signals that end a program."""
 
 _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
@@ -47,36 +47,42 @@ SUBCOMMANDS = (
     *("run", "sessions", "import-settings", "rescue", "mcp", "acp", "ps", "attach", "logs", "stop"),
     *("doctor", "self-test", "tour", "drill", "help", "completion", "schema"),
 )
-"""First words that do not open the full screen, as `tui.app.options.flags` has them."""
+"""First words that do not open the full screen, as listed in `tui.app.options.flags`."""
 
 SMALL_ROWS = 22
 """Below this many rows the real screen has no line under the prompt."""
 
 COLUMN = 72
-"""Cells of the column in which a new session begins, its prompt among them."""
+"""Cells of the column in which a new session begins, including its prompt."""
 
 TAGLINE = "A terminal agent that never loses your work."
 
 
 def prompt_place(columns: int, rows: int) -> tuple[int, int]:
-    """Where the prompt of a new session is: the cells on either side of it, and the rows below it
-    that are empty. The first frame and the real screen both go by it, so that nothing jumps."""
+    """Return the place of a new session's prompt: the cells on either side and the empty rows
+    below.
+
+    Used by the first frame and by the real screen, so that nothing jumps.
+    """
     return max(0, (columns - COLUMN) // 2), (rows - 16) // 2 * (rows >= SMALL_ROWS)
 
 
 def welcome_place(columns: int, rows: int) -> tuple[int, int, int]:
-    """Where the welcome screen has its page: column, row and width. The first frame of all shows
-    its head there, and so does the real screen until it is known whether anything is asked."""
+    """Return the column, row and width of the welcome screen's page.
+
+    The first frame shows its head there, and so does the real screen until it knows whether it has
+    to ask anything.
+    """
     width = min(76, columns - 2)
     above = 0 if rows < 23 else 2 if rows < 28 else 1 if rows < 36 else (rows - 22) // 3
     return (columns - width) // 2, above, width
 
 
 class EarlyInput:
-    """What was typed before the real screen stood: prompts that were sent, and one begun.
+    """Input from before the real screen was there: prompts that were sent, and a draft.
 
-    `pasted` are the pastes in the one that was begun. `typed` says of each how many of its first
-    characters were typed, not pasted.
+    `pasted` are the pastes in the draft. `typed` has, for each of these texts, how many of its
+    first characters were typed, not pasted.
     """
 
     def __init__(
@@ -93,7 +99,7 @@ class EarlyInput:
 
 
 def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
-    """A first frame for these words, if they open the full screen as far as a glance can tell."""
+    """Show a first frame if these arguments open the full screen, as far as a glance can tell."""
     if not (os.isatty(0) and os.isatty(1)) or plain_detection.why(argv):
         return None
     if argv and argv[0] in SUBCOMMANDS:
@@ -109,18 +115,17 @@ def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
 
 
 class EarlyPrompt:
-    """A prompt line on the alternate screen. `start`, then `finish`.
+    """A prompt line on the alternate screen. Call `start`, then `finish`.
 
-    `fresh` says that a new session is expected, whose prompt is in the middle. `welcoming`: nothing
-    has been opened here yet and there is no key in sight, so the welcome screen probably comes: its
-    head is shown, and no prompt.
+    `finish` leaves the picture and the raw modes for the real screen. `finish(leave=True)`, the end
+    of the process, or a signal that ends it restores the terminal and prints what was typed until
+    then, since nobody else has it.
 
-    `finish` leaves the picture and the raw modes for the real screen; `finish(leave=True)`, or
-    the end of the process, puts the terminal back, and so does a signal that ends it; what was
-    typed until then is printed, since nobody else has it. `before`
-    are its modes from before, `over` says that no more keys are taken, `look` is what was
-    remembered. `input` holds what has begun when no more are taken: whoever reads on continues
-    with it.
+    `fresh` is true if a new session is expected; its prompt is in the middle. `welcoming` is true
+    if nothing has been opened here yet and no API key is in sight: the welcome screen will probably
+    come, so its head is shown, and no prompt. `before` are the terminal's modes from before, `over`
+    is true once no more keys are taken, `look` is the remembered theme. `input` holds what had
+    begun when keys stopped being taken; the next reader continues with it.
     """
 
     def __init__(self, argv: Sequence[str] = ()) -> None:
@@ -143,12 +148,12 @@ class EarlyPrompt:
         self._columns, self._rows = os.get_terminal_size(1)
         beside, below = prompt_place(self._columns, self._rows) if self.fresh else (0, 0)
         self._beside, self._foot = beside, self._rows - below
-        """The cells left and right of the prompt, and the row of what would be the last line."""
+        """Cells left and right of the prompt, and the row of what would be the last line."""
         truecolor = os.environ.get("COLORTERM", "") in {"truecolor", "24bit"}
         self._coloured = bool(self.look) and truecolor and not os.environ.get("NO_COLOR")
 
     def start(self) -> None:
-        """Paint, and take keys from here on."""
+        """Paint, and take keys from now on."""
         atexit.register(self._restore)
         for number in _UNHEEDED:
             signal.signal(number, self._leave)
@@ -157,19 +162,22 @@ class EarlyPrompt:
         raw[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
         raw[6][termios.VSUSP] = b"\0"
         termios.tcsetattr(0, termios.TCSANOW, raw)
-        if self._readable(0):  # typed before: the terminal has made newlines of the Enter keys
+        if self._readable(0):  # typed before: the terminal turned Enter into newlines
             self._take(self.input.feed(os.read(0, 65_536).replace(b"\n", b"\r")))
         self._stands = True
         self.paint()
         self._thread.start()
 
     def finish(self, *, leave: bool = False) -> EarlyInput:
-        """Stop taking keys and say what was typed. With `leave`, put the terminal back as well;
-        else this raises what taking them failed with."""
+        """Stop taking keys and return what was typed.
+
+        With `leave`, restore the terminal as well; otherwise raise the error that taking keys
+        failed with.
+        """
         if not self.over:
             self.over = True
             os.write(self._wake_write, b"x")
-            if self._thread.is_alive():  # else a signal came while it was being started
+            if self._thread.is_alive():  # not alive if a signal came while it was being started
                 self._thread.join()
                 os.close(self._wake_read)
                 os.close(self._wake_write)
@@ -190,19 +198,19 @@ class EarlyPrompt:
         return EarlyInput(self._sent, self._line, self._pasted, typed)
 
     def _unsent(self) -> bytes:
-        """What was typed, to be printed where nothing will become of it; not where it may be a
+        """Return what was typed, to be printed because it will not be sent; empty if it may be a
         key for the welcome screen."""
         if self.welcoming:
             return b""
         typed = "\n".join(filter(str.strip, (*self._sent, self._line))).replace("\r", "\n")
         lines = ["".join(filter(str.isprintable, line)) for line in typed.split("\n")]
-        said = "Not sent: " + "\n  ".join(lines) + "\n" if typed else ""
-        return said.encode("utf-8", "replace")
+        message = "Not sent: " + "\n  ".join(lines) + "\n" if typed else ""
+        return message.encode("utf-8", "replace")
 
     def _leave(self, number: int, _frame: FrameType | None) -> None:
         if self.over:
             raise SystemExit(128 + number)
-        # Not by an exception: modules are being imported, where one may get lost.
+        # No exception: while modules are being imported, it may get lost.
         self.finish(leave=True)
         os._exit(128 + number)
 
@@ -213,14 +221,15 @@ class EarlyPrompt:
         try:
             self._take_keys()
         except OSError:
-            return  # the terminal has gone, as the real screen will find
-        except Exception as error:  # noqa: BLE001 - for whoever finishes
+            return  # the terminal has gone, as the real screen will notice
+        except Exception as error:  # noqa: BLE001 - raised by `finish`
             self._failure = error
 
     def _take_keys(self) -> None:
         while True:
             ready, _, _ = select.select([0, self._wake_read], [], [], self.input.patience_s)
             if self._wake_read in ready:
+                # Wait for the rest of a key that has begun.
                 break
             if ready:
                 data = os.read(0, 65_536)
@@ -229,16 +238,16 @@ class EarlyPrompt:
                 self._take(self.input.feed(data))
             self._take(self.input.tick())
             self._echo()
-        while (left := self.input.patience_s) is not None and left <= PAUSE_S:
-            if self._readable(left):
-                self._take(self.input.feed(os.read(0, 1)))  # what follows is for the real screen
+        while (patience := self.input.patience_s) is not None and patience <= PAUSE_S:
+            if self._readable(patience):
+                self._take(self.input.feed(os.read(0, 1)))  # the rest is for the real screen
             self._take(self.input.tick())
 
     def _readable(self, seconds: float) -> bool:
         return bool(select.select([0], [], [], seconds)[0])
 
     def _take(self, parts: Iterable[InputPart]) -> None:
-        """Keys as they come: text, backspace, paste, Enter. Others mean nothing yet."""
+        """Apply keys as they come: text, backspace, paste, Enter. Others mean nothing yet."""
         for part in parts:
             if part.kind == "text":
                 self._line += part.text
@@ -274,7 +283,7 @@ class EarlyPrompt:
         self._pasted.clear()
 
     def paint(self) -> None:
-        """The frame of the real screen, as far as it is the same for everyone."""
+        """Paint the part of the real screen's frame that is the same for everyone."""
         rule, at = "─" * (self._columns - 2 * self._beside), self._beside + 1
         foot = self._foot - self._prompt_row > 1
         parts = [f"{ALT_SCREEN}\x1b[?2004h{self._style()}\x1b[2J"]
@@ -294,7 +303,7 @@ class EarlyPrompt:
         self._echo()
 
     def _echo(self) -> None:
-        """The prompt line: the end of what was typed, as much as fits."""
+        """Draw the prompt line: as much of the end of the typed text as fits."""
         if self.welcoming:
             return
         line = self._line.replace("\r", "\n").rsplit("\n", 1)[-1]
@@ -307,7 +316,7 @@ class EarlyPrompt:
 
     @property
     def _prompt_row(self) -> int:
-        """Small terminals have no line below the prompt."""
+        """The row of the prompt. Small terminals have no line below it."""
         return self._foot - (2 if self._rows >= SMALL_ROWS else 1)
 
     def _style(self, colour: str = "foreground", back: str = "background") -> str:
@@ -321,7 +330,7 @@ class EarlyPrompt:
 
 
 def _write(data: bytes) -> None:
-    """All of it; a terminal may take it in pieces."""
+    """Write everything; a terminal may accept it in pieces."""
     while data:
         data = data[os.write(1, data) :]
 

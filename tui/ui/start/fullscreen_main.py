@@ -1,4 +1,4 @@
-"""Plain `holdfast`: the first real frame at once, everything that it can do without after it."""
+"""Starts the full screen: the first real frame at once, everything it can do without afterwards."""
 
 from __future__ import annotations
 
@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 
 
 def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
-    """Returns the exit code; raises UsageError without a terminal, and what the loading raises.
+    """Run the full screen and return the exit code.
 
-    `options` are None for plain `holdfast`, which asks for nothing. What was typed at the `first`
-    frame is taken over when the real one stands.
+    What was typed at the `first` frame is taken over once the real one is there.
+
+    Args:
+        options: None for plain `holdfast`, which asks for nothing.
+
+    Raises:
+        UsageError: If there is no terminal. Errors of loading are raised as they are.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The full screen needs a terminal.", hint='Without one, use: holdfast -p "…"'
         )
     if not sys.stderr.isatty():
-        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
+        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     gc_pause.short_turns()
-    gc_pause.begin()  # until everything is loaded: a collection among imports takes 50 ms
+    gc_pause.begin()  # until everything is loaded: a collection during imports takes 50 ms
     from tui.ui.app import HoldfastApp  # noqa: PLC0415
     from tui.ui.start.terminal_takeover import TerminalTakeover  # noqa: PLC0415
     from tui.ui.toolkit.base_app import draw_in_utf8  # noqa: PLC0415
@@ -60,21 +65,21 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
                     remember_theme=lambda name: themes.remember(name, folders().config / "themes"),
                 )
                 if strange:
-                    told = (*program.launch.notices, strange)
-                    program.launch = replace(program.launch, notices=told)
+                    notices = (*program.launch.notices, strange)
+                    program.launch = replace(program.launch, notices=notices)
                 return program.opening()
             finally:
                 gc_pause.end()
 
         look = first.look if first else {}
-        named = options.theme if options else None
+        named = options.screen.theme if options else None
         theme = named or look.get("theme", DEFAULT_DARK)
         over = TerminalTakeover(first)
         end = _end_of_session(options) if options else ()
         app = HoldfastApp(load, theme=theme, first=over, end=end)
         code = app.run_to_end()
     if over.gone:
-        return code  # nobody is there to be told anything
+        return code  # nobody is there to read it
     if program and program.session and program.session.path and program.session.path.exists():
         from tui.app.background import parting_words  # noqa: PLC0415 - at the end
         from tui.core.standard_output import print_text  # noqa: PLC0415 - as above
@@ -85,17 +90,17 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
 
 
 def _end_of_session(options: Options) -> Sequence[Item]:
-    """The last items of the session that the options name, to be in the first real frame."""
-    if not (options.resume or options.newest):
+    """Return the last items of the session that the options name, for the first real frame."""
+    if not (options.opening.resume or options.opening.newest):
         return ()
     from tui.app.session_path import session_path  # noqa: PLC0415
     from tui.core.errors import HoldfastError  # noqa: PLC0415
     from tui.ui.widgets.markdown import code  # noqa: PLC0415
     from tui.ui.widgets.record_items import end_of  # noqa: PLC0415
 
-    code.color(on=False)  # until the whole session is there
+    code.color(on=False)  # until the whole session is loaded
     try:
         path = session_path(options)
         return end_of(path) if path else ()
     except HoldfastError:
-        return ()  # when it is opened, it is said why it cannot be
+        return ()  # opening the session will report why

@@ -1,4 +1,4 @@
-"""The terminal: taken over from the first frame without a gap, and missed when it goes away."""
+"""Takes over the terminal from the first frame without a gap, and notices when it goes away."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
 
 TERMINAL_GONE = 129
-"""The exit code then, as if the signal of it had ended the program (128 + SIGHUP)."""
+"""Exit code if the terminal goes away, as if SIGHUP had ended the program (128 + SIGHUP)."""
 
 _POLL_S = 0.01
 _READ = 65_536
 _CLOSE_S: Final = 1.0
-"""How long the end waits for a terminal that takes nothing any more."""
+"""Seconds that the end waits for a terminal that accepts no more output."""
 _PIXELS_OFF: Final = "\x1b[?1016l"
 _RELEASE: Final = (
     "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
     f"{_PIXELS_OFF}\x1b[<u\x1b[0m\x1b[?1049l\x1b[?25h\x1b[?1004l"
 )
-"""What takes back all that the driver sets, in one write."""
+"""Codes that undo everything the driver sets, in one write."""
 
 
 class TerminalTakeover:
-    """What an app needs to follow `first`, if there was one, in the same terminal.
+    """Lets an app follow `first`, if there was one, in the same terminal.
 
-    `driver` ends the first frame, whose picture stays until the app draws over it. No key is
-    read before `listen`: Textual would not know yet where to put it. Leaving, or being
-    suspended, puts back the modes from before the first frame.
+    `driver` ends the first frame, whose picture stays until the app draws over it. No key is read
+    before `listen`, because Textual would not know yet where to put it. Leaving, or being
+    suspended, restores the modes from before the first frame.
 
-    When the terminal goes away (its window is closed, the connection is lost) `gone` is true and
-    what `listen` was given is called, once, in the app's loop. No signal is needed for it. `failed`
-    hears of any other exception in the threads that read and write, once, in the app's loop too.
+    When the terminal goes away (its window is closed, the connection is lost), `gone` becomes true
+    and the function given to `listen` is called once, in the app's loop. No signal is needed for
+    it. `failed` gets any other exception of the threads that read and write, also once and in the
+    app's loop.
 
-    `release` lets the terminal go at once, from any thread, where nothing else can any more.
+    `release` gives back the terminal at once, from any thread, when nothing else can any more.
 
-    `leaving` says what else is written whenever the terminal is let go. `pacing` knows whether the
-    terminal keeps up with what it is sent.
+    `leaving` returns what else is written whenever the terminal is given back. `pacing` knows
+    whether the terminal keeps up with its output.
     """
 
     def __init__(self, first: EarlyPrompt | None) -> None:
@@ -65,52 +66,53 @@ class TerminalTakeover:
         self._usual: tuple[int, list[Any]] | None = None
         self.broken = False
         self.deaf = False
-        """Whether the terminal takes nothing any more."""
+        """True if the terminal accepts no more output."""
 
     def typed(self) -> EarlyInput:
-        """What the first frame took, fit to be drawn."""
+        """Return what the first frame took, cleaned for drawing."""
         typed = self.first.finish() if self.first else EarlyInput()
         sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
         return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted), typed.typed)
 
     def begun(self) -> TerminalInput | None:
-        """What the first frame read and could not take; None the next time."""
+        """Return what the first frame read and could not use; None from the second call on."""
         begun, self._begun = self._begun, None
         return begun
 
     def listen(self, leave: Callable[[], object]) -> None:
-        """From here on there is a prompt for what is typed."""
+        """Let keys be read from now on, since there is a prompt for them."""
         self._leave = leave
         self.listening.set()
         if self.gone:
             leave()
 
     def lose(self, call: Callable[[Callable[[], object]], object]) -> None:
-        """The terminal has gone. `call` carries a call over into the app's loop."""
+        """Note that the terminal has gone. `call` runs a function in the app's loop."""
         if not self.gone:
             self.gone = True
             if self._leave:
                 call(self._leave)
 
     def fail(self, error: Exception, call: Callable[..., object]) -> None:
-        """A thread of the terminal met a mistake of the program."""
+        """Report a bug in a thread of the terminal, once."""
         if not self.broken:
             self.broken = True
             call(self.failed, error)
 
     def held(self, fileno: int, modes: list[Any] | None) -> None:
-        """The app has the terminal, whose modes were these; with None, no longer."""
+        """Note that the app has the terminal, whose modes were these; None if it no longer has
+        it."""
         self._usual = None if modes is None else (fileno, modes)
 
     def release(self) -> None:
-        """Put the terminal back where an app still has it."""
+        """Restore the terminal if an app still has it."""
         if self._usual is None:
             return
         fileno, modes = self._usual
         self._usual = None
         out = getattr(sys.__stderr__, "fileno", lambda: fileno)()
         with suppress(OSError, termios.error):
-            termios.tcflush(out, termios.TCOFLUSH)  # what waits there would be written behind it
+            termios.tcflush(out, termios.TCOFLUSH)  # pending output would follow the codes
             os.set_blocking(out, False)
             os.write(out, f"{self.leaving()}{_RELEASE}".encode())
         with suppress(OSError, termios.error):
@@ -118,7 +120,7 @@ class TerminalTakeover:
             termios.tcsetattr(fileno, termios.TCSANOW, modes)
 
     def fall_silent(self) -> None:
-        """Where the terminal takes nothing any more, let nothing that is printed wait for it."""
+        """If the terminal accepts no more output, keep anything printed from waiting for it."""
         if not self.deaf:
             return
         nobody = os.open(os.devnull, os.O_WRONLY)
@@ -129,10 +131,10 @@ class TerminalTakeover:
 
 
 class _Output:
-    """A terminal's file that can be written to even when the terminal has gone: the thread that
-    writes never ends before the app does, whatever it meets, and `trouble` hears of it.
+    """A terminal's file that can be written to even after the terminal has gone.
 
-    `drained` is told how many writes the terminal has taken.
+    The thread that writes never ends before the app does, whatever happens; `trouble` gets the
+    exceptions. `drained` gets the number of writes that the terminal has accepted.
     """
 
     def __init__(
@@ -146,7 +148,7 @@ class _Output:
         self._taken += 1
         try:
             self._file.write(text)
-        except Exception as error:  # noqa: BLE001 - it may be anything, and is told
+        except Exception as error:  # noqa: BLE001 - it may be anything, and is reported
             self._trouble(error)
 
     def flush(self) -> None:
@@ -158,7 +160,7 @@ class _Output:
 
 
 class _Driver(LinuxDriver):
-    """Textual's driver, with our own beginning, reading and end."""
+    """Textual's driver with our own start, reading and end."""
 
     over: TerminalTakeover
     _following = False
@@ -166,7 +168,7 @@ class _Driver(LinuxDriver):
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
-        # A writer that fails would leave the app waiting for it for ever.
+        # A writer that fails would leave the app waiting for it forever.
         self._file: Any = _Output(self._file, self._trouble, self._drained)
 
     def start_application_mode(self) -> None:
@@ -178,7 +180,7 @@ class _Driver(LinuxDriver):
         self.over.typed()
         self.over.pacing.restart()
         super().start_application_mode()
-        # What is written beside frames is little; waiting for its place would stop the program.
+        # Little is written beside frames; waiting for room in the queue would stop the program.
         vars(self._writer_thread)["_queue"].maxsize = 0
         self._following = False
         if first and following:
@@ -190,11 +192,11 @@ class _Driver(LinuxDriver):
         if self._mouse_pixels:
             self.write(_PIXELS_OFF)
         super().stop_application_mode()  # pyright: ignore[reportUnknownMemberType]
-        if not self.over.broken:  # else what was just written may not have gone out
+        if not self.over.broken:  # otherwise what was just written may not have gone out
             self.over.held(self.fileno, None)
 
     def close(self) -> None:
-        """As Textual does it, but not for ever: a terminal may take nothing any more."""
+        """Close as Textual does, but with a time limit: the terminal may accept no more output."""
         if writer := self._writer_thread:
             vars(writer)["_queue"].put(None)
             writer.join(_CLOSE_S)
@@ -204,21 +206,26 @@ class _Driver(LinuxDriver):
                 self.over.deaf = writer.is_alive()
 
     def _sigcont_application(self, *_: Any) -> None:
-        """After Ctrl+Z the terminal was let go before; after SIGSTOP, which nobody can catch, it
-        was not, and whatever ran meanwhile may have written over the screen and its modes."""
+        """Restart after a stop.
+
+        Before Ctrl+Z stopped the program the terminal was given back. Before SIGSTOP, which cannot
+        be caught, it was not, and whatever ran meanwhile may have changed the screen and its modes.
+        """
         if self._auto_restart and not self._must_signal_resume:
             self.suspend_application_mode()
             self._must_signal_resume = True
         super()._sigcont_application()  # pyright: ignore[reportUnknownMemberType]
 
     def write(self, data: str) -> None:
-        """Not to the alternate screen a second time: some terminals would clear it."""
+        """Write, but don't switch to the alternate screen a second time: some terminals would clear
+        it."""
         if not (self._following and data == ALT_SCREEN):
             self.over.pacing.sent(len(data))
             super().write(data)
 
     def flush(self) -> None:
-        """At the end of a frame. What was written goes out by itself."""
+        """Ask at the end of a frame whether the terminal keeps up. What was written goes out by
+        itself."""
         if self.over.listening.is_set() and self.over.pacing.asks():
             self.write(QUESTION)
 
@@ -229,7 +236,7 @@ class _Driver(LinuxDriver):
         end, self._wake = os.pipe()
         try:
             self._read_keys(end)
-        except Exception as error:  # noqa: BLE001 - it may be anything, and is told
+        except Exception as error:  # noqa: BLE001 - it may be anything, and is reported
             self._trouble(error)
         finally:
             os.close(end)
@@ -237,7 +244,7 @@ class _Driver(LinuxDriver):
             self._wake = -1
 
     def _run_input_thread(self) -> None:
-        """Whatever fails there ends the program, as what fails in the app's loop does."""
+        """Read keys; a failure ends the program, as one in the app's loop does."""
         try:
             self.run_input_thread()
         except Exception as error:  # noqa: BLE001 - for the app
@@ -246,8 +253,8 @@ class _Driver(LinuxDriver):
                 self._loop.call_soon_threadsafe(app._handle_exception, error)  # noqa: SLF001
 
     def disable_input(self) -> None:
-        """As Textual does it, without the wait for the next tick."""
-        if self.over.pacing.stuck:  # what waits there would keep the program from ending
+        """Stop reading as Textual does, without the wait for the next tick."""
+        if self.over.pacing.stuck:  # pending output would keep the program from ending
             self._drop_output()
         self.over.pacing.leave()
         if self._wake >= 0:
@@ -255,7 +262,7 @@ class _Driver(LinuxDriver):
         super().disable_input()
 
     def _read_keys(self, end: int) -> None:
-        """Pass keys on until the app ends, which `end` tells, or the terminal does."""
+        """Pass keys on until the app ends, which `end` signals, or the terminal does."""
         keyboard = KeyParser(clean, self.over.pacing.answered, source=self.over.begun())
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
@@ -272,14 +279,15 @@ class _Driver(LinuxDriver):
         self.over.pacing.drained(count)
 
     def _drop_output(self) -> None:
-        """At the end: give up what waits for the terminal, and start its output where that was
-        stopped, so that its modes can be put back."""
+        """Discard what waits for the terminal at the end, and restart its output if that was
+        stopped, so that its modes can be restored."""
         with suppress(termios.error):
             termios.tcflush(self.fileno, termios.TCOFLUSH)
             termios.tcflow(self.fileno, termios.TCOON)
 
     def _trouble(self, error: Exception) -> None:
-        """An exception in the thread that reads or writes: the terminal has gone, or a bug."""
+        """Handle an exception in the thread that reads or writes: the terminal has gone, or a
+        bug."""
         if isinstance(error, OSError):
             self._lose()
             return

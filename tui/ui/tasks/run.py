@@ -1,5 +1,5 @@
-"""A run worked on in the background and drawn on its screen: on its own, by `holdfast run`, or from
-the chat."""
+"""Runs tasks in the background and draws the run on its screen: for `holdfast run`, or from the
+chat."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from textual import work
 from textual.app import App
 
 from tui.app.options.arguments import Options
+from tui.app.services import LiveSettings
 from tui.batch.command import EXIT_INTERRUPTED, exit_code, write_summary
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskMerged, TaskStarted
@@ -50,13 +51,14 @@ from tui.ui.widgets.record_items import RestoredItems, restored
 log = logging.getLogger(__name__)
 
 _LOST = {0, signal.SIGHUP}
-"""Of a terminal: the signal, or that nothing can be read or written any more."""
+"""Numbers that mean a lost terminal: its signal, or 0 if it can't be read or written any more."""
 
 
 class RunOnScreen:
     """Works through a planned task file on `screen`.
 
-    `code` is the exit code so far, `failure` what ended the run, `written` where its summary is.
+    `code` is the exit code so far, `failure` the error that ended the run, `written` the paths of
+    its summary.
     """
 
     begins = False
@@ -77,7 +79,7 @@ class RunOnScreen:
         self._shown: int | None = None
         """The task whose conversation is shown."""
         self._chosen = False
-        """Whether the person chose it: it then stays."""
+        """True if the person chose it: it then stays."""
         self.code = 0
         self.failure: HoldfastError | None = None
         self.written: list[Path] = []
@@ -85,7 +87,7 @@ class RunOnScreen:
         self.live = False
         self._before = begin(planned.task_file, planned.file, now="")
         self._again = asyncio.Event()
-        """Set when the person wants to go on after the run has ended."""
+        """Set when the person wants to continue after the run has ended."""
         self.screen = TasksScreen(self, clock)
         self.screen.awaited = True
         self._renderer = EventRenderer(self.screen)
@@ -119,7 +121,7 @@ class RunOnScreen:
             self.runner.skip(index)
 
     async def refresh(self) -> None:
-        """It is always up to date."""
+        """Do nothing: the run is always up to date."""
 
     async def redo(self, index: int) -> None:
         if self.runner:
@@ -130,10 +132,10 @@ class RunOnScreen:
             await self.runner.edit(data)
 
     async def begin(self, path: Path | None) -> None:
-        """It has begun."""
+        """Do nothing: the run has begun."""
 
     async def open_task(self, task: TaskState) -> None:
-        """Show the session of a task; that of the running one continues live."""
+        """Show the session of a task; that of a running one continues live."""
         past = await asyncio.to_thread(self._past, task)
         live = task.index in self.running
         self._shown, self._chosen = task.index, not live or len(self.running) > 1
@@ -149,7 +151,7 @@ class RunOnScreen:
         )
 
     async def stop(self) -> None:
-        """Stop the running task and save; again, or after the end, leave."""
+        """Stop the running task and save; a second time, or after the end, leave."""
         runner = self.runner
         if self.live and runner and not runner.stopping:
             self.screen.notice.say("Stopping and saving progress.", "warning")
@@ -158,7 +160,7 @@ class RunOnScreen:
             self.stop_and_leave()
 
     async def leave(self) -> None:
-        """Never out of a running task without its being said."""
+        """Leave, but while a task is running only say so."""
         if self.live:
             several = len(self.running) > 1
             self.screen.notice.say(
@@ -174,9 +176,10 @@ class RunOnScreen:
     # Working
 
     async def work_through(self) -> None:
-        """Run the file, and again as often as the person continues after an end; until it is left.
+        """Run the file, and again each time the person continues after an end, until the run is
+        left.
 
-        The screen must be on show. Cancelled, it stops the running task and saves first.
+        The screen must be shown. If cancelled, it first stops the running task and saves.
         """
         screen, target = self.screen, self._plan.target
         await screen.furnish()
@@ -196,8 +199,8 @@ class RunOnScreen:
             await self._again.wait()
 
     def stop_and_leave(self, *, lost: bool = False) -> None:
-        """End it, at once where nothing is at work. Where the terminal is `lost`, the next run goes
-        on with what is."""
+        """End the run, at once if nothing is being worked on. If the terminal is `lost`, the next
+        run continues with the unfinished work."""
         self._leaving = True
         self._again.set()
         if self.live and self.runner and lost:
@@ -213,11 +216,13 @@ class RunOnScreen:
         """Work until the run ends."""
         approver = ModalApprover(self._app, self.screen)
         try:
-            shop = RunComposition(self._plan, self._publish, approver=approver, clock=self._clock)
+            composition = RunComposition(
+                self._plan, self._publish, approver=approver, clock=self._clock
+            )
         except HoldfastError as error:
             self.failure = error
             return
-        runner = self.runner = shop.runner
+        runner = self.runner = composition.runner
         if self._retry_failed:
             runner.take_up_failed()
         self.live = True
@@ -235,7 +240,7 @@ class RunOnScreen:
             )
         finally:
             self.live = False
-            await shop.close()
+            await composition.close()
         self.screen.end(runner.reason)
         self.signals.end(self.state, done=not runner.reason and not self.failure)
 
@@ -251,7 +256,7 @@ class RunOnScreen:
         self.written = write_summary(RunSummary(state, runner.reason), self._plan)
 
     def _publish(self, event: BatchEvent) -> None:
-        """Draw an event; a mistake in drawing must not end the run."""
+        """Draw an event; a bug in drawing must not end the run."""
         try:
             self.signals.see(event, self.state)
             self._draw(event)
@@ -268,7 +273,7 @@ class RunOnScreen:
                 if task == self._shown:
                     self._renderer.show(inner)
                 elif facts.awaits_person(inner):
-                    screen.queue.follow(task)  # whose question it is
+                    screen.queue.follow(task)  # shows the task whose question it is
                 return
             case RetryDelayed(task, seconds):
                 screen.wait(task, seconds, self.state.tasks[task].attempts + 1)
@@ -281,7 +286,7 @@ class RunOnScreen:
         screen.redraw()
 
     def _begin_showing(self, task: int, session: str) -> None:
-        """Show a task that begins, unless one that is running, or that the person chose, is."""
+        """Show a task that begins, unless the shown one is running or was chosen by the person."""
         beside = self._shown != task and self._shown in self.running
         if beside or (self._chosen and self._shown != task):
             return
@@ -298,7 +303,7 @@ class TasksApp(ThemedApp):
 
     TITLE = "holdfast"
     _left_by = 0
-    """The exit code of the signal that ended it."""
+    """Exit code of the signal that ended the app."""
     CSS_PATH = ["../app.tcss", "../screens/chat.tcss", "../screens/tasks.tcss"]  # noqa: RUF012
     BINDINGS = bindings(APP_KEYS)  # pyright: ignore[reportAssignmentType]
 
@@ -314,7 +319,7 @@ class TasksApp(ThemedApp):
         clock, config = self.clock, planned.launch.config
         self.event_log = EventLog(clock)
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
-        caller = notifier(self, clock, self.terminal.notification, wanted=config.notify == "auto")
+        caller = notifier(self, clock, self.terminal.notification, LiveSettings(config))
         self.run_on = RunOnScreen(
             self,
             planned,
@@ -344,25 +349,25 @@ class TasksApp(ThemedApp):
         self.terminal.resume()
 
     def _leave(self, number: int) -> None:
-        """A signal came, or the terminal has gone."""
+        """Leave after a signal, or because the terminal has gone (`number` is 0)."""
         stopped = number in {signal.SIGINT, signal.SIGTERM}
         self._left_by = EXIT_INTERRUPTED if stopped else 128 + (number or signal.SIGHUP)
         self.run_on.stop_and_leave(lost=number in _LOST)
 
     async def action_debug_view(self) -> None:
-        """F12: every event of the agents, on top of whatever is shown; again takes it away."""
+        """F12: every event of the agents, over the current screen; again closes it."""
         from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
 
         await toggle_debug_log(self, self.event_log)
 
     async def action_palette(self) -> None:
-        """Ctrl+P: what the keys do, to be chosen by its name; again takes it away."""
+        """Ctrl+P: the keys' actions, to be chosen by name; again closes them."""
         from tui.ui.commands.palette import open_run_palette  # noqa: PLC0415 - on demand
 
         await open_run_palette(self, self.run_on.screen)
 
     def action_help(self) -> None:
-        """F1: the keys that work here, and the manual; again takes it away."""
+        """F1: the keys that work here, and the manual; again closes it."""
         from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415 - on demand
 
         if isinstance(self.screen, HelpScreen):
@@ -382,18 +387,18 @@ class TasksApp(ThemedApp):
 
 
 def open_run(options: Options) -> int:
-    """`holdfast run` on a terminal. Returns the exit code; raises HoldfastError."""
+    """Run `holdfast run` on a terminal and return the exit code; raises HoldfastError."""
     planned = plan(options)
     if not sys.stderr.isatty():
-        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one goes on to log
+        sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     draw_in_utf8()
-    theme = options.theme or planned.launch.config.theme
-    app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed)
+    theme = options.screen.theme or planned.launch.config.theme
+    app = TasksApp(planned, theme=theme, retry_failed=options.batch.retry_failed)
     app.use_keys(keymap_of(planned.launch.config.keys))
     code = app.run_to_end()
     done = app.run_on
     if app.takeover.gone:
-        return code  # nobody is there to be told anything
+        return code  # nobody is there to read it
     if done.failure:
         raise done.failure
     runner = done.runner

@@ -1,4 +1,4 @@
-"""How a run stands, said beside its screen: in the terminal's title and tab, by the bell, and in
+"""Shows beside its screen how a run is going: in the terminal's title and tab, by the bell, and in
 the events that F12 shows."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tui.ui.widgets.event_log import EventLog
 
 @dataclass(slots=True)
 class RunSignals:
-    """`name` is the task file's."""
+    """Signals of one run; `name` is the task file's."""
 
     terminal: TerminalStatus
     notifier: Notifier
@@ -23,12 +23,12 @@ class RunSignals:
     name: str
 
     def begin(self, state: RunState) -> None:
-        """The run is being worked on from now on."""
+        """Show that the run is being worked on."""
         self.notifier.begin()
         self._tell(state, "working")
 
     def see(self, event: BatchEvent, state: RunState) -> None:
-        """What happened, and how the tasks stand since."""
+        """Show an event and the tasks' new state."""
         match event:
             case FromAgent(event=inner):
                 self.log.add(inner)
@@ -42,7 +42,7 @@ class RunSignals:
                 self._tell(state)
 
     def end(self, state: RunState, *, done: bool) -> None:
-        """The run has ended; `done` where nothing is left."""
+        """Show that the run has ended; `done` if nothing remains."""
         self.notifier.end(done=done)
         self._tell(state, "idle")
 

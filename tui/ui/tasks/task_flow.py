@@ -1,4 +1,4 @@
-"""/tasks in the chat: look at this folder's run, continue it, or start one."""
+"""/tasks in the chat: show this folder's run, continue it, or start one."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _KEPT_APART: Final = {
 
 
 async def show(frontend: ScreenFrontend) -> None:
-    """Show the run that is in the folder. Raises UsageError for a damaged one."""
+    """Show the run of the folder. Raises UsageError if it is damaged."""
     run = FolderRun(frontend)
     await run.refresh()
     screen = TasksScreen(run, frontend.services.clock)
     await frontend.app.push_screen(screen)
     await screen.furnish()
-    here = frontend.chat.header.state
-    screen.header.state = HeaderState(folder=here.folder, branch=here.branch)
+    header = frontend.chat.header.state
+    screen.header.state = HeaderState(folder=header.folder, branch=header.branch)
 
 
 class FolderRun(OfflineRun):
-    """The run of the folder, shown over the chat."""
+    """The folder's run, shown over the chat."""
 
     def __init__(self, frontend: ScreenFrontend) -> None:
         self._frontend, self._services = frontend, frontend.services
@@ -63,11 +63,11 @@ class FolderRun(OfflineRun):
         return self._services.run_options is not None
 
     async def open_task(self, task: TaskState) -> None:
-        """Leave the chat's session for that of the task."""
+        """Leave the chat's session for the task's session."""
         folders = self._services.folders
         path = await asyncio.to_thread(catalog.resolve, task.session_id or "", folders)
-        found = await asyncio.to_thread(read, path)
-        message = first_record_of(found.branch, task.index)
+        session = await asyncio.to_thread(read, path)
+        message = first_record_of(session.branch, task.index)
         self._frontend.app.call_later(self._go_to, SessionChoice(path, message=message))
 
     async def _go_to(self, choice: SessionChoice) -> None:
@@ -81,9 +81,10 @@ class FolderRun(OfflineRun):
         await self._frontend.app.pop_screen()
 
     async def begin(self, path: Path | None) -> None:
-        """Work on a task file once the person has said yes. Runs in a worker of the screen.
+        """Work on a task file once the person has agreed. Runs in a worker of the screen.
 
-        Raises UsageError, CredentialsError where the run cannot be planned.
+        Raises:
+            UsageError, CredentialsError: If the run cannot be planned.
         """
         app, services = self._frontend.app, self._services
         if services.run_options is None:
@@ -120,7 +121,7 @@ def _question(planned: RunPlan) -> YesNoQuestion:
 
 
 async def _work(frontend: ScreenFrontend, planned: RunPlan) -> None:
-    """The run on a screen of its own, in the place of the one that showed how it stood."""
+    """Show the run on a screen of its own, in place of the one that showed its state."""
     await frontend.app.pop_screen()
     signals = RunSignals(frontend.terminal, frontend.notifier, frontend.log, planned.task_file.name)
     run = RunOnScreen(frontend.app, planned, clock=frontend.services.clock, signals=signals)
@@ -128,25 +129,26 @@ async def _work(frontend: ScreenFrontend, planned: RunPlan) -> None:
     await run.work_through()
     if frontend.app.screen is run.screen:
         await frontend.app.pop_screen()
-    frontend.refresh()  # the terminal's title is the session's again
+    frontend.refresh()  # the terminal shows the session's title again
     if run.failure:
         frontend.say(run.failure.message, "error", hint=run.failure.hint)
 
 
 def task_files(root: Path) -> list[TaskFileRow]:
-    """The Markdown files near the top of a folder that hold tasks with checkboxes. Blocks."""
-    found: list[TaskFileRow] = []
-    looked_at = 0
+    """Return the Markdown files near the top of a folder that contain tasks with checkboxes.
+    Blocks."""
+    rows: list[TaskFileRow] = []
+    count = 0
     for folder, names, files in os.walk(root):
         deep = len(Path(folder).relative_to(root).parts)
         names[:] = sorted(n for n in names if deep < _DEPTH and not n.startswith("."))
         for name in sorted(files):
-            looked_at += 1
-            if looked_at > _LOOKED_AT_MAX or len(found) == _FILES_MAX:
-                return found
+            count += 1
+            if count > _LOOKED_AT_MAX or len(rows) == _FILES_MAX:
+                return rows
             if name.lower().endswith(".md") and (row := _row(Path(folder) / name)):
-                found.append(row)
-    return found
+                rows.append(row)
+    return rows
 
 
 def _row(path: Path) -> TaskFileRow | None:

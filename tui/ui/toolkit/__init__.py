@@ -1,1 +1,1 @@
-"""What all screens add to Textual: themes, the base of an app, keys kept in order."""
+"""What every screen adds to Textual: themes, the base of an app, keys in their order."""

@@ -1,15 +1,15 @@
-"""One guard for every place where a single key answers: what nobody meant as an answer is none.
+"""Guards every place where a single key answers, so that only deliberate keys do.
 
 A key answers at once only if the place was there for half a second without a key, nothing
 unclassified came from the terminal in the last second, and no draft is in the prompt. Otherwise the
-first press only marks the answer and says "Press 1 again"; the second one, half a second later,
-answers. Anything else that is typed shows that the first press was text, too: both go on into the
-draft. So whoever types a sentence never answers with it, neither by a digit nor by Enter.
+first press only marks the answer and shows "Press 1 again"; a second press, half a second later,
+answers. Anything else that is typed shows that the first press was text too: both go into the
+draft. So someone who types a sentence never answers with it, neither by a digit nor by Enter.
 
 A key that is held too long on one screen answers nothing on the next, and sends no draft there.
 
-Ctrl+C and the keys of functions are no answers and always pass. Times are those at which keys
-arrive, so a key that waits for its turn gets no older meanwhile.
+Ctrl+C and function keys are no answers and always pass. Times are those at which keys arrive, so a
+key that waits for its turn gets no older meanwhile.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tui.core.keymap import shown
 from tui.ui.toolkit.key_parser import SETTLED_S, DoubtfulKey
 
 QUIET_S: Final = 0.5
-"""What opens by itself takes a key as an answer after this long without one; so does a second
-press."""
+"""Seconds without a key before a place that opened by itself accepts an answer, and before a second
+press counts."""
 HELD_S: Final = 2.0
-"""Reports that hold the keys back for longer are said to do so."""
+"""If reports hold keys back for longer, the screen says so."""
 TYPING_S: Final = 2.0
-"""How long after a letter for the draft the next one is for it, too."""
+"""Seconds after a letter for the draft in which the next one belongs to it too."""
 
 REPORTS: Final = "Terminal reports hold keys back; Ctrl+C works."
 INTO_DRAFT: Final = "Typing goes into your draft; pause to answer."
@@ -44,7 +44,7 @@ _NEVER: Final = float("-inf")
 
 
 class Draft(Protocol):
-    """The prompt, in which a text may be that was not sent."""
+    """The prompt, which may hold text that was not sent."""
 
     @property
     def text(self) -> str: ...
@@ -54,32 +54,32 @@ class Draft(Protocol):
 
 
 class Noting(Protocol):
-    """A screen that shows a line about the keys; "" takes it away."""
+    """A screen that shows a line about the keys; "" removes it."""
 
     def note(self, text: str) -> None: ...
 
 
 @dataclass(slots=True)
 class Presses:
-    """What was pressed at a place and has not answered."""
+    """The keys pressed at a place that have not answered."""
 
     quiet_from: float = _NEVER
     key: str = ""
     """The key whose answer is marked."""
     again: str = ""
-    """What is said of it."""
+    """The message that asks for it again."""
     text: str = ""
-    """What was pressed since, in case that it is the beginning of a text."""
+    """Characters pressed since, in case they begin a text."""
     typing_until: float = _NEVER
     confirmed: bool = False
-    """A second press has answered here: the person looks at the question."""
+    """True if a second press has answered here: the person is reading the questions."""
     focus_before: Widget | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _LastKey:
-    """The key that came last, when, and on which screen. `held`: it was held there since another
-    screen."""
+    """The last key, when it came, and on which screen. `held` is true if it has been held since
+    another screen."""
 
     name: str = ""
     at: float = _NEVER
@@ -93,7 +93,7 @@ class _LastKey:
 
 @dataclass(slots=True)
 class AnswerGuard:
-    """The guard of an app. `draft` is what a text goes on into, None where there is no prompt."""
+    """The guard of an app. `draft` receives text that is no answer; None without a prompt."""
 
     clock: Clock
     draft: Draft | None = None
@@ -102,7 +102,7 @@ class AnswerGuard:
     _last: _LastKey = field(default_factory=_LastKey)
 
     def unclassified(self, held_back_s: float, place: AnswerPlace | None) -> None:
-        """Something came from the terminal that is neither a key nor a known report."""
+        """Note that the terminal sent something that is neither a key nor a known report."""
         now = self.clock.monotonic()
         if now - self._unclassified_at >= SETTLED_S:
             self._held_since = now
@@ -112,18 +112,20 @@ class AnswerGuard:
             self._tell_held(place)
 
     def unsettled(self, at: float, event: events.Key | None = None) -> bool:
-        """Whether something unclassified came just before a key, or a click."""
+        """True if something unclassified came just before a key, or before a click."""
         follows = isinstance(event, DoubtfulKey) and event.follows
         return follows or at - self._unclassified_at < SETTLED_S
 
     def counts_clicks(self, place: AnswerPlace) -> bool:
-        """Whether a click answers by now."""
+        """True if a click answers by now."""
         now = self.clock.monotonic()
         return now - place.presses.quiet_from >= QUIET_S and not self.unsettled(now)
 
     def takes(self, event: events.Key, at: float, focused: Widget | None, over: Widget) -> bool:
-        """Whether a key is no answer, so that nothing else is done with it. `over` is the screen
-        on top; `at` is when the key arrived."""
+        """True if a key is no answer here, so that nothing else is done with it.
+
+        `over` is the screen on top; `at` is when the key arrived.
+        """
         self._last = self._last.next(event.key, at, over)
         place = place_of(focused or over)
         if place is None:
@@ -140,7 +142,7 @@ class AnswerGuard:
         return not self._answers(place, event, text, at)
 
     def takes_paste(self, event: events.Paste, focused: Widget | None, over: Widget) -> bool:
-        """Whether a pasted text went into the draft. It answers nothing."""
+        """Put a pasted text into the draft, since it answers nothing. True if that was done."""
         place = place_of(focused or over)
         if place is None or place.takes_text or writes(focused) or self.draft is None:
             return False
@@ -150,9 +152,10 @@ class AnswerGuard:
         return True
 
     def _answers(self, place: AnswerPlace, event: events.Key, text: str, at: float) -> bool:
-        """Whether a key that means an answer gives it. Otherwise it marks the answer."""
+        """True if a key that means an answer gives it. Otherwise it only marks the answer."""
         presses, name = place.presses, event.key
         quiet = at - presses.quiet_from >= QUIET_S
+        # A different letter right after the first means that both are text.
         if text and presses.text and name != presses.key and not quiet:
             self._types(place, text, at)
             return False
@@ -191,8 +194,8 @@ class AnswerGuard:
             place.tell(place.presses.again)
 
     def _types(self, place: AnswerPlace, text: str, at: float) -> bool:
-        """A text goes on into the draft, with what was pressed before it. False where it gets there
-        by itself."""
+        """Put a text into the draft, after what was pressed before it. False if it gets there by
+        itself."""
         presses = place.presses
         if not (place.unasked or presses.text or self._drafting):
             return False
@@ -207,7 +210,7 @@ class AnswerGuard:
         return True
 
     def _flush(self, place: AnswerPlace) -> None:
-        """What was pressed before was text: it goes into the draft, and nothing is marked."""
+        """Put what was pressed before into the draft, since it was text, and mark nothing."""
         presses = place.presses
         if self.draft is not None and presses.text:
             self.draft.insert(presses.text)
@@ -230,7 +233,7 @@ class AnswerGuard:
         return True
 
     def _holds_field(self, place: AnswerPlace, event: events.Key, at: float) -> bool:
-        """In a field of a question, Enter and Esc end the writing: not by accident either."""
+        """True for an accidental Enter or Esc in a question's field, where they end the writing."""
         accident = self._last.held or isinstance(event, DoubtfulKey) or self.unsettled(at)
         if event.key not in _ANSWERING or not accident:
             return False
@@ -240,14 +243,17 @@ class AnswerGuard:
     def _holds_action(
         self, event: events.Key, at: float, focused: Widget | None, over: Widget
     ) -> bool:
-        """Elsewhere a key acts at once, but not in the wake of something unclassified; and Enter
-        that has answered sends no draft with it."""
+        """True for a key that must not act.
+
+        Elsewhere a key acts at once, but not right after something unclassified, nor if it was held
+        since another screen; and a held Enter that has answered sends no draft.
+        """
         acts = event.key in _ACTING or event.is_printable
-        taken = focused is not None and focused.check_consume_key(event.key, event.character)
+        consumed = focused is not None and focused.check_consume_key(event.key, event.character)
         if isinstance(focused, TextArea):
             held = event.key == "enter" and self._last.held
         else:
-            held = acts and not taken and self.unsettled(at, event)
+            held = acts and not consumed and (self._last.held or self.unsettled(at, event))
         if not held:
             return False
         cast("Noting", over).note(_press_again(event, ""))
@@ -259,15 +265,18 @@ class AnswerGuard:
 
 
 class AnswerPlace:
-    """What makes a screen or a widget a place where a single key answers. It follows the other
-    bases of a class, since Textual takes styles and bindings from the first."""
+    """Mixin that makes a screen or widget a place where a single key answers.
+
+    It goes after the other bases of a class, since Textual takes styles and bindings from the
+    first.
+    """
 
     unasked: bool = False
-    """It comes by itself: what is being typed is not for it."""
+    """True if it comes by itself, so that what is being typed is not meant for it."""
     takes_text: bool = False
-    """What is typed here, and means no answer, gets to where it belongs by itself."""
+    """True if text typed here that means no answer gets to its place by itself."""
     told: str = ""
-    """The line that is shown about the keys."""
+    """The line shown about the keys."""
 
     @cached_property
     def presses(self) -> Presses:
@@ -280,32 +289,32 @@ class AnswerPlace:
         return cast("Widget", self)
 
     def await_quiet(self) -> None:
-        """From now on keys count after half a second without one: something new is asked."""
+        """Ask something new: keys count only after half a second without one."""
         self.presses = Presses(guard_of(self.widget).clock.monotonic())
 
     @property
     def counts_clicks(self) -> bool:
-        """Whether a click answers by now."""
+        """True if a click answers by now."""
         return guard_of(self.widget).counts_clicks(self)
 
     def answers_key(self, event: events.Key) -> bool:
-        """Whether a key means something here: by default, what is bound."""
+        """True if a key means something here; by default, if it is bound."""
         bound = self.widget.screen.active_bindings.keys()
         return event.key in _ANSWERING or bool(bound & {event.key, event.character})
 
     def mark_answer(self, event: events.Key) -> str:  # noqa: ARG002
-        """Show which answer a key means. Returns its label, "" where it has none."""
+        """Show which answer a key means, and return its label; "" if it has none."""
         return ""
 
     def tell(self, text: str) -> None:
-        """Show a line about the keys; "" takes it away."""
+        """Show a line about the keys; "" removes it."""
         if text != self.told:
             self.told = text
             cast("Noting", self.widget.screen).note(text)
 
 
 def place_of(widget: Widget) -> AnswerPlace | None:
-    """The place where a key would answer, for the widget that gets it."""
+    """Return the place where a key would answer, for the widget that gets it."""
     for node in widget.ancestors_with_self:
         if isinstance(node, AnswerPlace):
             return node
@@ -313,13 +322,13 @@ def place_of(widget: Widget) -> AnswerPlace | None:
 
 
 def guard_of(widget: Widget) -> AnswerGuard:
-    """The guard of a widget's app."""
+    """Return the guard of a widget's app."""
     app = cast("App[object]", widget.app)  # pyright: ignore[reportUnknownMemberType] - Textual's App
     return cast("AnswerGuard", vars(app)["guard"])
 
 
 def writes(focused: Widget | None) -> bool:
-    """Whether what is typed goes into a field."""
+    """True if typing goes into a field."""
     return isinstance(focused, (Input, TextArea)) and not focused.disabled
 
 

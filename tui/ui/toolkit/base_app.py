@@ -1,4 +1,4 @@
-"""What every app of this program does alike: colors, exit, and the worst case."""
+"""The base of every app and screen: colors, exit, and handling of the worst case."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ from tui.ui.toolkit.screen_diff import PaintedScreen
 log = logging.getLogger(__name__)
 
 SMALLEST = Size(40, 10)
-"""Columns and rows below which nothing can be drawn that is of use."""
+"""Columns and rows below which nothing useful can be drawn."""
 YIELD_S = 0.00005
-"""So long the loop rests after a key's echo, for else the thread that writes it would wait for the
-interpreter until the loop has nothing to do."""
+"""Seconds that the loop rests after a key's echo; otherwise the thread that writes it would wait
+for the interpreter until the loop is idle."""
 _PAINT_S = 0.25
-"""How long a frame is waited for; a screen that is being left paints none."""
+"""Seconds to wait for a frame; a screen that is being left paints none."""
 STANDS_OUT = 2.0
-"""The contrast (WCAG's, 1 to 21) from which a background says something: it marks a place."""
+"""Contrast (WCAG, 1 to 21) from which a background carries meaning: it marks a place."""
 
 
 _NO_KEY = "none"
-"""No terminal sends it; Textual takes "" for a key that was not changed."""
+"""A key that no terminal sends; Textual takes "" for a key that was not changed."""
 
 
 class Colourless(LineFilter):
-    """Takes every color out (NO_COLOR); a background that marked something becomes reverse."""
+    """Removes every color (NO_COLOR); a background that marked something becomes reverse."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [
@@ -77,7 +77,7 @@ _COLOURLESS = (Colourless(),)
 
 @lru_cache(2048)
 def colourless(style: Style, background: Color) -> Style:
-    """A style without its colors, on a widget with this background."""
+    """Return a style without its colors, on a widget with this background."""
     marks = style.bgcolor is not None and not style.bgcolor.is_default
     marks = (
         marks and themes.contrast(Color.from_rich_color(style.bgcolor), background) >= STANDS_OUT
@@ -95,9 +95,9 @@ def colourless(style: Style, background: Color) -> Style:
 
 
 def draw_in_utf8() -> str:
-    """See to it that screens are drawn in UTF-8, whatever the locale says.
+    """Draw screens in UTF-8, whatever the locale says.
 
-    Returns what the person should know of it, "" where the locale says the same.
+    Returns a message for the person, "" if the locale says UTF-8 too.
     """
     drawn, encoding = sys.__stderr__, getattr(sys.__stderr__, "encoding", "utf-8")
     if not isinstance(drawn, TextIOWrapper) or encoding.replace("-", "").lower() == "utf8":
@@ -110,7 +110,7 @@ def draw_in_utf8() -> str:
 
 
 def fits(size: Size) -> bool:
-    """Whether a terminal of this size has room for a screen."""
+    """True if a terminal of this size has room for a screen."""
     return size.width >= SMALLEST.width and size.height >= SMALLEST.height
 
 
@@ -118,8 +118,8 @@ class _Compositor(Compositor):
     def _get_renders(
         self, crop: Region | None = None
     ) -> Iterator[tuple[Region, Region, list[Strip]]]:
-        """From front to back, as far as anything can be seen: Textual cuts the rows of all that
-        lies behind to pieces too, and throws those away."""
+        """Yield from front to back, as far as anything is visible: Textual also cuts up the rows of
+        everything behind, and discards them."""
         for region, clip, strips in super()._get_renders(crop):
             yield region, clip, strips
             if crop and region.intersection(clip).contains_region(crop):
@@ -127,14 +127,14 @@ class _Compositor(Compositor):
 
 
 class BaseScreen(Widget):
-    """What every screen has: its workers end before its widgets, and its size is that of now.
+    """Common behavior of screens: workers end before widgets, and the size is always current.
 
-    Of two sizes on their way to a screen at once, Textual lays out the one, tells the screen of
-    that as of a third, lays out the other, and so on without end. A screen that is left loses its
-    widgets first, and only then its workers, which would look for them.
+    If two sizes are on their way to a screen at once, Textual lays out one, reports another to the
+    screen, lays that out, and so on without end. A screen that is left loses its widgets first and
+    its workers afterwards, which would look for them.
 
-    A class inherits style rules and names from its first base alone, which is this one. Without the
-    name for what is selected, the mouse drawn over a text would end the program.
+    A class inherits style rules and names only from its first base, which is this one. Without the
+    name for selected text, dragging the mouse over a text would end the program.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"screen--selection"}
@@ -146,8 +146,8 @@ class BaseScreen(Widget):
     """
 
     awaited: bool = False
-    """Whether somebody waits for its answer. What a key leads to opens over it then; any other
-    screen closes first."""
+    """True if its answer is awaited. A key that opens another screen then leaves it open; screens
+    that are not awaited close first."""
 
     _echoed_at = float("-inf")
 
@@ -156,8 +156,8 @@ class BaseScreen(Widget):
         self._compositor = _Compositor()
 
     def on_idle(self) -> None:
-        """Show a key's effect at once: Textual's next frame is up to 33 ms away after another one,
-        and while an answer comes there often was another one."""
+        """Show a key's effect at once: Textual's next frame may come 33 ms after the last one, and
+        while an answer streams there often was one."""
         screen, now = cast("Any", self), monotonic()
         focused_changed = screen.focused in screen._dirty_widgets  # noqa: SLF001
         if focused_changed and now - self._echoed_at >= UPDATE_PERIOD:
@@ -166,7 +166,7 @@ class BaseScreen(Widget):
             sleep(YIELD_S)
 
     def note(self, text: str) -> None:
-        """Show a line about the keys; "" takes it away."""
+        """Show a line about the keys; "" removes it."""
         if text:
             self.notify(text, severity="warning", markup=False)
 
@@ -176,7 +176,8 @@ class BaseScreen(Widget):
 
     @on(events.ScreenResume)
     def _styled_when_composed(self, event: events.ScreenResume) -> None:
-        """All widgets have just got their styles when a screen comes for the first time."""
+        """Skip restyling when the screen is shown for the first time: its widgets have just been
+        styled."""
         event.refresh_styles &= bool(cast("Any", self).stack_updates)
 
     @on(events.Resize)
@@ -187,8 +188,10 @@ class BaseScreen(Widget):
 
 
 class TooSmall(BaseScreen, ModalScreen[None]):
-    """Covers everything while the terminal is too small, and goes by itself; below what opened
-    meanwhile, once that has gone."""
+    """Covers everything while the terminal is too small, and closes by itself.
+
+    A screen that opened above it meanwhile has to close first.
+    """
 
     DEFAULT_CSS = """
     TooSmall { align: center middle; background: $background; }
@@ -221,28 +224,28 @@ ENDING: Final = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGABRT),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGXCPU),
 )
-"""The signals that end a program where nothing answers them. From the keyboard none comes: there
-Ctrl+C is a key."""
+"""Signals that end a program unless they are handled. None comes from the keyboard: there Ctrl+C is
+a key."""
 LONGEST_S: Final = 5.0
-"""From this long after a signal on, another one ends the program at once."""
+"""Seconds after a signal from which another one ends the program at once."""
 
 
 class ThemedApp(KeySequencer):
-    """An app in the colors of a theme's file, on a terminal that has room for it.
+    """An app in the colors of a theme file, on a terminal that has room for it.
 
-    `run_to_end` runs it; so every app ends alike, whatever ends it.
+    Every app runs by `run_to_end`, so all end in the same way, whatever ends them.
     """
 
-    ENABLE_COMMAND_PALETTE = False  # there is one of our own
+    ENABLE_COMMAND_PALETTE = False  # we have our own
 
     own_keys: Keymap = DEFAULT_KEYS
     """The keys of the chat's actions, as the person has set them."""
 
     pacing: FramePacing | None = None
-    """Whether the terminal keeps up, where the driver knows."""
+    """Knows whether the terminal keeps up, if the driver can tell."""
 
     failure: Exception | None = None
-    """What ended it, where that was an error."""
+    """The error that ended the app, if any."""
 
     _signal = 0
     _signalled_at = 0.0
@@ -265,7 +268,7 @@ class ThemedApp(KeySequencer):
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, Unclassified):
-            # As soon as it comes: no key that it was sent before can have its turn yet.
+            # At once: no key that was sent after it can have had its turn yet.
             self.guard.unclassified(event.held_back_s, place_of(self.focused or self.screen))
         await super().on_event(event)
 
@@ -279,18 +282,18 @@ class ThemedApp(KeySequencer):
             await super().pass_on(event)
 
     def claims(self, event: events.Key) -> bool:  # noqa: ARG002
-        """Whether a key means something to the app before anything else gets it."""
+        """True if the app itself uses a key, before anything else gets it."""
         return False
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Send only what the terminal does not show yet, once it is through with what it got."""
+        """Send only what the terminal does not show yet, once it has drawn what it got."""
         sent: Any = renderable
         if isinstance(renderable, CompositorUpdate):
             sent = None if self._holds_frames() else self._painted.difference(renderable)
         super()._display(screen, sent)  # pyright: ignore[reportUnknownMemberType]
 
     async def painted(self) -> None:
-        """Until what has changed is painted."""
+        """Wait until all changes are painted."""
         done = asyncio.Event()
         with suppress(TimeoutError):
             async with asyncio.timeout(_PAINT_S):
@@ -298,10 +301,10 @@ class ThemedApp(KeySequencer):
                 await done.wait()
 
     def _holds_frames(self) -> bool:
-        """Whether the terminal is behind. `_catch_up` shows later what was not shown now."""
+        """True if the terminal is behind. `_catch_up` shows later what is held now."""
         if not self.pacing:
             return False
-        already, self._frame_held = self._frame_held, True  # before it is asked: `wake` may come
+        already, self._frame_held = self._frame_held, True  # set before asking: `wake` may come
         if self.pacing.ready():
             self._frame_held = False
         elif not already:
@@ -322,24 +325,26 @@ class ThemedApp(KeySequencer):
             self.refresh()
 
     def run_to_end(self) -> int:
-        """Run until the app is left. Returns the exit code; raises what it failed with.
+        """Run until the app is left, and return the exit code; raises the error that the app failed
+        with.
 
-        Whatever ends it, a signal, an exception in any thread, or a terminal that goes, the
-        terminal is put back, where there is one, before this returns.
+        Whatever ends it (a signal, an exception in any thread, a terminal that goes away), the
+        terminal is restored before this returns, if it is still there.
         """
         before = {number: signal.signal(number, self._signalled) for number in ENDING}
+        # An abort ends the process without any cleanup, so the terminal is restored first.
         abort = os.abort
 
         def aborted() -> NoReturn:
             self.takeover.release()
-            abort()  # its signal comes too late to do anything
+            abort()  # its signal would come too late
 
         os.abort = aborted
         try:
             self.run()
         finally:
             os.abort = abort
-            self.takeover.release()  # where the app could not any more
+            self.takeover.release()  # if the app no longer could
             self.takeover.fall_silent()
             for number, handler in before.items():
                 signal.signal(number, handler or signal.SIG_DFL)
@@ -350,18 +355,20 @@ class ThemedApp(KeySequencer):
         return self.return_code or 0
 
     def heed_ends(self, leave: Callable[[int], object]) -> None:
-        """To be called when the app can be left: from here on `leave` is called in the loop with
-        the number of each signal that ends a program, with 0 where the terminal has gone; at once,
-        if that has been so before."""
+        """Call `leave` in the loop when something ends the program.
+
+        To be called once the app can be left. `leave` gets the number of each signal that ends a
+        program, or 0 if the terminal has gone; it is called at once if that has happened before.
+        """
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._callback_failed)
 
         def heed(number: int) -> None:
-            if self.is_running:  # else it leaves already
+            if self.is_running:  # otherwise it is leaving already
                 leave(number)
 
-        # No signal is the loop's: who hands the terminal to another program replaces the handler
-        # for so long, and a loop that hangs would heed none.
+        # Not a signal handler of the loop: handing the terminal to another program replaces the
+        # handler meanwhile, and a loop that hangs would handle none.
         self._heed = lambda number: loop.call_soon_threadsafe(heed, number)
         self.takeover.listen(lambda: heed(0))
         if self._signal:
@@ -379,7 +386,8 @@ class ThemedApp(KeySequencer):
                 self._heed(number)
 
     def _callback_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A callback of the loop belongs to nobody who could tell; a task's error is its own."""
+        """End the app for an error in a callback, which nobody would report; a task reports its
+        own."""
         error = context.get("exception")
         if isinstance(error, Exception) and "handle" in context:
             self._handle_exception(error)
@@ -391,7 +399,8 @@ class ThemedApp(KeySequencer):
         self._cover(event.size)
 
     def _cover(self, size: Size) -> None:
-        """Cover what nobody could read in so small a terminal: also what opens there."""
+        """Cover the screen if the terminal is too small to read it, including one that has just
+        opened."""
         if self.screen_stack and not fits(size) and not isinstance(self.screen, TooSmall):
             self.push_screen(TooSmall())
 
@@ -400,7 +409,7 @@ class ThemedApp(KeySequencer):
 
     @property
     def few_colours(self) -> bool:
-        """Whether the terminal has no more than sixteen."""
+        """True if the terminal has no more than sixteen colors."""
         return self.console.color_system in {"standard", "windows"}
 
     def get_css_variables(self) -> dict[str, str]:
@@ -414,13 +423,13 @@ class ThemedApp(KeySequencer):
         return {"rule": "#808080"}
 
     def use_theme(self, name: str, *, now: bool = True) -> tuple[ConfigError, ...]:
-        """Change the colors; says what was wrong with the theme's file. Raises ConfigError."""
+        """Change the theme and return the problems of its file. Raises ConfigError."""
         loaded = themes.load(name, folders().config / "themes")
         self.put_on(loaded.theme, now=now)
         return loaded.problems
 
     def put_on(self, theme: Theme, *, now: bool = True) -> None:
-        """Change to the colors of a theme; not `now`, before the first frame."""
+        """Change to the colors of a theme; with `now` false, before the first frame."""
         before = self.available_themes.get(theme.name)
         self.set_class(self.few_colours, "-few-colours")
         self.register_theme(theme)
@@ -433,7 +442,7 @@ class ThemedApp(KeySequencer):
             self.mutate_reactive(App.theme)
 
     def guess_theme(self, name: str, look: Mapping[str, str] | None = None) -> None:
-        """Begin with a theme that may not exist any more, before anything is drawn. Where `look`
+        """Start with a theme that may no longer exist, before anything is drawn. If `look`
         remembers it, its file need not be read yet."""
         if look and look.get("theme") == name:
             self.put_on(themes.remembered(look), now=False)
@@ -444,8 +453,8 @@ class ThemedApp(KeySequencer):
             self.use_theme(themes.DEFAULT_DARK, now=False)
 
     def correct_theme(self, name: str) -> tuple[ConfigError, ...]:
-        """Change from the guessed theme to the one that the configuration names, or to the usual
-        one where that is broken. Returns what is wrong with it."""
+        """Change from the guessed theme to the configured one, or to the default if that is broken.
+        Returns the theme's problems."""
         try:
             return self.use_theme(name)
         except ConfigError as error:
@@ -453,7 +462,7 @@ class ThemedApp(KeySequencer):
             return (error,)
 
     def use_keys(self, keymap: Keymap) -> None:
-        """Bind the actions of the chat to these keys, from the next key on."""
+        """Bind the chat's actions to these keys, from the next key on."""
         self.own_keys = keymap
         self.set_keymap(
             {
@@ -464,24 +473,25 @@ class ThemedApp(KeySequencer):
         )
 
     def resumed(self) -> None:
-        """After fg, and after another program had the terminal."""
+        """Redraw after fg, and after another program had the terminal."""
         self.action_redraw()
 
     def action_redraw(self) -> None:
-        """Ctrl+L, and after fg: all of the screen, whatever another program has written over it."""
+        """Ctrl+L, and after fg: redraw the whole screen, whatever another program has written over
+        it."""
         self._painted.forget()
         self.refresh(layout=True)
 
     def _handle_exception(self, error: Exception) -> None:
-        """A mistake of the program itself: it ends, and whoever runs it says so. The details go to
-        the log, not to the terminal."""
+        """End the app after a bug, which the caller of the app reports. Details go to the log, not
+        to the terminal."""
         self._return_code = 1
         if isinstance(error, WorkerFailed):  # it has no traceback of its own
             error = cast("Exception", error.error)
         if self._exception is None:
             self._exception = error
             cast("asyncio.Event", vars(self)["_exception_event"]).set()
-        if self.failure is not None:  # whoever runs the app logs the first
+        if self.failure is not None:  # the caller of the app logs the first
             log.info("another error while the screen ends", exc_info=error)
         self.failure = self.failure or error
         self._close_messages_no_wait()

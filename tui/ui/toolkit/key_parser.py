@@ -1,9 +1,9 @@
-"""What a terminal sends, as Textual's events: keys, pastes, the mouse, and what the terminal says.
+"""Turns terminal input into Textual's events: keys, pastes, the mouse, and reports.
 
-`core/terminal_input.py` cuts it into parts, in the place of Textual's own parser. That one types
-what it does not know: a reply about a color approves what is asked just then, the bell at its end
-opens the editor, and keys with colons end the program. Of Textual's only the names of keys and
-its mouse are used here, and the kinds of its events.
+`core/terminal_input.py` cuts the input into parts, in place of Textual's own parser. That one types
+what it does not know: a reply about a color approves the current question, the bell at its end
+opens the editor, and keys with colons end the program. From Textual only the names of keys, the
+mouse parser and the event classes are used.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tui.ui.toolkit.frame_pacing import ANSWER
 log = logging.getLogger(__name__)
 
 SETTLED_S: Final = 1.0
-"""How long after something unclassified a key may be a part of it."""
+"""Seconds after something unclassified in which a key may be part of it."""
 
 _FOCUS: Final = {"\x1b[I": events.AppFocus, "\x1b[O": events.AppBlur}
 _MOUSE: Final = re.compile(r"\x1b\[<\d{1,3};-?\d{1,5};-?\d{1,5}[Mm]")
@@ -40,39 +40,39 @@ _KEY: Final = re.compile(
     r"\x1b\[(\d{0,7})(?::(\d{0,7}))?(?::(\d{0,7}))?(?:;(\d{0,3})(?::(\d?))?(?:;([\d:]*))?)?"
     r"([u~ABCDEFHPQRS])"
 )
-"""Of the kitty protocol, and xterm's that look alike: the key, the same with Shift and on the base
-layout; modifiers, what happened; the text."""
+"""Keys of the kitty protocol, and xterm's similar ones: the key, the same with Shift and on the
+base layout; modifiers, event type; text."""
 _OTHER_KEY: Final = re.compile(r"\x1b\[27;(\d{1,3});(\d{1,7})~")
-"""Of xterm's modifyOtherKeys: modifiers, the key."""
+"""Keys of xterm's modifyOtherKeys: modifiers, the key."""
 _REPORT: Final = re.compile(
     r"\x1b\[(?:[<=>?].*|[\d;:]*[ -/]+[@-~]|[\d;]*[nt]|\d+(?:;\d+){2}M|\d+(?:;\d+){4,}x)", re.DOTALL
 )
-"""What terminals say of themselves, and the mouse in rxvt's way."""
+"""Reports about the terminal, and rxvt's mouse reports."""
 
 _SHIFT, _ALT, _CTRL, _CAPS_LOCK = 1, 2, 4, 64
 _MODIFIERS: Final = ((_ALT, "alt"), (_CTRL, "ctrl"), (8, "super"), (16, "hyper"), (32, "meta"))
 _RELEASE: Final = "3"
 _LARGEST: Final = 2_000
-"""More columns or rows no terminal has."""
+"""No terminal has more columns or rows."""
 _LEGACY: Final[Mapping[str, str]] = {
     "ctrl+shift+minus": "ctrl+underscore",
     "ctrl+shift+underscore": "ctrl+underscore",
     "ctrl+slash": "ctrl+underscore",
 }
-"""Keys that have always been one, and have names of their own where a protocol tells them apart."""
+"""Keys that have always been one, although a protocol has distinct names for them."""
 _ALT_KEYS: Final = "fb\x7f\t"
-"""With Alt they are other keys in Textual's table."""
+"""Characters that are other keys with Alt, by Textual's table."""
 
 
 class Unclassified(events.Event, bubble=False):
-    """Something came from the terminal that is no key and no report that is known: it was dropped.
+    """Terminal input that is neither a key nor a known report, and was dropped.
 
-    It is sent right before the key that ended it, or that follows it. What comes next may be a
-    part of it, so a single key answers nothing for a moment.
+    Sent right before the key that ended it, or that follows it. What comes next may be part of it,
+    so for a moment a single key answers nothing.
 
-    `kind` says what it was: `unknown`; `unfinished`; `late`, the rest of such a one; `key`, an
-    introducer alone, sent before Alt and that key; `waits`, for a sequence that has kept keys back
-    for so long and still does, or has just come to its end. `held_back_s` is for how long.
+    `kind` is `unknown`; `unfinished`; `late`, the rest of an unfinished one; `key`, a lone
+    introducer, sent before Alt and that key; or `waits`, for a sequence that has been keeping keys
+    back, or has just ended. `held_back_s` is for how long.
     """
 
     def __init__(self, kind: str, held_back_s: float = 0.0) -> None:
@@ -81,9 +81,11 @@ class Unclassified(events.Event, bubble=False):
 
 
 class DoubtfulKey(events.Key):
-    """A key that may not have been pressed as one: it came in one read with a text, as a paste
-    without marks does, or, where it `follows`, soon after something unclassified. This goes by when
-    it was read, however late the app gets to it."""
+    """A key that may not have been pressed as one.
+
+    It came in one read with a text, as a paste without marks does, or, if it `follows`, soon after
+    something unclassified. That depends on when it was read, however late the app handles it.
+    """
 
     def __init__(self, key: events.Key, *, follows: bool) -> None:
         super().__init__(key.key, key.character)
@@ -94,9 +96,11 @@ DoubtfulKey.handler_name = events.Key.handler_name
 
 
 class KeyParser:
-    """Takes what was read, in pieces cut anywhere. `clean` makes a pasted text fit to be drawn;
-    `answered` hears that the terminal has drawn what it was asked about. `source` is given where
-    something was read before."""
+    """Parses input that was read in pieces cut anywhere.
+
+    `clean` makes a pasted text safe to draw; `answered` is called when the terminal has drawn what
+    it was asked about. `source` is given if something was read before.
+    """
 
     def __init__(
         self,
@@ -113,16 +117,16 @@ class KeyParser:
         self._mouse = XTermParser()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """What has come with this."""
+        """Return the messages that this input completes."""
         return self._messages_of(list(self._source.feed(data)))
 
     @property
     def patience_s(self) -> float | None:
-        """How long to wait for more before `tick`; None for as long as it takes."""
+        """Seconds to wait for more before `tick`; None for no limit."""
         return self._source.patience_s
 
     def tick(self) -> Iterator[Message]:
-        """What has come with a pause."""
+        """Return the messages that a pause completes."""
         return self._messages_of(list(self._source.tick()))
 
     def _messages_of(self, parts: Sequence[InputPart]) -> Iterator[Message]:
@@ -160,7 +164,7 @@ class KeyParser:
                 return []
 
     def _report(self, sequence: str) -> list[Message]:
-        """What the app hears of a report, where that is anything."""
+        """Return the app's messages for a report, if it has any."""
         if sequence == ANSWER:
             self._answered()
         elif focus := _FOCUS.get(sequence):
@@ -168,12 +172,12 @@ class KeyParser:
         elif _MOUSE.fullmatch(sequence):
             moved = self._mouse.parse_mouse_code(sequence)
             return [moved] if moved else []
-        elif found := _CURSOR.fullmatch(sequence):
-            return [events.CursorPosition(int(found[2]) - 1, int(found[1]) - 1)]
-        elif found := _SIZE.fullmatch(sequence):
-            return self._resized(*map(int, found.groups()))
-        elif found := _MODE.fullmatch(sequence):
-            return _mode(found[1], int(found[2]))
+        elif match := _CURSOR.fullmatch(sequence):
+            return [events.CursorPosition(int(match[2]) - 1, int(match[1]) - 1)]
+        elif match := _SIZE.fullmatch(sequence):
+            return self._resized(*map(int, match.groups()))
+        elif match := _MODE.fullmatch(sequence):
+            return _mode(match[1], int(match[2]))
         return []
 
     def _resized(self, rows: int, columns: int, height: int, width: int) -> list[Message]:
@@ -187,7 +191,7 @@ class KeyParser:
 
 
 def _mode(mode: str, setting: int) -> list[Message]:
-    """The terminal says whether it knows a mode."""
+    """Return the message for a terminal's report about a mode."""
     if mode == "2026" and setting > 0:
         return [messages.TerminalSupportsSynchronizedOutput()]
     if mode == "2048" and constants.SMOOTH_SCROLL and not IS_ITERM:
@@ -205,7 +209,7 @@ def _name(char: str) -> str:
 
 
 def _typed(char: str) -> events.Key:
-    """The key of a character, also of a control character."""
+    """Return the key of a character, including control characters."""
     named = ANSI_SEQUENCES_KEYS.get(char)
     if isinstance(named, tuple):
         return events.Key(named[0].value, char)
@@ -213,8 +217,11 @@ def _typed(char: str) -> events.Key:
 
 
 def _with_alt(char: str) -> events.Key:
-    """A key with Alt types nothing. Most terminals send it as Esc and the key in one; an Enter or
-    a Ctrl key that was pressed so fast after Esc comes alike."""
+    """Return a key pressed with Alt, which types nothing.
+
+    Most terminals send it as Esc and the key together; Enter or a Ctrl key pressed right after Esc
+    looks the same.
+    """
     if char == "\r":
         return events.Key("alt+enter", None)
     if char in _ALT_KEYS:
@@ -227,7 +234,7 @@ def _with_alt(char: str) -> events.Key:
 
 
 def _named(sequence: str) -> list[events.Key]:
-    """The keys that Textual knows by a whole sequence."""
+    """Return the keys that Textual knows by a whole sequence."""
     named = ANSI_SEQUENCES_KEYS.get(sequence)
     if isinstance(named, str):
         return [_typed(named)]
@@ -235,11 +242,11 @@ def _named(sequence: str) -> list[events.Key]:
 
 
 def _keys(sequence: str) -> Iterable[Message]:
-    """What was pressed, if this says so; nothing for what is known and no key."""
-    if found := _OTHER_KEY.fullmatch(sequence):
-        return _pressed(int(found[2]), int(found[1]), "u") or [_unknown(sequence)]
-    if found := _KEY.fullmatch(sequence):
-        code, shifted, base, modifiers, happened, text, final = found.groups(default="")
+    """Return the keys that a sequence stands for; empty if it is known but no key."""
+    if match := _OTHER_KEY.fullmatch(sequence):
+        return _pressed(int(match[2]), int(match[1]), "u") or [_unknown(sequence)]
+    if match := _KEY.fullmatch(sequence):
+        code, shifted, base, modifiers, happened, text, final = match.groups(default="")
         if happened == _RELEASE:
             return []
         chars = [_char(int(one)) for one in text.split(":") if one]
@@ -260,8 +267,10 @@ def _pressed(
     alike: tuple[str, str] = ("", ""),
     text: Sequence[str] = (),
 ) -> list[events.Key]:
-    """A key by its number, and the text that it types, if that was told. `alike` are the characters
-    of the same key with Shift and on the base layout. Empty where there is no such key."""
+    """Return a key by its number, and the text that it types if that was sent; empty for no key.
+
+    `alike` are the characters of the same key with Shift and on the base layout.
+    """
     bits = max(modifiers - 1, 0)
     name, char = FUNCTIONAL_KEYS.get(f"{code}{final}", ""), _char(code)
     if not all(text) or not (name or (final == "u" and (char or text))):
@@ -270,10 +279,11 @@ def _pressed(
         return [_typing(one, name, bits) for one in text]
     if name in MODIFIER_FUNCTIONAL_KEYS:
         return [events.Key(name, None)]
+    # The text was not sent: derive it, or name the key with its modifiers.
     held = ["shift"] * (bits & _SHIFT) + [name for bit, name in _MODIFIERS if bits & bit]
     if name:
-        told = None if held else SPECIAL_KEY_TO_CHARACTER.get(name)
-        return [events.Key("+".join((*sorted(held), name)), told)]
+        char_typed = None if held else SPECIAL_KEY_TO_CHARACTER.get(name)
+        return [events.Key("+".join((*sorted(held), name)), char_typed)]
     if held in ([], ["shift"]) and (typed := _shifted(char, alike[0], bits)):
         return [_typing(typed, "", bits)]
     if not char.isascii():
@@ -283,22 +293,23 @@ def _pressed(
 
 
 def _typing(char: str, name: str, bits: int) -> events.Key:
-    """A key that types this. Modifiers count that are not in the character already."""
+    """Return a key that types a character, with the modifiers that the character does not
+    include."""
     held = [modifier for bit, modifier in _MODIFIERS if bits & bit and bit != _ALT]
     held += ["shift"] * (char.isspace() and bits & _SHIFT)
     return events.Key("+".join((*sorted(held), name or _name(char))), char)
 
 
 def _shifted(char: str, shifted: str, bits: int) -> str:
-    """The text of a key that came without it, "" where only the layout knows."""
+    """Return the text of a key that came without it; "" if only the layout knows."""
     if char.isalpha() and bool(bits & _SHIFT) != bool(bits & _CAPS_LOCK):
         return shifted or char.upper()
     return char if not bits & _SHIFT or char.isspace() or char.isalpha() else shifted
 
 
 def _char(code: int) -> str:
-    """The character of a number, "" where that stands for none that anyone types."""
+    """Return the character of a number; "" for one that nobody types."""
     control = code < 32 or 127 <= code < 160
-    if control or 0xD800 <= code <= 0xF8FF or code > 0x10FFFF:  # half characters, function keys
+    if control or 0xD800 <= code <= 0xF8FF or code > 0x10FFFF:  # surrogates, function keys
         return ""
     return chr(code)

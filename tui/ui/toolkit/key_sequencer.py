@@ -1,4 +1,4 @@
-"""Keys take effect one after the other, in the order in which they were pressed."""
+"""Makes keys take effect one after the other, in the order in which they were pressed."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from textual.widgets import Input, TextArea
 from tui.core.clock import Clock, SystemClock
 
 CHECK_S = 0.05
-"""How often it is looked whether a key can still arrive, while others wait for it."""
+"""Seconds between checks that a key can still arrive while others wait for it."""
 LONGEST_S = 5.0
-"""No key is waited for longer: what it does continues after the next one."""
+"""Seconds that a key is waited for; its action then continues alongside the next ones."""
 
 
 class KeySequencer(App[None]):
     """An app in which no key overtakes another, however fast they come.
 
-    Textual gives a key to the widget that has the focus; where that has no use for it, the key
-    climbs from queue to queue up to the app, and only there is it looked for in the bindings. A
-    letter after it in the same burst needs no binding: it would be in the text before the
-    Backspace that came first was even found, and it would go to the field that a key before it
-    leaves. So a key that may climb is followed by a message on the same way, and what is typed
-    meanwhile waits until that has arrived: then the key has done what it does.
+    Textual gives a key to the focused widget; if that has no use for it, the key climbs from queue
+    to queue up to the app, and only there the bindings are searched. A letter after it in the same
+    burst needs no binding: it would be in the text before the Backspace that came first was even
+    found, and it would go to the field that an earlier key leaves. So a key that may climb is
+    followed by a message on the same path, and typing waits until that has arrived: then the key
+    has taken effect.
     """
 
     class Arrived(Message):
-        """Follows a key from `start` up to the app; `screen` is the one that was on top."""
+        """Follows a key from `start` up to the app; `screen` was on top then."""
 
         def __init__(self, start: MessagePump, screen: Screen[Any]) -> None:
             super().__init__()
@@ -46,7 +46,7 @@ class KeySequencer(App[None]):
         super().__init__(**options)
         self.clock: Clock = clock or SystemClock()
         self.arrived_at = float("-inf")
-        """When the key came whose turn it is."""
+        """Time at which the current key came."""
         self._key_ahead: KeySequencer.Arrived | None = None
         self._keys_behind: deque[tuple[events.Key | events.Paste, float]] = deque()
 
@@ -63,9 +63,9 @@ class KeySequencer(App[None]):
             self._keys_behind.append((event, self.clock.monotonic()))
 
     async def pass_on(self, event: events.Key | events.Paste) -> None:
-        """It is this key's turn: let it do what it does, or send it on its way.
+        """Handle a key in its turn, or send it on to the widgets.
 
-        An app that wants to know of a key before all others extends this, not `on_event`.
+        An app that wants a key before everything else extends this method, not `on_event`.
         """
         await super().on_event(event)
         start = self.focused or self.screen
@@ -78,12 +78,12 @@ class KeySequencer(App[None]):
 
     def on_key_sequencer_arrived(self, event: Arrived) -> None:
         event.stop()
-        self.call_later(self._done, event)  # behind a change of the focus, which is put off too
+        self.call_later(self._done, event)  # after a change of focus, which is deferred too
 
     async def _done(self, arrived: Arrived) -> None:
         if arrived is not self._key_ahead:
             return
-        if arrived.screen is not self.screen:  # its focus is set behind what it was sent before
+        if arrived.screen is not self.screen:  # its focus is set after earlier messages
             self._follow(self.screen)
         else:
             self._key_ahead = None
@@ -91,7 +91,7 @@ class KeySequencer(App[None]):
             await self._go_on()
 
     async def _go_on(self) -> None:
-        """The key has done what it does: the next ones, up to one that may climb."""
+        """Handle the waiting keys, up to one that may climb: the current one has taken effect."""
         self._key_ahead = None
         while self._keys_behind and self._key_ahead is None:
             event, self.arrived_at = self._keys_behind.popleft()
@@ -100,7 +100,7 @@ class KeySequencer(App[None]):
             self.set_timer(CHECK_S, partial(self._check_arrival, self._key_ahead))
 
     async def _check_arrival(self, climbing: Arrived | None) -> None:
-        """Go on without a key that was lost with the widget it was for, or that takes too long."""
+        """Continue without a key that was lost with its widget, or that takes too long."""
         if climbing is None or climbing is not self._key_ahead:
             return
         if climbing.start.is_attached and monotonic() - climbing.sent < LONGEST_S:
@@ -110,7 +110,7 @@ class KeySequencer(App[None]):
 
 
 def _is_text(event: events.Key | events.Paste, taker: Widget) -> bool:
-    """Whether a field puts it into its text: then its own queue keeps the order."""
+    """True if a field inserts it as text: then the field's own queue keeps the order."""
     if not isinstance(taker, (Input, TextArea)) or taker.disabled:
         return False
     if isinstance(taker, TextArea) and taker.read_only:
@@ -121,18 +121,18 @@ def _is_text(event: events.Key | events.Paste, taker: Widget) -> bool:
 
 
 class DoublePress:
-    """Ctrl+C to quit, Esc to rewind: the second time counts if it comes within `within_s`."""
+    """Detects a second press within `within_s`: Ctrl+C to quit, Esc to rewind."""
 
     def __init__(self, clock: Clock, within_s: float) -> None:
         self._within_s, self._clock = within_s, clock
         self._asked = float("-inf")
 
     def asked(self) -> bool:
-        """Whether it was asked for just before. It has been now."""
+        """Count a press; true if it is the second one."""
         now, before = self._clock.monotonic(), self._asked
         self._asked = now
         return now - before <= self._within_s
 
     def forget(self) -> None:
-        """The next time is the first one again."""
+        """Make the next press the first one again."""
         self._asked = float("-inf")

@@ -1,8 +1,9 @@
-"""Sends only what the terminal doesn't show yet of a frame: on a slow line each byte counts.
+"""Sends only the parts of a frame that the terminal doesn't show yet: on a slow line each byte
+counts.
 
-Textual sends every row that a widget marks as dirty, whole. Most of what it sends is there
-already: an answer that grows by a word has its widget drawn again from top to bottom, and one that
-grows by a line has each of its rows drawn again a row higher. Those the terminal moves itself.
+Textual sends every row that a widget marks as dirty, completely. Most of it is there already: an
+answer that grows by a word has its widget drawn again from top to bottom, and one that grows by a
+line has each of its rows drawn again one row higher. The terminal moves those itself.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ _SYSTEMS: Mapping[str | None, ColorSystem] = {
     "truecolor": ColorSystem.TRUECOLOR,
     "windows": ColorSystem.WINDOWS,
 }
-"""By what a console calls them; without colors the styles have none."""
+"""Color systems by a console's names for them; without colors the styles have none."""
 
 
 _WORTH_MOVING: Final = 6
-"""Rows that have to come to their places by a move, else it does not pay."""
+"""Rows that a move has to bring to their places to be worthwhile."""
 
 Placed: TypeAlias = tuple[int, int, Strip]
-"""Column, row, and what stands there."""
+"""Column, row, and the strip there."""
 
 
 class PaintedScreen:
@@ -46,19 +47,19 @@ class PaintedScreen:
         self._rows: dict[int, dict[int, Strip]] = {}
 
     def forget(self) -> None:
-        """The terminal may show anything now: the next frame is sent whole."""
+        """Send the next frame completely: the terminal may show anything now."""
         self._rows.clear()
 
     def difference(self, update: CompositorUpdate) -> CompositorUpdate:
-        """An update that sends only what changes. It counts as sent once it is rendered."""
+        """Return an update that sends only the changes. It counts as sent once it is rendered."""
         if isinstance(update, LayoutUpdate | ChopsUpdate):
             return _Difference(self, update)
         self.forget()
         return update
 
     def move(self, placed: Sequence[Placed], console: Console) -> str:
-        """The bytes that make the terminal scroll some rows to where `placed` wants them, "" where
-        that would not pay. What must not move with them is painted again."""
+        """Return the bytes that scroll rows to their places in `placed`, "" if that would not pay.
+        What must not move with them is painted again."""
         if len(placed) < _WORTH_MOVING:
             return ""
         changed = [one for one in placed if not self._shows(*one, console)]
@@ -70,8 +71,9 @@ class PaintedScreen:
         top, bottom = min(rows) + min(by, 0), max(rows) + max(by, 0)
         before = {y: self._rows.get(y, {}) for y in range(top, bottom + 1)}
         widths = {sum(strip.cell_length for strip in row.values()) for row in before.values()}
-        if widths != {console.width}:  # there is more in these rows than is remembered
+        if widths != {console.width}:  # these rows hold more than is remembered
             return ""
+        # From here on, remember the rows as the terminal will have them after the move.
         for y in before:
             self._rows[y] = dict(before.get(y + by, {}))
         replaced = {(x, y, strip.cell_length) for x, y, strip in placed}
@@ -90,22 +92,22 @@ class PaintedScreen:
         )
 
     def _offset(self, changed: Sequence[Placed], console: Console) -> tuple[int, set[int]]:
-        """How many rows below its new place most of what changed stands now, and which rows that
-        brings to their places."""
-        stands: dict[tuple[int, str], list[int]] = {}
+        """Find the move that fits most of the changed strips: how many rows below their new place
+        they are, and the rows that it brings to their places."""
+        rows_of: dict[tuple[int, str], list[int]] = {}
         for y, row in self._rows.items():
             for x, strip in row.items():
-                stands.setdefault((x, strip.render(console)), []).append(y)
+                rows_of.setdefault((x, strip.render(console)), []).append(y)
         rows: dict[int, set[int]] = {}
         for x, y, strip in changed:
             if strip.text.strip():
-                for was in stands.get((x, strip.render(console)), ()):
-                    rows.setdefault(was - y, set()).add(y)
+                for old in rows_of.get((x, strip.render(console)), ()):
+                    rows.setdefault(old - y, set()).add(y)
         rows.pop(0, None)
         return max(rows.items(), key=lambda one: len(one[1]), default=(0, set[int]()))
 
     def paint(self, x: int, y: int, strip: Strip, console: Console) -> str:
-        """The bytes that bring a strip to a place, "" where it is there already."""
+        """Return the bytes that bring a strip to a place, "" if it is there already."""
         row = self._rows.setdefault(y, {})
         before, width = row.get(x), strip.cell_length
         if before is strip or not width:
@@ -139,7 +141,7 @@ class _Difference(CompositorUpdate):
 
 
 class _Piece(NamedTuple):
-    """A text of one style; `begin` and `end` are what switches the style on and off."""
+    """Text of one style; `begin` and `end` are the codes that switch the style on and off."""
 
     begin: str
     text: str
@@ -150,7 +152,7 @@ class _Piece(NamedTuple):
 
 
 def _placed(update: LayoutUpdate | ChopsUpdate) -> Iterator[Placed]:
-    """The strips of an update with their columns and rows."""
+    """Yield the strips of an update with their columns and rows."""
     if isinstance(update, LayoutUpdate):
         for y, strips in enumerate(update.strips, update.region.y):
             x = update.region.x
@@ -165,8 +167,8 @@ def _placed(update: LayoutUpdate | ChopsUpdate) -> Iterator[Placed]:
 
 
 def _drawable(strip: Strip) -> Strip:
-    """A strip without characters that steer the terminal: whatever is drawn leaves here. They have
-    no width, so all else stays where it is."""
+    """Return a strip without characters that control the terminal, since everything drawn leaves
+    here. They have no width, so the rest stays where it is."""
     if strip.text.isprintable():
         return strip
     parts = [Segment(controls_removed(text), style, control) for text, style, control in strip]
@@ -179,12 +181,12 @@ def _move(x: int, y: int) -> str:
 
 @lru_cache(512)
 def _single(text: str) -> bool:
-    """Whether each character takes one cell."""
+    """True if each character takes one cell."""
     return text.isascii() or all(get_character_cell_size(char) == 1 for char in text)
 
 
 def _pieces(strip: Strip, system: ColorSystem) -> list[_Piece]:
-    """The texts of a strip with their styles; neighbors of one style are one piece."""
+    """Split a strip into pieces of one style; neighbors with the same style are joined."""
     pieces: list[_Piece] = []
     for text, style, _ in strip:
         begin, end = _codes(style, system) if style else ("", "")
@@ -201,8 +203,8 @@ def _codes(style: Style, system: ColorSystem) -> tuple[str, str]:
 
 
 def _changed(old: list[_Piece], new: list[_Piece]) -> tuple[int, list[str]]:
-    """At which cell two rows of the same width begin to differ, and the new one from there to
-    where they are the same again."""
+    """Return the cell at which two rows of the same width begin to differ, and the text of the new
+    row from there to where they are the same again."""
     start = 0
     while old and new and old[0] == new[0]:
         start += len(new[0].text)
@@ -220,9 +222,9 @@ def _changed(old: list[_Piece], new: list[_Piece]) -> tuple[int, list[str]]:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters two texts begin with together."""
+    """Return how many characters two texts have in common at the start."""
     same, most = 0, min(len(one), len(other))
-    while same < most:  # by halves: comparing slices is quicker than characters
+    while same < most:  # bisects: comparing slices is quicker than characters
         middle = (same + most + 1) // 2
         if one[same:middle] == other[same:middle]:
             same = middle

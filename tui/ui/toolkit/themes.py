@@ -1,9 +1,9 @@
 """Themes: small TOML files of colors, the program's own and the person's.
 
 A file has `dark` (true or false) and a table `[colors]` with the names of ROLES. A person's file
-may leave colors out or get one wrong: the built-in theme of the same kind fills in, and the
-problem is reported, never fatal. The program's own files live in `themes/` of a checkout and in
-`tui/themes` of a wheel; a file of the same name in the config folder's `themes/` goes first.
+may leave colors out or get one wrong: the built-in theme of the same kind fills in, and the problem
+is reported, never fatal. The program's own files are in `themes/` of a checkout and in `tui/themes`
+of a wheel; a file of the same name in the config folder's `themes/` takes precedence.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DEFAULT_DARK = "midnight"
 DEFAULT_LIGHT = "daylight"
 
 ROLES = COLOURS
-"""What a theme colors. `muted` is secondary text, `rule` the lines between panes."""
+"""The roles that a theme colors. `muted` is secondary text, `rule` the lines between panes."""
 
 HIGH_CONTRAST = 10.0
-"""The contrast of secondary text from which on a theme is one of high contrast."""
+"""Contrast of secondary text from which a theme counts as high-contrast."""
 
 _SIZE_LIMIT = 64_000
 _NAMED = ("primary", "secondary", "accent", "success", "warning", "error")
@@ -43,7 +43,7 @@ _HEX = re.compile("#[0-9a-fA-F]{6}")
 
 @dataclass(frozen=True, slots=True)
 class LoadedTheme:
-    """A theme that can be shown, its colors by role, and what was wrong with its file."""
+    """A theme that can be shown, its colors by role, and the problems of its file."""
 
     theme: Theme
     colours: Mapping[str, str]
@@ -51,7 +51,7 @@ class LoadedTheme:
 
     @property
     def kind(self) -> str:
-        """Dark or light, and whether even its secondary text stands out."""
+        """Dark or light, preceded by "contrast" if even the secondary text stands out."""
         ground, text = (Color.parse(self.colours[role]) for role in ("background", "muted"))
         tone = "dark" if self.theme.dark else "light"
         return f"contrast, {tone}" if contrast(ground, text) >= HIGH_CONTRAST else tone
@@ -59,14 +59,14 @@ class LoadedTheme:
 
 @dataclass(frozen=True, slots=True)
 class ListedTheme:
-    """A theme to choose, or why it can't be shown. `own`: it is the person's."""
+    """A theme to choose, or the reason why it can't be shown. `own` is true for the person's."""
 
     loaded: LoadedTheme | ConfigError
     own: bool
 
 
 def contrast(one: Color, other: Color) -> float:
-    """The contrast of two colors, from 1 to 21 (WCAG's)."""
+    """Return the contrast of two colors, from 1 to 21 (WCAG)."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -77,34 +77,35 @@ def _luminance(colour: Color) -> float:
 
 
 def builtin_folder() -> Path:
-    """Where the program's own themes are, in a wheel or in a checkout."""
+    """Return the folder of the program's own themes, in a wheel or in a checkout."""
     package = Path(__file__).parents[2]
     shipped = package / "themes"
     return shipped if shipped.is_dir() else package.parent / "themes"
 
 
 def available(user: Path) -> dict[str, Path]:
-    """Every theme by name, in order. `user` is the person's own folder and need not exist."""
-    found: dict[str, Path] = {}
+    """Return every theme file by name, in order. `user` is the person's own folder and need not
+    exist."""
+    paths: dict[str, Path] = {}
     for folder in (builtin_folder(), user):
-        found |= {path.stem: path for path in folder.glob("*.toml")}
-    return dict(sorted(found.items()))
+        paths |= {path.stem: path for path in folder.glob("*.toml")}
+    return dict(sorted(paths.items()))
 
 
 def listed(user: Path) -> dict[str, ListedTheme]:
-    """Every theme by name, in order, ready to be shown. Blocks."""
-    found: dict[str, ListedTheme] = {}
+    """Load every theme by name, in order, ready to be shown. Blocks."""
+    themes: dict[str, ListedTheme] = {}
     for name, path in available(user).items():
         try:
             loaded = load(name, user)
         except ConfigError as error:
             loaded = error
-        found[name] = ListedTheme(loaded, path.parent == user)
-    return found
+        themes[name] = ListedTheme(loaded, path.parent == user)
+    return themes
 
 
 def load(name: str, user: Path) -> LoadedTheme:
-    """The theme of that name. Raises ConfigError when there is none."""
+    """Load the theme of that name. Raises ConfigError if there is none."""
     themes = available(user)
     if name not in themes:
         raise ConfigError("theme", name, "no such theme.", hint=f"Available: {', '.join(themes)}.")
@@ -168,14 +169,15 @@ def _problem(role: str, value: object) -> str:
 
 
 def grey_tints(theme: Theme) -> dict[str, str]:
-    """The variables of a theme that are tints of its ground, grey: a terminal of sixteen colors
-    draws most of them as the ground itself."""
+    """Return the variables of a theme that are tints of its background, in grey: a terminal of
+    sixteen colors draws most of them as the background itself."""
     grey = "#555555" if theme.dark else "#aaaaaa"
     return dict.fromkeys(_TINTS, grey)
 
 
 def cached_colours(loaded: LoadedTheme) -> dict[str, str]:
-    """What `remembered` makes the theme of again, as `tui.core.theme_cache` keeps it."""
+    """Return the look from which `remembered` builds the theme again, as `tui.core.theme_cache`
+    keeps it."""
     look = {"theme": loaded.theme.name, "dark": "yes" if loaded.theme.dark else "no"}
     for role, colour in loaded.colours.items():
         look[role] = colour if _HEX.fullmatch(colour) else Color.parse(colour).hex
@@ -183,24 +185,25 @@ def cached_colours(loaded: LoadedTheme) -> dict[str, str]:
 
 
 def remember(name: str, user: Path) -> None:
-    """Keep the colors of a theme for the first frame of the next run. One that cannot be read
-    is left to the app, which says so."""
+    """Save a theme's colors for the first frame of the next run. A theme that cannot be read is
+    left to the app, which reports it."""
     with suppress(ConfigError):
         theme_cache.save(cached_colours(load(name, user)))
 
 
 def remembered(look: Mapping[str, str]) -> Theme:
-    """The theme of a look that `tui.core.theme_cache` found sound; no file is read."""
+    """Return the theme of a look that `tui.core.theme_cache` found valid; no file is read."""
     colours = {role: look[role] for role in ROLES}
     return _theme(look["theme"], colours, dark=look["dark"] == "yes")
 
 
 def _theme(name: str, colors: dict[str, str], *, dark: bool) -> Theme:
-    """A Textual theme in which every text role is exactly a color of the file."""
+    """Build a Textual theme in which every text role is exactly a color of the file."""
     background, foreground = Color.parse(colors["background"]), Color.parse(colors["foreground"])
     primary = Color.parse(colors["primary"])
     muted, rule = colors["muted"], colors["rule"]
     selection = background.blend(primary, 0.28).hex
+    # Set here because Textual would derive them by blending.
     variables = {
         "rule": rule,
         "text": foreground.hex,

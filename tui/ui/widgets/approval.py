@@ -1,7 +1,7 @@
-"""The question before a write or a command: what would happen, why, and the answers.
+"""The question before a write or a command: its effect, the reason for asking, and the answers.
 
-The title names the call, the answers say what they cover; what is asked about takes the room.
-`Enter` gives the marked answer: yes, once; of a high-risk call it is no.
+The title names the call, the answers say what they cover; the rest of the room is for what is asked
+about. `Enter` gives the marked answer: yes, once; for a high-risk call it is no.
 
 A key that was meant for the prompt must never approve: see `tui.ui.toolkit.answer_guard`.
 """
@@ -30,8 +30,8 @@ from tui.ui.widgets.questions import Choice, ChoicePlace
 
 _LASTING = {"session", "always"}
 _LOW, _TALL = 24, 30
-"""Rows below which a long question takes all of them, and from which on there is room for empty
-ones and for what "always" writes down."""
+"""With fewer rows than the first, a long question takes all of them; from the second on there is
+room for empty rows and for what "always" writes down."""
 _EDGES = 2
 _KEYS = (SCROLL, ("← →", "choose"), ("enter", "answer"))
 _MARKS_MAX = 100
@@ -39,7 +39,7 @@ _MARK_CHARS = 2_000
 
 
 class ApprovalModal(Dialog[Answer], ChoicePlace):
-    """Asks about one call. `begins` hears in which row of the terminal the question begins."""
+    """Asks about one call. `begins` gets the row of the terminal in which the question begins."""
 
     awaited = True
     unasked = True
@@ -132,8 +132,8 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
             self._begins(self.query_one("#box").region.y)
 
     def _make_room(self) -> None:
-        """What is longer than half of the screen gets what the answers leave of three quarters; on
-        a low one, what they leave of it all."""
+        """Give a text longer than half the screen what the answers leave of three quarters; on a
+        low screen, all that they leave."""
         height = self.size.height
         self.set_class(height < _LOW, "-low")
         before = self.has_class("-long")
@@ -149,7 +149,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         self.query_one("#refuse" if self._risky else "#once").focus()
 
     def _fit_scope(self) -> None:
-        """What "this session" covers gives way where the row has too little room for it."""
+        """Shorten what "this session" covers if the row is too narrow for it."""
         for row in self.query("#yes"):
             others = sum(child.outer_size.width + 1 for child in row.children[::2])
             for choice in self.query("#session"):
@@ -163,17 +163,17 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         preview.scroll_to(y=preview.max_scroll_y if step > 0 else 0, animate=False)
 
     def _count_hidden(self) -> None:
-        """Say how many lines do not fit, so that nobody answers to a part without knowing it."""
+        """Show how many lines do not fit, so that nobody unknowingly answers a part."""
         preview = self.query_one("#preview", VerticalScroll)
         fits = preview.virtual_size.height <= preview.size.height
         above = round(preview.scroll_y)
         below = max(0, preview.virtual_size.height - preview.size.height - above)
-        said = [f"{above:,} more above"] if above else []
-        said += [f"{plural(below, 'more line')} below"] if below else []
+        hidden = [f"{above:,} more above"] if above else []
+        hidden += [f"{plural(below, 'more line')} below"] if below else []
         self.set_class(not fits, "-more")
         self._make_room()
         key = f"v {'smaller' if self.has_class('-whole') else 'opens all'}"
-        long = f"… {', '.join(said)} · {key}"
+        long = f"… {', '.join(hidden)} · {key}"
         more = self.query_one("#more", Static)
         more.update(long if len(long) <= more.size.width else f"… {above + below:,} more · {key}")
 
@@ -237,7 +237,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
                 )
 
     def _why(self) -> Content:
-        """Why it is asked, and what a command can reach; nothing of a file, which the diff says."""
+        """Return why it is asked, and what a command can reach; for a file the diff says that."""
         call, said = self.call, [visible(self.decision.reason)]
         if self.decision.once:
             said.append("You're asked each time.")
@@ -264,7 +264,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
 
 
 def _marked(command: str, marks: Sequence[str]) -> Content:
-    """A command, with the parts of it that are risky in the color of danger."""
+    """Return a command with its risky parts in the color of danger."""
     pieces: list[tuple[str, str]] = [("$ ", "$text-primary")]
     at = 0
     for start, end in _spans(command, marks):
@@ -275,8 +275,8 @@ def _marked(command: str, marks: Sequence[str]) -> Content:
 
 
 def _spans(command: str, marks: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the parts stand, in their order: a part has lost its redirections and its spaces."""
-    found: list[tuple[int, int]] = []
+    """Return the places of the parts in order; a part has lost its redirections and its spaces."""
+    spans: list[tuple[int, int]] = []
     end = 0
     for mark in marks[:_MARKS_MAX]:
         words = mark.split()
@@ -284,7 +284,7 @@ def _spans(command: str, marks: Sequence[str]) -> list[tuple[int, int]]:
             continue
         pattern = re.compile(r"(?:\s|\\\n)+".join(map(re.escape, words)))
         one = pattern.search(command, end) or pattern.search(command)
-        if one and all(one.end() <= start or stop <= one.start() for start, stop in found):
-            found.append(one.span())
+        if one and all(one.end() <= start or stop <= one.start() for start, stop in spans):
+            spans.append(one.span())
             end = one.end()
-    return sorted(found)
+    return sorted(spans)

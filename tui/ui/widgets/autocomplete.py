@@ -24,12 +24,12 @@ LIMIT: Final = 50
 def rank(
     query: str, candidates: Sequence[str], *, stop: Callable[[], bool] = lambda: False
 ) -> list[str]:
-    """The candidates that fit, best first; without a query the first ones as they come.
+    """Return the candidates that fit, best first; without a query the first ones as they come.
 
-    A candidate is a name or a path: its last part that is the query goes first, then one that
-    begins with it, holds it, holds its letters; then paths that hold it, or its letters. Among
-    equals the one whose letters end first, then the shortest. Small letters fit both
-    cases. `stop` ends a search that nobody waits for any more.
+    A candidate is a name or a path. Best is one whose last part is the query, then one whose last
+    part begins with it, contains it, or contains its letters in order; then paths that contain it,
+    or its letters. Among equals, the one whose letters end first, then the shortest. Small letters
+    fit both cases. `stop` ends a search that is no longer needed.
     """
     if not query:
         return list(candidates[:LIMIT])
@@ -37,21 +37,21 @@ def rank(
     fits = re.compile(
         "".join(f"[^{re.escape(c)}]*{re.escape(c)}" for c in query), 0 if exact else re.IGNORECASE
     ).match
-    found: list[tuple[int, int, int, str]] = []
+    matches: list[tuple[int, int, int, str]] = []
     for number, candidate in enumerate(candidates):
-        if number % 5000 == 0 and stop():
+        if number % 5000 == 0 and stop():  # not each time, which would slow the search
             return []
         if whole := fits(candidate):
             last = candidate.rstrip("/").rpartition("/")[2]
             own = fits(last)
             tight = (own or whole).end()
             place = _place(query, candidate, last, exact=exact, own=own is not None)
-            found.append((place, tight, len(candidate), candidate))
-    return [candidate for *_, candidate in heapq.nsmallest(LIMIT, found)]
+            matches.append((place, tight, len(candidate), candidate))
+    return [candidate for *_, candidate in heapq.nsmallest(LIMIT, matches)]
 
 
 def _place(query: str, candidate: str, last: str, *, exact: bool, own: bool) -> int:
-    """How well a candidate fits, 0 best."""
+    """Return how well a candidate fits, 0 best."""
     name, path = (last, candidate) if exact else (last.lower(), candidate.lower())
     if name == query:
         return 0
@@ -73,8 +73,11 @@ _FILE_QUERY = re.compile(r"(?:\A|\s)@(\"[^\"\n]*|[^\s\"]*)\Z")
 
 @dataclass(frozen=True, slots=True)
 class CompletionQuery:
-    """`query` is in the text from `start` up to the cursor; `command` is whose argument it
-    is, "" otherwise."""
+    """A text to complete.
+
+    `query` is in the text from `start` up to the cursor; `command` is the command whose argument it
+    is, "" otherwise.
+    """
 
     kind: QueryKind
     query: str
@@ -83,24 +86,24 @@ class CompletionQuery:
 
 
 def asked(text: str, cursor: int) -> CompletionQuery | None:
-    """What may be completed at the cursor, None where nothing may.
+    """Return what may be completed at the cursor, None for nothing.
 
-    A command and its argument are at the very beginning; a file is a word that begins with @,
-    in double quotes where it holds blanks.
+    A command and its argument are at the very beginning; a file is a word that begins with @, in
+    double quotes if it contains blanks.
     """
     before = text[:cursor]
-    if found := _COMMAND.match(before):
-        return CompletionQuery("command", found[1], 1)
-    if found := _ARGUMENT.match(before):
-        return CompletionQuery("argument", found[2], found.start(2), found[1].lower())
-    if found := _FILE_QUERY.search(before):
-        query = found[1].removeprefix('"')
-        return CompletionQuery("file", query, found.start(1))
+    if match := _COMMAND.match(before):
+        return CompletionQuery("command", match[1], 1)
+    if match := _ARGUMENT.match(before):
+        return CompletionQuery("argument", match[2], match.start(2), match[1].lower())
+    if match := _FILE_QUERY.search(before):
+        query = match[1].removeprefix('"')
+        return CompletionQuery("file", query, match.start(1))
     return None
 
 
 def completed(text: str, cursor: int, wanted: CompletionQuery, choice: str) -> tuple[str, int]:
-    """The text with a choice in the place of the query, and where the cursor is then.
+    """Return the text with a choice in place of the query, and the new place of the cursor.
 
     A blank follows, so that typing continues; none after a folder, which is narrowed further.
     """
@@ -114,14 +117,15 @@ def completed(text: str, cursor: int, wanted: CompletionQuery, choice: str) -> t
 
 ROWS: Final = 6
 _OTHER_ROWS: Final = 5
-"""Those around it: the header, one of the conversation, the prompt with its rule, the keys."""
+"""Rows around the suggestions: the header, one of the conversation, the prompt with its rule, the
+keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One suggestion: what would be inserted, and a few words about it.
+    """One suggestion: the text to insert, and a few words about it.
 
-    `words` are what is looked in, the value where they are empty; `needs`: a command that
+    `words` are what is searched, or the value if they are empty; `needs` is true for a command that
     does nothing without an argument.
     """
 
@@ -132,18 +136,18 @@ class Suggestion:
 
 
 class Sources(Protocol):
-    """Where suggestions come from. Everything in them is data: it is cleaned when drawn."""
+    """The source of suggestions. Everything in them is data: it is cleaned when drawn."""
 
     def commands(self) -> Sequence[Suggestion]:
-        """All commands, without the slash."""
+        """Return all commands, without the slash."""
         ...
 
     async def arguments(self, command: str) -> Sequence[Suggestion]:
-        """What a command takes, as far as it can be listed."""
+        """Return what a command takes, as far as it can be listed."""
         ...
 
     async def files(self) -> Sequence[str]:
-        """Paths of the workspace, folders with a final slash."""
+        """Return the paths of the workspace, folders with a final slash."""
         ...
 
 
@@ -163,7 +167,7 @@ class Suggestions(Widget):
 
     @dataclass
     class Picked(Message):
-        """A row was clicked: what `apply` would do is wanted."""
+        """A row was clicked: the receiver should call `apply`."""
 
         suggestions: Suggestions
 
@@ -182,17 +186,17 @@ class Suggestions(Widget):
 
     @property
     def kind(self) -> str:
-        """What is being completed: command, argument or file; "" while closed."""
+        """The kind of completion: command, argument or file; "" while closed."""
         return self._asked.kind if self._asked and self.opened else ""
 
     @property
     def fresh(self) -> bool:
-        """Whether the rows are those of what is typed now."""
+        """True if the rows belong to the current text."""
         return self.opened and self._answered == self._asked
 
     @property
     def meant(self) -> bool:
-        """Whether the person asked for a row: by typing a part of it, or by moving to it."""
+        """True if the person asked for a row, by typing a part of it or by moving to it."""
         return self._moved or bool(self._asked and self._asked.query)
 
     @property
@@ -201,13 +205,13 @@ class Suggestions(Widget):
         return self.choices[self.cursor] if self.choices else None
 
     def close(self) -> None:
-        """Nothing is being typed any more; the next letter opens it again."""
+        """Close; the next letter that is typed opens it again."""
         self._stop.set()
         self._asked = self._answered = None
         self.choices = ()
 
     def follow(self, text: str, cursor: int) -> None:
-        """Look at what is typed now. What was asked for before is not looked for any more."""
+        """Suggest for the current text. An earlier search is stopped."""
         wanted = asked(text, cursor)
         if wanted == self._asked:
             return
@@ -215,7 +219,7 @@ class Suggestions(Widget):
         self._stop.set()
         before = self._dismissed
         if not (wanted and before and (wanted.kind, wanted.start) == (before.kind, before.start)):
-            self._dismissed = None  # else only more or less of the same word is typed
+            self._dismissed = None  # otherwise the same word is being typed
         if wanted is None or self._dismissed:
             self.choices = ()
             return
@@ -227,13 +231,13 @@ class Suggestions(Widget):
             self.run_worker(self._search(wanted, stop), exclusive=True, group="suggestions")
 
     def move(self, step: int) -> None:
-        """The row before or after, round and round."""
+        """Move to the row before or after, wrapping around."""
         if self.choices:
             self._moved = True
             self.cursor = (self.cursor + step) % len(self.choices)
 
     def apply(self, text: str, cursor: int) -> tuple[str, int]:
-        """The text with the chosen row in it, and where the cursor is then."""
+        """Return the text with the chosen row in it, and the new place of the cursor."""
         if not self.choices or self._asked is None:
             return text, cursor
         return completed(text, cursor, self._asked, self.choices[self.cursor].value)
@@ -277,29 +281,29 @@ class Suggestions(Widget):
         return Content("\n").join(rows)
 
     def _count(self) -> str:
-        """Which row it is of how many, where not all are in sight."""
+        """Return the number of the row and the total, if not all rows are visible."""
         total = len(self.choices)
         more = "+" if total == LIMIT else ""
         return f"  {self.cursor + 1} of {total}{more}" if total > self._rows else ""
 
     def _first(self) -> int:
-        """The first row in sight: the chosen one always is."""
+        """Return the first visible row: the chosen one always is."""
         return max(0, min(self.cursor - self._rows + 1, len(self.choices) - self._rows))
 
     @property
     def _rows(self) -> int:
-        """How many are in sight; the lowest terminals keep their other lines."""
+        """Number of visible rows; the lowest terminals keep their other lines."""
         return max(1, min(ROWS, self.screen.size.height - _OTHER_ROWS))
 
     async def _search(self, wanted: CompletionQuery, stop: threading.Event) -> None:
         if wanted.kind == "file":
             paths = await self._sources.files()
             best = await asyncio.to_thread(rank, wanted.query, paths, stop=stop.is_set)
-            found = [Suggestion(path) for path in best]
+            suggestions = [Suggestion(path) for path in best]
         else:
-            found = _ranked(wanted.query, await self._sources.arguments(wanted.command))
+            suggestions = _ranked(wanted.query, await self._sources.arguments(wanted.command))
         if not stop.is_set():
-            self._show(wanted, found)
+            self._show(wanted, suggestions)
 
     def _show(self, wanted: CompletionQuery, found: Sequence[Suggestion]) -> None:
         self._answered = wanted

@@ -1,4 +1,4 @@
-"""The first line of the screen (folder, model, title) and the last (keys, turns, what is saved)."""
+"""The first line of the screen (folder, model, title) and the last (keys, turns, saving)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from tui.ui.widgets.panes import CachedRender
 
 GAP = 3
 LEAST = 12
-"""Cells that the model keeps beside a long folder; half of them make a folder worth saying."""
+"""Cells that the model keeps beside a long folder; with less than half of them a folder is left
+out."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderState:
-    """What the header says. `folder` is as the person reads it (`~/proj`); `mark` is a word that
-    must not be overlooked; `effort` the level that was chosen; `unconfined`: no
-    sandbox confines commands."""
+    """The content of the header.
+
+    `folder` is in the person's form (`~/proj`); `mark` is a word that must not be overlooked;
+    `effort` is the chosen level; `unconfined` is true if no sandbox confines commands.
+    """
 
     folder: str = ""
     branch: str = ""
@@ -40,7 +43,8 @@ class HeaderState:
 
 
 def header_line(state: HeaderState, width: int) -> Content:
-    """The header in `width` cells. What matters least gives way first: title, name, branch."""
+    """Return the header in `width` cells. The least important parts give way first: title, name,
+    branch."""
     texts = (one_line(text) for text in (state.folder, state.branch, state.model, state.title))
     folder, branch, model_name, title_text = texts
     lamps = (
@@ -63,6 +67,7 @@ def header_line(state: HeaderState, width: int) -> Content:
         shown = [p for p in parts if p]
         return sum(p.cell_length for p in shown) + GAP * (len(shown) - 1)
 
+    # From here on, parts are dropped or cut until the rest fits.
     parts = [name, place, model]
     if total(*parts) > room:
         parts = [place, model]
@@ -86,7 +91,7 @@ def header_line(state: HeaderState, width: int) -> Content:
 
 
 def _tail(path: str, keep: int) -> str:
-    """The end of a path in that many cells, "" where that would say nothing."""
+    """Return the end of a path in that many cells, "" if that would be too short to be useful."""
     if cell_len(path) <= keep:
         return path
     while path and cell_len(path) >= keep:
@@ -110,7 +115,7 @@ WIDE = 100
 
 @dataclass(frozen=True, slots=True)
 class KeyHint:
-    """A key and what it does. `action` is run by a click on it; `[keys]` knows it by `name`."""
+    """A key and what it does. A click on it runs `action`; `[keys]` knows it by `name`."""
 
     key: str
     text: str
@@ -120,8 +125,11 @@ class KeyHint:
 
 @dataclass(frozen=True, slots=True)
 class StatusState:
-    """`trouble` says why nothing can be saved; `begun`: there is something to save; `own` is what
-    the person's own command says, `jobs` how many commands run in the background."""
+    """The content of the status line.
+
+    `trouble` says why nothing can be saved; `begun` is true if there is something to save; `own` is
+    the output of the person's own command, `jobs` the number of commands in the background.
+    """
 
     hints: tuple[KeyHint, ...] = ()
     turns: int = 0
@@ -133,7 +141,7 @@ class StatusState:
 
 
 def status_line(state: StatusState, width: int) -> Content:
-    """The line in `width` cells. Hints at the end of the list give way first."""
+    """Return the line in `width` cells. Hints at the end of the list give way first."""
     if state.trouble:
         room = width - 7 - _hints(state.hints[:2], width // 4).cell_length
         saved = Content.styled(_trouble(state.trouble, room), "bold $text-error")
@@ -144,10 +152,10 @@ def status_line(state: StatusState, width: int) -> Content:
         saved = Content("")
     else:
         saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
-    said = f"{plural(state.turns, 'turn')}   " if state.turns else ""
+    turns = f"{plural(state.turns, 'turn')}   " if state.turns else ""
     jobs = Content.styled(f"{plural(state.jobs, 'job')}   " if state.jobs else "", "$text-accent")
     jobs = jobs.stylize(Style.from_meta({"hint": "app.command('jobs')"}))
-    figures = Content.assemble(jobs, (said, "$text-muted"))
+    figures = Content.assemble(jobs, (turns, "$text-muted"))
     if state.own and not state.trouble:
         least = _hints(state.hints[:2], width).cell_length
         room = width - 2 - least - 2 * GAP - figures.cell_length - saved.cell_length
@@ -160,7 +168,7 @@ def status_line(state: StatusState, width: int) -> Content:
 
 
 def _trouble(trouble: str, room: int) -> str:
-    """Why nothing is saved; where there is too little room, without the file that is named last."""
+    """Say why nothing is saved; if there is too little room, without the file named last."""
     why = one_line(trouble)
     if cell_len(said := f"● not saved: {why}") > room and (brief := why.rpartition(": ")[0]):
         return f"● not saved: {brief}"

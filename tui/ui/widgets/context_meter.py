@@ -1,4 +1,4 @@
-"""How full the context is: one row of figures with a thin bar, and, for F2, a bar by kind."""
+"""The fill level of the context: one row of figures with a thin bar, and, for F2, a bar by kind."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ KINDS: dict[str, tuple[str, str]] = {
     "messages": ("█", "$text-primary"),
     "results": ("▒", "$text-success"),
 }
-"""How each part of the context is drawn: told apart by shape as well as by color."""
+"""The glyph and style of each part of the context: distinguished by shape as well as by color."""
 
 MARK = 0.8
-"""The share of the window where the bar bears a mark, unless the configuration says otherwise."""
+"""The share of the window that the bar marks, unless the configuration says otherwise."""
 
 NEARLY_FULL = 0.95
 FORECAST_MAX = 20
-"""Turns from which on a forecast says nothing."""
+"""Turns from which a forecast is left out."""
 
 _BAR_MIN, _BAR_MAX = 10, 40
-"""The cells that the thin bar has at least, or there is none, and at most."""
+"""Fewest cells of the thin bar, below which there is none, and most cells."""
 
 
 def share(state: ContextMeasured) -> float:
@@ -40,7 +40,7 @@ def share(state: ContextMeasured) -> float:
 
 
 def bar(state: ContextMeasured, width: int) -> Content:
-    """`width` cells: the parts in proportion, what is left light, the threshold marked."""
+    """Return `width` cells: the parts in proportion, the rest light, the threshold marked."""
     cells: list[tuple[str, str]] = []
     whole = sum(state.parts.values()) or 1
     filled = 0.0
@@ -57,36 +57,35 @@ def bar(state: ContextMeasured, width: int) -> Content:
 
 
 def _figure(state: ContextMeasured, width: int) -> Content:
-    """Tokens, window, cache and cost; those that `width` cells have no room for are left out."""
+    """Return tokens, window, cache and cost, leaving out what does not fit in `width` cells."""
     figure = Content.assemble(
         (_brief(state.tokens), f"bold {_fill_style(state, '$foreground')}"),
         (f" of {_brief(state.window)}", "$text-muted"),
     )
-    for said in filter(None, (cached(state), spent(state))):
-        longer = Content.assemble(figure, (f" · {said}", "$text-muted"))
+    for fact in filter(None, (cached(state), spent(state))):
+        longer = Content.assemble(figure, (f" · {fact}", "$text-muted"))
         if longer.cell_length <= width:
             figure = longer
     return figure
 
 
 def _brief(count: int) -> str:
-    """41k where another figure would be 0."""
+    """Return 41k where another figure would be 0."""
     return tokens(count).replace(".0", "")
 
 
 def cached(state: ContextMeasured) -> str:
-    """How much of the last request came from the cache; "" before an answer."""
+    """Return the part of the last request that came from the cache; "" before an answer."""
     return "" if state.cache_share is None else f"cache {floor(100 * state.cache_share)} %"
 
 
 def spent(state: ContextMeasured) -> str:
-    """What the session has cost; "" where a price is not known, or nothing was asked yet."""
+    """Return what the session has cost; "" if a price is unknown, or nothing was asked yet."""
     return money(state.cost_usd) if state.cost_usd and state.cache_share is not None else ""
 
 
 def forecast(state: ContextMeasured) -> str:
-    """When the mark will be reached, in words; "" while that is unknown or far away, or it has
-    been."""
+    """Say when the mark will be reached; "" if that is unknown, far away, or has happened."""
     if not state.forecast or state.forecast > FORECAST_MAX:
         return ""
     turns = "1 turn" if state.forecast == 1 else f"{state.forecast:,} turns"
@@ -94,7 +93,7 @@ def forecast(state: ContextMeasured) -> str:
 
 
 def drift(state: ContextMeasured) -> str:
-    """By how much the last request was estimated too large or too small; "" where unknown."""
+    """Say by how much the last request was estimated too large or too small; "" if unknown."""
     if state.drift is None:
         return ""
     missed = f"{abs(state.drift):.1%}".replace("%", " %")
@@ -104,17 +103,18 @@ def drift(state: ContextMeasured) -> str:
 
 
 def details(state: ContextMeasured, width: int) -> Content:
-    """What the meter leaves out: what is to come, and where the figure is from; in one row, and
-    what there is no room for is left out from its end."""
+    """Return in one row what the meter leaves out: the forecast and the source of the figure; what
+    does not fit is left out from the end."""
     assumed = "window assumed" if state.window_source == "assumed" else ""
     kept = f"limits saved {tokens(state.saved)}" if state.saved else ""
     origin = _origin(state, width)
-    rest = _joined([forecast(state), assumed, kept], width - origin.cell_length - 3)
-    return Content.assemble(origin, (" · ", "$text-muted"), rest) if rest else origin
+    others = _joined([forecast(state), assumed, kept], width - origin.cell_length - 3)
+    return Content.assemble(origin, (" · ", "$text-muted"), others) if others else origin
 
 
 def _origin(state: ContextMeasured, width: int) -> Content:
-    """Where the figure comes from, and how good the last estimate was, in as many words as fit."""
+    """Return the source of the figure and the quality of the last estimate, in as many words as
+    fit."""
     before, missed, since = f"{tokens(state.measured)} measured", drift(state), ""
     reserve = f"{tokens(state.reserve)} kept for the answer" if state.reserve else ""
     if not state.measured:
@@ -135,7 +135,7 @@ def _origin(state: ContextMeasured, width: int) -> Content:
 
 
 def _joined(pieces: Iterable[str], width: int) -> Content:
-    """The pieces that fit, muted; empty ones are left out."""
+    """Return the pieces that fit, muted; empty ones are left out."""
     joined = ""
     for piece in filter(None, pieces):
         longer = f"{joined} · {piece}" if joined else piece
@@ -146,7 +146,7 @@ def _joined(pieces: Iterable[str], width: int) -> Content:
 
 
 def meter_line(state: ContextMeasured | None, width: int) -> Content:
-    """A thin bar after the figures. Its weight says how full it is, not its color alone."""
+    """Return a thin bar after the figures. Its weight shows the level, not its color alone."""
     if state is None or not state.window:
         return Content("")
     figure = _figure(state, width)
@@ -169,7 +169,7 @@ def _fill_style(state: ContextMeasured, usual: str) -> str:
 
 
 class ContextMeter(Widget):
-    """Draws `state` in one row; None where nothing was measured yet."""
+    """Draws `state` in one row; None if nothing was measured yet."""
 
     DEFAULT_CSS = "ContextMeter { height: 1; width: 1fr; }"
 

@@ -1,23 +1,23 @@
-"""What all dialogs share, so that whoever knows one knows them all.
+"""The base of all dialogs, so that all work alike.
 
-- A dialog is a box (`#box`) with a round border in the middle of the dimmed screen. Only what
-  needs the conversation in sight is at the bottom: a question of the agent, the debug view, and
-  the theme picker, which dims nothing.
-- The title is in the border above. A thing is named in lower case ("model", "edit TASKS.md");
-  a question or a statement is a sentence ("Trust this folder?").
-- The keys are in the border below, as at the foot of every screen: the key, then what it does
-  in a word or two, Esc last. Esc says "close" where there was only something to look at, "back"
-  where something would have been done. Where there is too little room, Esc is the last to go.
-- The color of the border says what is at stake: primary to look or to choose, `-warning` for a
+- A dialog is a box (`#box`) with a round border in the middle of the dimmed screen. Only those that
+  need the conversation in view are at the bottom: a question of the agent, the debug view, and the
+  theme picker, which dims nothing.
+- The title is in the upper border. A thing is named in lower case ("model", "edit TASKS.md"); a
+  question or a statement is a sentence ("Trust this folder?").
+- The keys are in the lower border, as at the foot of every screen: the key, then what it does in a
+  word or two, Esc last. Esc says "close" if there was only something to look at, "back" if
+  something would have been done. If there is too little room, Esc is the last to go.
+- The color of the border shows what is at stake: primary to look or to choose, `-warning` for a
   question of consequence, `-danger` for what failed or cannot be undone.
-- Answers are `Choice`s that bear their keys, one under the other in `#answers`. At first the focus
-  is on what the person asked for, which comes first; where a wrong answer costs, on the cautious
+- Answers are `Choice`s with their keys, one below the other in `#answers`. At first the focus is on
+  what the person asked for, which comes first; if a wrong answer costs something, on the cautious
   one, the last. Esc answers nothing. Those of the agent's question are in two rows.
-- Where a key may not have been meant as an answer, the foot says so (`answer_guard`).
+- If a key may not have been meant as an answer, the foot says so (`answer_guard`).
 - There are three widths: a question, a list, a table (`-question`, none, `-table`). A dialog is as
-  high as what it shows; what does not fit scrolls, and what is cut ends with an ellipsis.
-- Below 24 rows the empty rows at the edges are given up. The answers are always in sight: what is
-  asked scrolls above them.
+  high as its content; what does not fit scrolls, and what is cut ends with an ellipsis.
+- Below 24 rows there are no empty rows at the edges. The answers are always visible: the question
+  scrolls above them.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _TALL, _TINY = 24, 16
 _GAP = "   "
 SCROLL = ("↑ ↓", "scroll")
 PAGES = ("pgup pgdn", "scroll")
-"""These are shown only where something can be scrolled; above what is out of sight, the second says
-how much of it there is."""
+"""Hints that are shown only if something can be scrolled; while something is below, the second
+shows how much."""
 
 
 class TextField(Input):
-    """A field of one row without a border, on the ground of what it stands on."""
+    """A field of one row without a border, on the background of its parent."""
 
     DEFAULT_CSS = """
     TextField { width: 1fr; height: 1; border: none; padding: 0; background: transparent; }
@@ -63,7 +63,7 @@ class TextField(Input):
     cursor_blink = reactive(False, init=False)
 
     def on_paste(self, event: events.Paste) -> None:
-        """All lines in one: Textual takes the first and leaves the others out."""
+        """Paste all lines as one: Textual takes the first and leaves the others out."""
         event.stop()
         event.prevent_default()
         self.insert_text_at_cursor(" ".join(event.text.split("\n")).strip())
@@ -73,7 +73,7 @@ class AskedAbout(VerticalScroll, can_focus=False):
     """A part of a dialog that may be longer than its place. The foot says how much is below."""
 
     class InSight(Message):
-        """Another part of it is in sight, or more of it, or less."""
+        """Posted when it is scrolled, or shows more or less."""
 
     def on_resize(self) -> None:
         self.post_message(self.InSight())
@@ -124,7 +124,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
         self._note = ""
 
     def framed(self, box: BoxT, title: str, *keys: Key) -> BoxT:
-        """A box with its title in the border above, and its keys in the border below."""
+        """Return a box with its title in the upper border, and its keys in the lower one."""
         box.id = "box"
         box.border_title = Content(title)
         self._keys = keys
@@ -132,11 +132,12 @@ class Dialog(BaseScreen, ModalScreen[T]):
 
     @property
     def explained(self) -> tuple[str, tuple[Key, ...]]:
-        """Its title, and its keys with what they do."""
+        """The title, and the keys with what they do."""
         return self.query_one("#box").border_title or "", self._keys
 
     def free_rows(self, taken: int) -> int:
-        """How many rows a box has room for beside those that are `taken` within its edges."""
+        """Return how many rows a box has room for beside those that are `taken` within its
+        edges."""
         height = self.size.height
         return max(1, (height - 2 if height < _TALL else height * 96 // 100 - 4) - taken)
 
@@ -151,7 +152,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
         self._foot()
 
     def action_scroll_text(self, pages: int) -> None:
-        """Scroll what is asked about, where it is longer than its place."""
+        """Scroll the question's text, if it is longer than its place."""
         for part in self.query("#preview, #details, #asked, #said, #box"):
             if part.max_scroll_y > 0:
                 part.scroll_relative(y=pages * (part.size.height - 1), animate=False)
@@ -166,7 +167,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
 
     @on(AskedAbout.InSight)
     def _foot(self) -> None:
-        """The keys, as many as the border has room for."""
+        """Show the keys, as many as the border has room for."""
         longer = [part for part in self.query(VerticalScroll) if part.max_scroll_y > 0]
         below = max((round(part.max_scroll_y - part.scroll_y) for part in longer), default=0)
         pages = ("pgdn", plural(below, "more line")) if below else PAGES
@@ -180,17 +181,17 @@ class Dialog(BaseScreen, ModalScreen[T]):
 
 
 def _noted(note: str, keys: list[Key], room: int) -> Content:
-    """A line about the keys, and those of them for which there is room beside it. Where there is
-    little room, the first part of the line alone says it."""
+    """Return a line about the keys, and those of them that fit beside it. If there is little room,
+    only the first part of the line."""
     if len(note) > room:
         note = note.partition("; ")[0]
-    said = Content.styled(note, "bold $text-warning").truncate(room, ellipsis=True)
-    beside = fitting(keys, room - said.cell_length - len(_GAP))
-    return Content.assemble(said, _GAP, beside) if beside.plain else said
+    line = Content.styled(note, "bold $text-warning").truncate(room, ellipsis=True)
+    beside = fitting(keys, room - line.cell_length - len(_GAP))
+    return Content.assemble(line, _GAP, beside) if beside.plain else line
 
 
 async def answer_of(app: App[Any], dialog: Dialog[T]) -> T | None:
-    """Show a dialog and wait for what it is dismissed with. Cancelled, it takes the dialog away."""
+    """Show a dialog and wait for its result. If cancelled, close the dialog."""
     answered: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
     def take(answer: T | None) -> None:
@@ -206,8 +207,8 @@ async def answer_of(app: App[Any], dialog: Dialog[T]) -> T | None:
 
 
 def _withdraw(app: App[Any], dialog: Dialog[Any]) -> None:
-    """Take a dialog away; what lies above it is left alone, and it goes once that has."""
-    stack = app.screen_stack  # empty where the app has ended
+    """Close a dialog; one that is above it is left alone and closes first."""
+    stack = app.screen_stack  # empty if the app has ended
     if stack[-1:] == [dialog]:
         dialog.dismiss(None)
     elif dialog in stack:

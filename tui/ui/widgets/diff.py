@@ -1,7 +1,7 @@
-"""A unified diff → lines: line numbers, + and −, the words that changed, quiet marks between hunks.
+"""Draws a unified diff: line numbers, + and −, changed words, quiet marks between hunks.
 
 One drawing for the conversation, the output beside it, the question before an edit, and the view of
-all changes. Nothing of the text is left out: what is no part of a diff is drawn as it is.
+all changes. No text is left out: what is no part of a diff is drawn as it is.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ ROWS_MAX = 1_000
 WHOLE_ROWS_MAX = 20_000
 """Rows that are drawn of a diff that a person decides about, from both of its ends."""
 TWO_COLUMNS = 72
-"""Cells from which on the old line numbers are beside the new ones."""
+"""Cells from which the old line numbers are shown beside the new ones."""
 _COMPARED = 100
-"""Pairs of lines of which the words are compared, and at most this many words of each."""
+"""Pairs of lines whose words are compared, and the most words of each."""
 _ALIKE = 0.5
-"""Lines less alike than this are other lines: no word of them is marked."""
+"""Lines less alike than this count as different: no words in them are marked."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Mark:
-    """A line that is around hunks; `source` is what it is in the diff."""
+    """A line around hunks; `source` is its text in the diff."""
 
     kind: str
     text: str
@@ -64,7 +64,7 @@ class Diff:
     """A unified diff in parts, each of which is drawn by itself.
 
     A part is a line of it, or a mark around hunks; those that draw nothing are left out. Files are
-    named where there are several, or with `names`. Rows beyond `rows_max` are one part that counts
+    named if there are several, or with `names`. Rows beyond `rows_max` are one part that counts
     them, at the end, or with `ends` in the middle.
     """
 
@@ -98,7 +98,7 @@ class Diff:
         return len(self._parts)
 
     def lines(self, index: int, width: int, styles: Styles) -> list[Line]:
-        """One part in `width` cells."""
+        """Return one part in `width` cells."""
         part = self._parts[index]
         if isinstance(part, _Row):
             return _draw(part, self._digits, width, styles)
@@ -125,7 +125,7 @@ def draw_diff(
     rows_max: int = ROWS_MAX,
     ends: bool = False,
 ) -> list[Line]:
-    """The lines of a unified diff; see `Diff`."""
+    """Return the lines of a unified diff; see `Diff`."""
     parts = Diff(diff, names=names, rows_max=rows_max, ends=ends)
     return [line for index in range(len(parts)) for line in parts.lines(index, width, styles)]
 
@@ -153,7 +153,7 @@ def _plus(row: str) -> bool:
 
 
 def _name(before: str, after: str) -> str:
-    """What a file is called; both names, where it was moved."""
+    """Return the name of a file; both names if it was moved."""
     before, after = before.split("\t", maxsplit=1)[0], after.split("\t", maxsplit=1)[0]
     if before == _NONE:
         return f"{after.removeprefix('b/')}  new"
@@ -166,22 +166,22 @@ def _name(before: str, after: str) -> str:
 
 
 def _compare(rows: Sequence[_Row | _Mark]) -> None:
-    """Find what changed within lines that were taken out and put in again, a little different."""
-    left = _COMPARED
+    """Find what changed within lines that were removed and added again, slightly different."""
+    pairs_left = _COMPARED
     before: list[_Row] = []
     for sign, group in groupby(rows, lambda row: row.sign if isinstance(row, _Row) else ""):
         run = [row for row in group if isinstance(row, _Row)]
         if sign == "+":
             for old, new in zip(before, run, strict=False):
-                if left <= 0:
+                if pairs_left <= 0:
                     return
-                left -= 1
+                pairs_left -= 1
                 old.spots, new.spots = _changed(old.text, new.text)
         before = run if sign == "-" else []
 
 
 def _changed(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The characters of two lines that differ, by words; none where little is the same."""
+    """Return the characters of two lines that differ, by words; none if little is the same."""
     if max(len(old), len(new)) > 8 * _COMPARED:
         return [], []
     one, other = _WORDS.findall(old), _WORDS.findall(new)
@@ -198,7 +198,7 @@ def _changed(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int,
 
 
 def _span(words: Sequence[str], low: int, high: int) -> tuple[int, int]:
-    """Where some words stand, without the spaces around them."""
+    """Return the place of some words, without the spaces around them."""
     while high - low > 1 and words[high - 1].isspace():
         high -= 1
     while high - low > 1 and words[low].isspace():
@@ -234,7 +234,7 @@ def _draw(row: _Row, digits: int, width: int, styles: Styles) -> list[Line]:
 
 
 def _untabbed(spans: Sequence[Span]) -> list[Span]:
-    """The spans with tabs widened as they are in the whole line."""
+    """Return the spans with tabs expanded as they are in the whole line."""
     column, widened = 0, list[Span]()
     for text, own in spans:
         part = (" " * column + text).expandtabs(4)[column:] if "\t" in text else text
@@ -244,13 +244,13 @@ def _untabbed(spans: Sequence[Span]) -> list[Span]:
 
 
 def counts(diff: str) -> str:
-    """+3 −1: added and removed lines."""
+    """Return added and removed lines: +3 −1."""
     added, removed = count_changes(diff)
     return f"+{added} −{removed}"
 
 
 class DiffView(Widget):
-    """As high as its diff is at its width. What could hide in the text is spelt out in it."""
+    """As high as its diff is at its width. Hidden characters in the text are spelled out."""
 
     ALLOW_SELECT = True
     COMPONENT_CLASSES: ClassVar[set[str]] = style.components(style.DIFF_RULES)
@@ -265,7 +265,7 @@ class DiffView(Widget):
         self._width = 0
 
     def lines(self, width: int) -> list[Line]:
-        """What is drawn in `width` cells."""
+        """Return the lines drawn in `width` cells."""
         if width != self._width or not self._lines:
             self._width = width
             look = style.styles(self, style.DIFF_RULES)

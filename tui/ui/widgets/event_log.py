@@ -39,7 +39,7 @@ _LOOKS: Final[Mapping[str, str]] = {
 
 @dataclass(slots=True)
 class LogEntry:
-    """One event; of a stream of deltas, all of them. `count` and `chars` are of the deltas."""
+    """One event, or all deltas of a stream. `count` and `chars` are of the deltas."""
 
     at: datetime
     kind: str
@@ -49,7 +49,7 @@ class LogEntry:
 
     @property
     def style(self) -> str:
-        """How its name is drawn, one of `rows.LOOKS`."""
+        """The look of its name, one of `rows.LOOKS`."""
         return _LOOKS.get(self.kind, "text")
 
     @property
@@ -64,14 +64,14 @@ class LogEntry:
     @property
     def whole(self) -> str:
         """The event as indented JSON, with keys of known shapes masked."""
-        told = {"type": self.kind, "time": self.at.isoformat(), **self.values}
+        fields = {"type": self.kind, "time": self.at.isoformat(), **self.values}
         if self.kind in _DELTAS:
-            told |= {"pieces": self.count, "characters": self.chars}
-        return mask(json.dumps(told, ensure_ascii=False, indent=2, default=str))[0]
+            fields |= {"pieces": self.count, "characters": self.chars}
+        return mask(json.dumps(fields, ensure_ascii=False, indent=2, default=str))[0]
 
 
 class EventLog:
-    """Keeps the last ENTRIES_MAX entries. Deltas of one stream in a row are one entry."""
+    """Keeps the last ENTRIES_MAX entries. Consecutive deltas of one stream are one entry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -79,7 +79,7 @@ class EventLog:
         self.version = 0
 
     def add(self, event: Fact) -> None:
-        """Take note of an event."""
+        """Record an event."""
         self.version += 1
         kind = event.type
         if kind in _DELTAS:
@@ -98,12 +98,12 @@ class EventLog:
         self._entries.append(LogEntry(self._clock.now(), kind, values, chars=length))
 
     def entries(self, words: str = "") -> list[LogEntry]:
-        """The entries that hold all the words, the oldest first; without words, all."""
-        wanted = words.casefold().split()
+        """Return the entries that contain all the words, the oldest first; without words, all."""
+        words_sought = words.casefold().split()
         return [
             entry
             for entry in self._entries
-            if all(word in f"{entry.kind} {entry.line}".casefold() for word in wanted)
+            if all(word in f"{entry.kind} {entry.line}".casefold() for word in words_sought)
         ]
 
 
@@ -114,7 +114,7 @@ def _cut(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value in a few words, on one line."""
+    """Return a value in a few words, on one line."""
     if isinstance(value, str):
         return " ".join(value[:300].split()) or '""'
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""The keys: what is bound, what the help says, and what the foot of a screen shows."""
+"""The tables of keys: for bindings, for the help, and for the foot of a screen."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tui.core.keymap import shown as shown_key
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`keys` are Textual's names, comma-separated; `shown` is how the person reads them.
+    """`keys` are Textual's names, comma-separated; `shown` is their form for the person.
 
-    An empty `action` is a key that a widget handles itself; it is only explained. `priority`
-    keys work everywhere, in modals too. `name` is what `[keys]` calls it; keys without one can't
-    be changed. `label` is what the command palette calls it, where no command does the same.
+    A key with an empty `action` is handled by a widget itself and only explained here. `priority`
+    keys work everywhere, in modals too. `name` is its name in `[keys]`; keys without one can't be
+    changed. `label` is its name in the command palette, if no command does the same.
     """
 
     keys: str
@@ -34,12 +34,12 @@ class Key:
 def _own(
     name: str, action: str, text: str, help_: str, label: str = "", *, priority: bool = False
 ) -> Key:
-    """A key that a person can change; its default is in `tui.core.keymap`."""
+    """Return a key that a person can change; its default is in `tui.core.keymap`."""
     return Key(",".join(DEFAULT_KEYS[name]), action, text, help_, priority, name, label)
 
 
 def bindings(table: Iterable[Key]) -> list[Binding]:
-    """The bindings of a table, for a widget's or screen's BINDINGS."""
+    """Return the bindings of a table, for a widget's or screen's BINDINGS."""
     return [
         Binding(
             key.keys, key.action, key.help, show=False, priority=key.priority, id=key.name or None
@@ -124,7 +124,7 @@ CHAT_KEYS = (
     _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt
-    _own("to_background", "app.to_background", "", ""),  # as before
+    _own("to_background", "app.to_background", "", ""),  # explained there too
 )
 
 SCREEN_KEYS = (
@@ -135,8 +135,8 @@ SCREEN_KEYS = (
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
 )
-"""What leads from any screen to another one. Dialogs bind them too, since a modal screen hides what
-the app binds."""
+"""Keys that lead from any screen to another one. Dialogs bind them too, since a modal screen hides
+the app's bindings."""
 
 APP_KEYS = (
     _own("help", "help", "F1, ?", "help; ? in an empty prompt", priority=True),
@@ -335,18 +335,18 @@ HELP: tuple[tuple[str, tuple[Key, ...]], ...] = tuple((title, keys) for title, k
 HERE: dict[str, tuple[Key, ...]] = {
     name: keys for _, keys, names in _TABLES for name in names.split()
 }
-"""By the class of a widget or a screen: the table of the keys that work while it has the focus."""
+"""The table of the keys that work while a widget or screen has the focus, by its class."""
 
 
 def keys_for(row: Key, keymap: Keymap) -> tuple[str, ...]:
-    """The keys of a row as a person has set them."""
+    """Return the keys of a row as a person has set them."""
     return keymap.get(row.name, ()) if row.name else tuple(filter(None, row.keys.split(",")))
 
 
 def explained(table: Iterable[Key], keymap: Keymap) -> list[tuple[str, str]]:
-    """The rows of a table for the help: the keys as they are now, and what they do.
+    """Return the rows of a table for the help: the current keys, and what they do.
 
-    Rows without `shown` belong to the row before. Rows with the default keys have its words.
+    Rows without `shown` belong to the row before. Rows with the default keys keep its text.
     """
     groups: list[list[Key]] = []
     for row in table:
@@ -365,7 +365,7 @@ def _shown(rows: Sequence[Key], keymap: Keymap) -> str:
 
 
 def section_title(title: str, keymap: Keymap) -> str:
-    """The title of a table, with the key in it as a person has set it."""
+    """Return the title of a table, with the key in it as a person has set it."""
     for name, keys in keymap.items():
         default = DEFAULT_KEYS[name]
         if keys != default and title.endswith(before := f" ({shown_key(default[0])})"):
@@ -375,11 +375,12 @@ def section_title(title: str, keymap: Keymap) -> str:
 
 
 Keys: TypeAlias = Iterable[tuple[str, str]]
-"""A key and what it does, the most useful first."""
+"""Pairs of a key and what it does, the most useful first."""
 
 
 def code_styled(text: str, style: str) -> Content:
-    """A text with what is between backticks in a style; as it is where one is left over."""
+    """Return a text with what is between backticks in a style; unstyled if a backtick has no
+    partner."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return Content(text)
@@ -387,17 +388,17 @@ def code_styled(text: str, style: str) -> Content:
 
 
 def hint(key: str, text: str) -> Content:
-    """One key and what it does."""
+    """Return one key and what it does."""
     return Content.assemble((key, "$text-accent"), (f" {text}", "$text-muted"))
 
 
 def in_a_row(keys: Keys) -> Content:
-    """All of them in one row."""
+    """Return all keys in one row."""
     return Content("   ").join([hint(key, text) for key, text in keys])
 
 
 def fitting(keys: Keys, room: int) -> Content:
-    """The first of them, as many as there is room for in one row."""
+    """Return the first keys, as many as fit in one row."""
     shown: list[tuple[str, str]] = []
     for key in keys:
         if in_a_row([*shown, key]).cell_length > room:
@@ -407,16 +408,16 @@ def fitting(keys: Keys, room: int) -> Content:
 
 
 def in_rows(keys: Keys, width: int, *, rows: int = 2) -> Content:
-    """As many as there is room for in that many rows of `width` cells, about as long as each other.
+    """Return as many keys as fit in that many rows of `width` cells, of similar length.
 
-    The last is the way out and stays; those before it give way.
+    The last key is the way out and stays; those before it give way.
     """
     shown = list(keys)
-    while len(found := _rows(shown, width)) > rows and len(shown) > 1:
+    while len(lines := _rows(shown, width)) > rows and len(shown) > 1:
         del shown[-2]
-    while width > 1 and len(closer := _rows(shown, width - 1)) == len(found) > 1:
-        width, found = width - 1, closer
-    return Content("\n").join(found)
+    while width > 1 and len(closer := _rows(shown, width - 1)) == len(lines) > 1:
+        width, lines = width - 1, closer
+    return Content("\n").join(lines)
 
 
 def _rows(keys: Keys, width: int) -> list[Content]:

@@ -24,12 +24,12 @@ _NOTICE_MARKS: dict[Kind, tuple[str, str]] = {
     "error": ("✗", "$text-error"),
 }
 _MARK = 2
-"""The cells of a mark."""
+"""Cells of a mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeText:
-    """What a notice line shows."""
+    """The text of a notice line."""
 
     text: str
     kind: Kind = "info"
@@ -61,13 +61,13 @@ class NoticeLine(TextLines):
 
     @property
     def text(self) -> str:
-        """What is shown now, "" when nothing is."""
+        """The shown text, "" if there is none."""
         return self.content.plain if self.has_class("-shown") else ""
 
     def lines(self, width: int) -> list[Content]:
-        """What is said, beside its mark."""
-        mark, said = self.content[:_MARK], self.content[_MARK:]
-        return hanging(mark, said.wrap(max(8, width - _MARK)))
+        """Return the text beside its mark."""
+        mark, text_shown = self.content[:_MARK], self.content[_MARK:]
+        return hanging(mark, text_shown.wrap(max(8, width - _MARK)))
 
 
 ROWS = 3
@@ -75,8 +75,8 @@ _KEY = (("↑", "edit"),)
 
 
 class QueuedPrompts(Widget):
-    """One row a text, at most three; hidden when nothing waits. The first one says which key takes
-    them back into the prompt."""
+    """One row per text, at most three; hidden if nothing waits. The first row names the key that
+    takes them back into the prompt."""
 
     DEFAULT_CSS = f"""
     QueuedPrompts {{ height: auto; max-height: {ROWS}; width: 1fr; padding: 0 1; display: none; }}
@@ -106,7 +106,7 @@ class QueuedPrompts(Widget):
 
 
 TODO_ROWS = 20
-"""At most, however high the screen is."""
+"""Most rows, however high the screen is."""
 
 _TODO_MARKS = {
     "completed": ("✓", "$text-success", "$text-muted"),
@@ -116,8 +116,8 @@ _TODO_MARKS = {
 
 
 def todo_lines(todos: Sequence[dict[str, str]], rows: int = TODO_ROWS) -> Content:
-    """At most `rows` rows: a heading, then a window around what is being done; in one row only
-    that."""
+    """Return at most `rows` rows: a heading, then the items around the current one; in a single row
+    only that one."""
     done = sum(todo.get("status") == "completed" for todo in todos)
     room = max(0, rows - 1)
     current = next((i for i, t in enumerate(todos) if t.get("status") != "completed"), len(todos))

@@ -9,10 +9,10 @@ from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
 LINE_MAX = 16_384
-"""Characters that are kept of one line."""
+"""Characters kept of one line."""
 BYTES_MAX = 48_000_000
-"""Bytes that are kept of all (packed, an eighth of it); over it, the oldest quarter after the
-head goes."""
+"""Bytes kept in all (packed, an eighth of that); beyond it, the oldest quarter after the head is
+dropped."""
 HEAD_LINES = 2_000
 
 _BLOCK = 65_536
@@ -20,7 +20,7 @@ _SPLIT_MAX = 4
 
 
 class _Block(NamedTuple):
-    """Whole lines, every one with its end: packed, their bytes, their number."""
+    """Whole lines, each with its end: packed, their size in bytes, their number."""
 
     packed: bytes
     size: int
@@ -40,11 +40,12 @@ _GAP = _block(b"\n")
 
 
 class OutputLines:
-    """Lines that grow at the end. `over(i)` is how much line i is longer than what is kept of it.
+    """Lines that grow at the end. `over(i)` is the number of characters of line i that are not
+    kept.
 
     A carriage return starts its line again, as on a terminal. The text is kept as UTF-8 in packed
-    blocks, and a block is split when one of its lines is asked for: a line takes less memory than
-    it has characters, and adding one costs no step of its own.
+    blocks, and a block is split when one of its lines is read: a line takes less memory than it has
+    characters, and adding one costs no step of its own.
     """
 
     def __init__(self) -> None:
@@ -52,9 +53,9 @@ class OutputLines:
         self.dropped_bytes = 0
         self._head = HEAD_LINES
         self._blocks: list[_Block] = []
-        self._starts = [0]  # the first line of every block, and of what comes after the last
-        self._fresh = bytearray()  # whole lines too, not yet a block
-        self._open = ""  # a line without an end, maybe with a carriage return at the end
+        self._starts = [0]  # the first line of every block, and of what follows the last
+        self._fresh = bytearray()  # whole lines that are no block yet
+        self._open = ""  # a line without an end, maybe with a carriage return at its end
         self._open_over = 0
         self._whole = 0
         self._bytes = 0
@@ -76,11 +77,11 @@ class OutputLines:
 
     @property
     def gap(self) -> int | None:
-        """The index of the line that stands for those that were dropped."""
+        """The index of the line that stands for the dropped ones."""
         return self._head if self.dropped_lines else None
 
     def over(self, index: int) -> int:
-        """Characters of a line that are not kept, or not shown."""
+        """Return how many characters of a line are not kept, or not shown."""
         if index >= self._whole:
             return self._open_over
         row = self._row(index)
@@ -88,7 +89,7 @@ class OutputLines:
         return long + self._over.get(index, 0)
 
     def between(self, start: int, stop: int) -> Iterator[str]:
-        """The lines from `start` up to `stop`."""
+        """Yield the lines from `start` up to `stop`."""
         stop = min(stop, len(self))
         number = self._block_of(start)
         blocks = (self._rows(n) for n in range(number, len(self._blocks) + 1))
@@ -102,13 +103,13 @@ class OutputLines:
             yield self[self._whole]
 
     def write(self, text: str) -> int:
-        """Add text; returns the index of the first line that is different now."""
+        """Add text, and return the index of the first line that changed."""
         first = self._whole
-        head, ended, rest = text.partition("\n")
+        head, ended, after_head = text.partition("\n")
         self._grow(head)
         if ended:
             self._end()
-            whole, ended, last = rest.rpartition("\n")
+            whole, ended, last = after_head.rpartition("\n")
             self._add(whole + ended)
             self._grow(last)
         if self._bytes > BYTES_MAX:
@@ -139,7 +140,7 @@ class OutputLines:
         self._add(row + "\n")
 
     def _add(self, text: str) -> None:
-        """Add whole lines, every one with its end."""
+        """Add whole lines, each with its end."""
         if "\r" in text:
             rows = text.replace("\r\n", "\n").split("\n")
             text = "\n".join(row.rstrip("\r").rpartition("\r")[2] for row in rows)
@@ -152,7 +153,7 @@ class OutputLines:
             self._seal(self._fresh.find(b"\n", _BLOCK - 1) + 1)
 
     def _seal(self, size: int) -> None:
-        """Make that much of what is fresh a block."""
+        """Turn that much of the fresh lines into a block."""
         block = _block(bytes(self._fresh[:size]))
         del self._fresh[:size]
         self._blocks.append(block)
@@ -160,10 +161,11 @@ class OutputLines:
         self._split.pop(len(self._blocks), None)
 
     def _drop(self) -> None:
-        """Take the oldest blocks after the head out, a quarter of all at a time."""
-        blocks, was = self._blocks, self._whole
+        """Drop the oldest blocks after the head, a quarter of everything at a time."""
+        blocks, before = self._blocks, self._whole
         if self._fresh:
             self._seal(len(self._fresh))
+        # The gap replaces an earlier one.
         if self.dropped_lines:
             start = bisect_left(self._starts, self._head)
             del blocks[start]
@@ -180,7 +182,8 @@ class OutputLines:
         self._starts = list(accumulate((block.lines for block in blocks), initial=0))
         self._whole = self._starts[-1]
         self._split.clear()
-        shift = was - self._whole
+        # Lines after the gap have moved up.
+        shift = before - self._whole
         self._over = {
             index if index < self._head else index - shift: count
             for index, count in self._over.items()
@@ -188,9 +191,9 @@ class OutputLines:
         }
 
     def _part(self) -> int:
-        """Let a block begin where the head ends; returns which one.
+        """Make a block begin where the head ends, and return its number.
 
-        Where few lines are long, the head has fewer: it takes a quarter of the room at most.
+        If lines are long, the head has fewer of them: it takes at most a quarter of the room.
         """
         blocks, starts = self._blocks, self._starts
         sizes = accumulate(block.size for block in blocks)

@@ -1,4 +1,4 @@
-"""A tool's output, line by line. A frame costs the lines in sight; memory is bounded."""
+"""A tool's output, line by line. A frame costs the visible lines; memory is bounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tui.ui.widgets.output_lines import OutputLines
 from tui.ui.widgets.text_view import TextView, coloured, plain
 
 CELLS_MAX = 4_000
-"""Cells of a line that can be seen."""
+"""Most visible cells of a line."""
 
 DIFF_ROWS_MAX = 20_000
 """Rows of a diff that are drawn; the rest is counted."""
@@ -28,7 +28,8 @@ _NOTHING = "No output yet"
 class OutputView(TextView):
     """Text with the colors of its escape sequences; follows the end while it is at the end.
 
-    Long lines go on out of sight, or `wrap`; those of a diff and of prose are always broken to fit.
+    Long lines continue outside the view, or `wrap`; those of a diff and of prose are always
+    wrapped.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -53,17 +54,17 @@ class OutputView(TextView):
 
     @property
     def text(self) -> str:
-        """What is kept of the output, without escape sequences."""
+        """The kept output, without escape sequences."""
         return self._between(0, len(self._output))
 
     @property
     def raw(self) -> str:
-        """What is kept of the output, escape sequences too."""
+        """The kept output, with escape sequences."""
         return "\n".join(self._output)
 
     def show(self, title: str, text: str, *, diff: bool = False, prose: bool = False) -> None:
-        """Show another output, from its end; a unified diff as one, from its beginning. `prose`:
-        it is sentences and no output of a command."""
+        """Show another output, from its end; a unified diff as one, from its beginning. With
+        `prose`, it is sentences, not a command's output."""
         self.clear()
         self.title, self._prose = title, prose
         if diff:
@@ -75,7 +76,7 @@ class OutputView(TextView):
             self.write(text)
 
     def write(self, text: str) -> None:
-        """Add text at the end, in whatever pieces it comes. What is shown is no diff then."""
+        """Add text at the end, in pieces of any size. It is no longer shown as a diff."""
         if self._diff is not None:
             self._diff = None
             self._lay()
@@ -94,7 +95,7 @@ class OutputView(TextView):
         self._soon()
 
     def clear(self) -> None:
-        """Take all lines out, and the title."""
+        """Remove all lines, and the title."""
         self._output = OutputLines()
         self._diff = None
         self._prose = False
@@ -123,7 +124,7 @@ class OutputView(TextView):
             return [1] * len(self._diff)
         count = len(self._output) - start
         if not count and not start and self.title:
-            return [1]  # that there is nothing is said in a line
+            return [1]  # one line says that there is nothing
         if not self._wraps:
             return [1] * count
         return [self._estimate(text) for text in self._output.between(start, len(self._output))]
@@ -174,7 +175,7 @@ class OutputView(TextView):
         return "\n".join(rows), "\n"
 
     def _character(self, index: int, row: int, x: int) -> tuple[int, int]:
-        """(line, character in it) of a character in a row of the line."""
+        """Return (line, character in it) of a character in a row of the line."""
         if index >= len(self._output):
             return index, 0
         rows = self._picture(index).lines
@@ -182,10 +183,11 @@ class OutputView(TextView):
 
 
 def _clipped(spans: list[Span], over: int, note: Style) -> list[Span]:
-    """The spans up to CELLS_MAX; what is left out, and `over` before, is counted at the end."""
+    """Return the spans up to CELLS_MAX; what is left out, and `over` before, is counted at the
+    end."""
     if sum(cell_len(text) for text, _ in spans) <= CELLS_MAX and not over:
         return spans
-    kept: list[Span] = []
+    clipped: list[Span] = []
     room = CELLS_MAX
     for text, look in spans:
         size = cell_len(text)
@@ -193,5 +195,5 @@ def _clipped(spans: list[Span], over: int, note: Style) -> list[Span]:
         room = max(0, room - size)
         over += len(text) - len(part)
         if part:
-            kept.append((part, look))
-    return [*kept, (f" … +{over:,}", note)]
+            clipped.append((part, look))
+    return [*clipped, (f" … +{over:,}", note)]

@@ -1,7 +1,8 @@
 """The panes' frame: widgets that keep their rows while others change, titles, a splitter.
 
-Textual asks every widget whose part of the screen overlaps what is redrawn for all its rows,
-and goes through them one by one. Under a conversation that streams, that is most of a frame."""
+Textual asks every widget that overlaps the redrawn part of the screen for all its rows, and goes
+through them one by one. While a conversation streams, that is most of a frame.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +21,16 @@ from textual.widget import Widget
 
 
 def hanging(head: Content, lines: Iterable[Content]) -> list[Content]:
-    """Lines with a head before the first of them, the others below it."""
+    """Return lines with a head before the first, the others indented below it."""
     blank = Content(" " * head.cell_length)
     return [Content.assemble(blank if at else head, line) for at, line in enumerate(lines)]
 
 
 class TextLines(Widget):
-    """As high as its text is in the width that there is."""
+    """As high as its text is in the available width."""
 
     def lines(self, width: int) -> list[Content]:
-        """The text in rows of `width` cells."""
+        """Return the text in rows of `width` cells."""
         raise NotImplementedError
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
@@ -40,7 +41,7 @@ class TextLines(Widget):
 
 
 class CachedRender(Widget):
-    """Its rows are kept, as they are painted, until something about it changes."""
+    """Keeps its rows, as they are painted, until it changes."""
 
     _rows: tuple[Region, tuple[LineFilter, ...], list[Strip]] | None = None
 
@@ -66,8 +67,8 @@ class CachedVertical(Vertical, CachedRender):
 class PaneRule(CachedRender):
     """A horizontal line of one row.
 
-    `title` and `right` are content, `joint` the column at which a vertical line ends here (None
-    for none). It is `lit` while the pane under it has the focus.
+    `title` and `right` are content, `joint` the column at which a vertical line ends here (None for
+    none). It is `lit` while the pane under it has the focus.
     """
 
     DEFAULT_CSS = """
@@ -82,7 +83,7 @@ class PaneRule(CachedRender):
         super().__init__(id=id)
         self._title, self._right = Content.styled(title, "$text-muted"), Content("")
 
-    # No reactives: these compare the words alone, and a tab that opens changes nothing but colours.
+    # Not reactives: those compare the text alone, and switching tabs changes only colors.
 
     @property
     def title(self) -> Content:
@@ -145,7 +146,7 @@ class Splitter(CachedRender):
         x: int
 
     class Dropped(Message):
-        """The mouse let it go."""
+        """The mouse released the line."""
 
     def render(self) -> Content:
         return Content("\n".join(["┬", *["│"] * (self.size.height - 1)]))

@@ -1,4 +1,4 @@
-"""Where the person types: several lines, with a history and suggestions."""
+"""The prompt: several lines, with a history and suggestions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _CHOOSING = frozenset({"up", "down", "tab", "enter", "escape"})
 class Prompt(VimArea):
     """A text area that sends on Enter. Grows to eight rows.
 
-    `value` is what would be sent. `suggestions` follow what is typed, once there are any; only
-    while they are open do they get keys. `take_back` takes what waits to be sent out of the queue,
-    and is the text of it. `stashed` was set aside and comes back after the next prompt.
+    `value` is the text to send. `suggestions` follow what is typed, once there are any, and get
+    keys only while they are open. `take_back` removes the waiting texts from the queue and returns
+    them. `stashed` was set aside and returns after the next prompt.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT_KEYS),
-        *bindings((*CHAT_KEYS, *SCREEN_KEYS)),  # else one that edits text would go first
+        *bindings((*CHAT_KEYS, *SCREEN_KEYS)),  # otherwise those that edit text would come first
         Binding("alt+d", "delete_word_right", show=False),
         Binding("alt+left", "cursor_word_left", show=False),  # habits from elsewhere
         Binding("alt+right", "cursor_word_right", show=False),
@@ -52,7 +52,7 @@ class Prompt(VimArea):
 
     @dataclass
     class Submitted(Message):
-        """The person pressed Enter on something. Whoever takes it calls `accept`."""
+        """The person pressed Enter on a text. The receiver calls `accept`."""
 
         prompt: Prompt
         text: str
@@ -62,14 +62,14 @@ class Prompt(VimArea):
 
     @dataclass
     class Addressed(Message):
-        """Another one is meant now. `to`: "!" a shell, "!!" one of which the model is told
-        nothing, "" the model."""
+        """The text has another recipient. `to` is "!" for a shell, "!!" for one hidden from the
+        model, "" for the model."""
 
         to: str
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.set_reactive(TextArea.cursor_blink, False)  # an idle program wakes up for nothing
+        self.set_reactive(TextArea.cursor_blink, False)  # an idle program need not wake up
         self.past = PromptHistory()
         self._set = ""
         self._to = ""
@@ -80,7 +80,7 @@ class Prompt(VimArea):
         self.take_back: Callable[[], str] | None = None
 
     def put(self, text: str) -> None:
-        """Replace what is typed; the cursor goes to the end."""
+        """Replace the text; the cursor goes to the end."""
         self._set = text
         self.load_text(text)
         self.move_cursor(self.document.end)
@@ -89,17 +89,17 @@ class Prompt(VimArea):
             self.images.recall(text)
 
     def put_typed(self, text: str, typed: int) -> None:
-        """As `put`, where that many of the first characters were typed."""
+        """Like `put`, for a text whose first `typed` characters were typed."""
         self.put(text)
         self._typed = min(typed, len(text))
 
     def put_whole(self, text: str) -> None:
-        """As `put`, for a text that may be long: it is folded then."""
+        """Like `put`, for a text that may be long: it is folded then."""
         self._pastes.clear()
         self.put(self.folded(text))
 
     def put_back(self, text: str) -> None:
-        """Bring a text back that was sent in vain, before whatever was typed since."""
+        """Put a text that could not be sent back, before what was typed since."""
         shown = self.folded(text)
         self.put(f"{shown}\n{self.text}" if self.text else shown)
 
@@ -119,9 +119,9 @@ class Prompt(VimArea):
         return PartlyTyped(value, 0 if folded else self._typed, folded=folded)
 
     def accept(self, text: str | None = None) -> None:
-        """`text` (else all there is) has been taken: remember it and start over.
+        """Remember `text` (by default, everything) as sent, and start over.
 
-        What was typed after it since it was submitted stays.
+        Text that was typed after it since it was submitted stays.
         """
         value = self.value
         taken = value if text is None else text
@@ -141,7 +141,7 @@ class Prompt(VimArea):
             event.prevent_default()
 
     async def _takes(self, event: events.Key) -> bool:
-        """Whether a key does something else here than in any text area."""
+        """True if a key does something here that it does not in any text area."""
         if self._suggested(event.key):
             return True
         if event.key in self.keymap["send"]:
@@ -156,8 +156,10 @@ class Prompt(VimArea):
         return True
 
     def _broken_line(self) -> bool:
-        """Whether a backslash stood before the cursor: there is a new line in its place then.
-        A shell command keeps it, since to a shell it says that the command continues."""
+        """Replace a backslash before the cursor by a new line. True if there was one.
+
+        A shell command keeps it, since to a shell it means that the command continues.
+        """
         row, column = self.cursor_location
         if not self.selection.is_empty or self.document.get_line(row)[:column][-1:] != "\\":
             return False
@@ -166,7 +168,7 @@ class Prompt(VimArea):
         return True
 
     def _send(self) -> None:
-        """Send what is here; while a paste may yet become an image, once that is known."""
+        """Send the text; if a paste may yet become an image, once that is known."""
         self._send_then = bool(self.unread_pastes)
         if not self.unread_pastes and self.text.strip():
             self.post_message(self.Submitted(self, self.submission))
@@ -196,14 +198,14 @@ class Prompt(VimArea):
             self.suggestions.close()
 
     def pick(self, *, send: bool = False) -> None:
-        """Put the chosen suggestion into the text; with `send`, send what is complete with it."""
+        """Put the chosen suggestion into the text; with `send`, send a text that it completes."""
         popup = self.suggestions
         if popup is None or (chosen := popup.chosen) is None:
             return
         whole = popup.kind == "argument" or (popup.kind == "command" and not chosen.needs)
         text, cursor = popup.apply(self.text, self._cursor)
-        rest = self.text[self._cursor : self._cursor + 1].strip()
-        typed = cursor if self._typed >= self._cursor and not rest else self._typed
+        following = self.text[self._cursor : self._cursor + 1].strip()
+        typed = cursor if self._typed >= self._cursor and not following else self._typed
         if send and whole and cursor >= len(text.rstrip()):
             self.put(text.rstrip())
             self._typed = min(typed, len(self.text))
@@ -216,7 +218,7 @@ class Prompt(VimArea):
         self._follow()
 
     def _suggested(self, key: str) -> bool:
-        """Whether a key was for the suggestions."""
+        """True if a key was for the suggestions."""
         popup = self.suggestions
         if popup is None or not popup.opened or key not in _CHOOSING:
             return False
@@ -258,7 +260,7 @@ class Prompt(VimArea):
             super().action_cursor_down(select)
 
     def action_stash(self) -> None:
-        """Set the text aside for another one first; what was set aside comes in its place."""
+        """Set the text aside for another one first; a text set aside earlier takes its place."""
         before, self.stashed = self.stashed, self.value
         self._sent[self.stashed] = self._typed
         if before or self.stashed:

@@ -1,4 +1,5 @@
-"""The text areas under the prompt: long pastes and images are each a word, cuts are kept."""
+"""The text areas below the prompt's class: long pastes and images are one word each, cuts are
+kept."""
 
 from __future__ import annotations
 
@@ -24,30 +25,33 @@ if TYPE_CHECKING:
 
 FOLD_CHARS = 2000
 FOLD_LINES = 20
-"""A paste beyond either is shown as one word, and sent whole."""
+"""A paste beyond either is shown as one word, and sent completely."""
 
 _WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
 
 
 class PlaceholderArea(TextArea):
-    """`value` is the text with pastes whole, and the words for images. `images` knows those, once
-    there is a session to send them to."""
+    """A text area with words that stand for pastes and images.
+
+    `value` is the text with pastes expanded and the words for images. `images` knows the images,
+    once there is a session to send them to.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"prompt--image"}
 
     unread_pastes: reactive[int] = reactive(0, repaint=False, init=False)
-    """Pastes that may yet become images."""
+    """Number of pastes that may yet become images."""
 
     _styled: TextAreaTheme | None = None
-    """The theme, while its styles are those of now."""
+    """The theme whose styles are current."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, highlight_cursor_line=False)
-        self.disable_messages(self.SelectionChanged)  # nobody hears it, five times for each key
+        self.disable_messages(self.SelectionChanged)  # nobody needs it, five times for each key
         self._pastes: dict[str, str] = {}
         self._pasted = 0
         self._images: PromptImages | None = None
-        self._unlooked: list[str] = []  # pasted before it was known who attaches
+        self._unlooked: list[str] = []  # pasted before `images` was known
         self._typed = 0
         self._pasting = False
 
@@ -56,7 +60,7 @@ class PlaceholderArea(TextArea):
         super().notify_style_update()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """As Textual does it, which would look up all styles of the text again for each key."""
+        """Draw as Textual does, without looking up all styles of the text again for each key."""
         if self._styled is self._theme:
             return super(TextArea, self).render_lines(crop)
         self._styled = self._theme
@@ -78,7 +82,7 @@ class PlaceholderArea(TextArea):
         return self.unfolded(self.text)
 
     def folded(self, text: str) -> str:
-        """What is shown of a text: a word for it when it is long."""
+        """Return the form of a text that is shown: a word for it if it is long."""
         if len(text) <= FOLD_CHARS and text.count("\n") < FOLD_LINES:
             return text
         self._pasted += 1
@@ -88,13 +92,13 @@ class PlaceholderArea(TextArea):
         return word
 
     def unfolded(self, text: str) -> str:
-        """The text of what is shown: pastes whole."""
+        """Return the text of what is shown, with pastes expanded."""
         for word, paste in self._pastes.items():
             text = text.replace(word, paste)
         return text
 
     def add_paste(self, text: str) -> None:
-        """Insert at the cursor, folded into one word when it is long.
+        """Insert at the cursor, folded into one word if it is long.
 
         Paths of images are replaced by the words for them, once they have been read.
         """
@@ -105,7 +109,7 @@ class PlaceholderArea(TextArea):
         self.insert_at_cursor(shown)
 
     def insert_at_cursor(self, text: str) -> None:
-        """Put a text that nobody typed in the place of what is selected; the cursor goes after."""
+        """Replace the selection with a text that nobody typed; the cursor goes after it."""
         with self._not_typed():
             result = self._replace_via_keyboard(text, *self.selection)
         if result:
@@ -120,7 +124,7 @@ class PlaceholderArea(TextArea):
             self._pasting = before
 
     def edit(self, edit: Edit) -> EditResult:
-        """As Textual does it; `_typed` stays the number of first characters that were typed."""
+        """Edit as Textual does; `_typed` stays the number of first characters that were typed."""
         start, end = self._index(edit.top), self._index(edit.bottom)
         put = 0 if self._pasting else len(edit.text)
         if start <= self._typed:
@@ -137,7 +141,7 @@ class PlaceholderArea(TextArea):
 
     @contextmanager
     def _only_shared(self) -> Generator[None]:
-        """What an undone edit brings back counts as typed only where it stood there before."""
+        """Count what an undone edit restores as typed only if it was in the same place before."""
         before = self.text[: self._typed]
         yield
         pairs = enumerate(zip(before, self.text, strict=False))
@@ -149,12 +153,13 @@ class PlaceholderArea(TextArea):
         super().load_text(text)
 
     def _index(self, location: tuple[int, int]) -> int:
-        """How many characters stand before a location."""
+        """Return how many characters precede a location."""
         row, column = location
         return sum(len(self.document.get_line(n)) + 1 for n in range(row)) + column
 
     def attach_paths(self, pasted: str) -> None:
-        """Find the images whose paths were pasted, as soon as somebody can. Commands keep paths."""
+        """Find the images whose paths were pasted, as soon as `images` is there. Commands keep
+        paths."""
         if self.images is None:
             self._unlooked.append(pasted)
         elif not self.text.startswith("!") and self.images.could_hold(pasted):
@@ -162,7 +167,7 @@ class PlaceholderArea(TextArea):
             self.run_worker(self._attach_images(self.images, pasted), group="attach")
 
     async def _attach_images(self, images: PromptImages, pasted: str) -> None:
-        """Put the words for images in the place of their pasted paths."""
+        """Replace pasted paths of images with the words for them."""
         try:
             words = await images.of_paste(pasted)
             at = self.text.rfind(pasted) if words else -1
@@ -174,7 +179,7 @@ class PlaceholderArea(TextArea):
             self.unread_pastes -= 1
 
     def action_paste(self) -> None:
-        """Ctrl+V: what the system's clipboard holds, an image or a text."""
+        """Ctrl+V: paste the system's clipboard, an image or a text."""
         if self.images is None:
             super().action_paste()
         else:
@@ -192,56 +197,55 @@ class PlaceholderArea(TextArea):
             self.unread_pastes -= 1
 
     def get_line(self, line_index: int) -> Text:
-        """A line of the text; the words of images look like what they are."""
+        """Return a line of the text, with the words of images styled."""
         line = super().get_line(line_index)
         if self.images is not None and "[image " in line.plain:
             style = self.get_component_rich_style("prompt--image", partial=True)
-            for found in _WORD.finditer(line.plain):
-                if self.images.knows(found[0]):
-                    line.stylize(style, *found.span())
+            for match in _WORD.finditer(line.plain):
+                if self.images.knows(match[0]):
+                    line.stylize(style, *match.span())
         return line
 
     def action_delete_left(self) -> None:
-        """Delete the character before the cursor; a word for a paste or an image as a whole."""
+        """Delete the character before the cursor, or a whole word for a paste or an image."""
         if not self._delete_placeholder(before=True):
             super().action_delete_left()
 
     def action_delete_right(self) -> None:
-        """As `action_delete_left`, of what comes after the cursor."""
+        """Like `action_delete_left`, for what follows the cursor."""
         if not self._delete_placeholder(before=False):
             super().action_delete_right()
 
     def _delete_placeholder(self, *, before: bool) -> bool:
-        """Whether such a word stood at the cursor; it is gone then."""
+        """Delete such a word at the cursor. True if there was one."""
         row, column = self.cursor_location
         line = self.document.get_line(row)
         at = line[column - 1 : column] == "]" if before else line[column : column + 1] == "["
         if not at or not self.selection.is_empty:
             return False
-        for found in _WORD.finditer(line):
-            start, end = found.span()
-            known = found[0] in self._pastes or (self.images and self.images.knows(found[0]))
+        for match in _WORD.finditer(line):
+            start, end = match.span()
+            known = match[0] in self._pastes or (self.images and self.images.knows(match[0]))
             if known and column == (end if before else start):
                 self._delete_via_keyboard((row, start), (row, end))
                 return True
         return False
 
     def location(self, index: int) -> tuple[int, int]:
-        """The row and column of a character."""
+        """Return the row and column of a character."""
         before = self.text[:index]
         return before.count("\n"), index - before.rfind("\n") - 1
 
 
 class KillRingArea(PlaceholderArea):
-    """What Ctrl+W, Ctrl+U, Ctrl+K and Alt+D delete can be put back in with `action_yank`, as in
-    the line of a shell. Cuts that follow each other without anything between them are one.
-    """
+    """Keeps what Ctrl+W, Ctrl+U, Ctrl+K and Alt+D delete for `action_yank`, as in a shell's command
+    line. Cuts that follow each other directly are one."""
 
     _cut = ""
-    _cut_at: tuple[str, int] | None = None  # how the text and the cursor stood after it
+    _cut_at: tuple[str, int] | None = None  # text and cursor after the last cut
 
     def get_cursor_line_start_location(self, smart_home: bool = False) -> tuple[int, int]:  # noqa: ARG002 - as Textual has it
-        """A line is a line of the text, however many rows of the screen it takes."""
+        """Return the start of a line of the text, however many rows of the screen it takes."""
         return self.cursor_location[0], 0
 
     def get_cursor_line_end_location(self) -> tuple[int, int]:
@@ -265,8 +269,8 @@ class KillRingArea(PlaceholderArea):
             await super().action_delete_to_end_of_line_or_delete_line()
 
     def action_yank(self) -> None:
-        """Put what was cut last in at the cursor. Where nothing was, redo what was undone: the
-        key for both is the same in different programs."""
+        """Insert the last cut at the cursor. Without one, redo: different programs use the same key
+        for the two."""
         if not self._cut:
             self.action_redo()
         else:
@@ -274,20 +278,20 @@ class KillRingArea(PlaceholderArea):
 
     @property
     def _cursor(self) -> int:
-        """How many characters stand before the cursor."""
+        """Number of characters before the cursor."""
         return self._index(self.cursor_location)
 
     @contextmanager
     def _collect_cut(self) -> Generator[None]:
-        """Keep what is deleted meanwhile."""
+        """Keep what is deleted within the block."""
         text, at = self.text, self._cursor
         yield
-        left, start = self.text, self._cursor
-        gone = self.unfolded(text[start : start + len(text) - len(left)])
+        after, start = self.text, self._cursor
+        gone = self.unfolded(text[start : start + len(text) - len(after)])
         if not gone:
             return
         if self._cut_at != (text, at):
             self._cut = gone
         else:
             self._cut = gone + self._cut if start < at else self._cut + gone
-        self._cut_at = left, start
+        self._cut_at = after, start

@@ -1,7 +1,7 @@
-"""Questions to the person, of the model or of an MCP server, one page each, in a dialog below the
+"""Questions of the model or of an MCP server to the person, one page each, in a dialog below the
 conversation.
 
-A row of a page takes an answer in the person's own words, if that is possible. Keys and clicks
+One row of a page takes an answer in the person's own words, if that is allowed. Keys and clicks
 count only after half a second without a key, on each page: a key held too long on one never answers
 the next.
 """
@@ -29,20 +29,20 @@ from tui.ui.widgets.questions import Choice, ChoicePlace
 _OWN: Final = "own"
 """The name of the row for the person's own words."""
 _TINY: Final = 16
-"""Rows of the screen below which a choice has one row."""
+"""With fewer rows on the screen, a choice has one row."""
 _GAP: Final = "  "
 
 
 class AnswerRow(Choice, inherit_bindings=False):
-    """A choice with its description: beside the label where there is room, else below it. Its keys
-    are the dialog's."""
+    """A choice with its description, beside the label if there is room, else below it. Its keys are
+    those of the dialog."""
 
     DEFAULT_CSS = "AnswerRow { height: auto; text-wrap: wrap; }"
 
     def __init__(self, key: str, label: str, name: str, description: str = "") -> None:
         super().__init__(key, label, name)
         self.marked: bool | None = None
-        """Whether it is taken, where several may be; None where one is."""
+        """True or False if several choices may be marked; None if only one is taken."""
         self._text, self._about = one_line(visible(label)), one_line(visible(description))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
@@ -66,7 +66,7 @@ class AnswerRow(Choice, inherit_bindings=False):
 
 
 def _number(row: AnswerRow, kind: str) -> int | None:
-    """Which choice or way a row is for; None for a row of another kind."""
+    """Return the number of the choice or way that a row is for; None for a row of another kind."""
     name = row.name or ""
     return int(name.removeprefix(kind)) if name.startswith(kind) else None
 
@@ -76,8 +76,8 @@ def _rows(text: str, width: int) -> list[str]:
 
 
 class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
-    """Dismissed with the answers up to where the person left by Esc. `begins` hears in which row of
-    the terminal it begins."""
+    """Dismissed with the answers given before the person left by Esc, or all of them. `begins` gets
+    the row of the terminal in which the dialog begins."""
 
     awaited = True
     unasked = True
@@ -154,7 +154,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         return next((row for row in self._rows if row.key == event.character), None)
 
     def _page_rows(self) -> Sequence[AnswerRow]:
-        """New rows for the next question that has no answer."""
+        """Return new rows for the first question without an answer."""
         question = self._question
         self._rows = [
             AnswerRow("", choice.label, f"choice-{number}", choice.description)
@@ -185,21 +185,21 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         )
 
     def _fit(self) -> None:
-        """Give the answers the rows that they need; where that is too much, both parts scroll."""
+        """Give the answers the rows that they need; if that is too much, both parts scroll."""
         if not self.is_attached:
             return
         answers, asked = self.query_one("#answers"), self.query_one("#asked")
         own = self.query_one("#words")
-        taken = own.outer_size.height + own.styles.margin.top if own.display else 0
-        room = self.size.height - (4 if self.has_class("-tall") else 2) - taken
-        wanted = min(answers.virtual_size.height, max(1, room - 1))
-        answers.styles.max_height = wanted
-        asked.styles.max_height = max(1, room - wanted)
+        field_rows = own.outer_size.height + own.styles.margin.top if own.display else 0
+        room = self.size.height - (4 if self.has_class("-tall") else 2) - field_rows
+        answer_rows = min(answers.virtual_size.height, max(1, room - 1))
+        answers.styles.max_height = answer_rows
+        asked.styles.max_height = max(1, room - answer_rows)
         self._begins(self.query_one("#box").region.y)
         self.call_after_refresh(self._foot)
 
     def action_answer(self) -> None:
-        """Enter: what is marked; where nothing is, the row in focus."""
+        """Enter: take the marked answers; without any, the focused row."""
         marked = [row for row in self._rows if row.marked]
         focused = next((row for row in self._rows if row.has_focus), None)
         if marked and focused is not None and focused.marked is not None:
@@ -208,12 +208,12 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
             self._choose(focused, mark=False)
 
     def action_mark(self) -> None:
-        """Space: mark the row in focus; where one answer is taken, take it."""
+        """Space: mark the focused row; if only one answer is taken, take it."""
         if row := next((row for row in self._rows if row.has_focus), None):
             self._choose(row)
 
     def action_back(self) -> None:
-        """Return to the question before."""
+        """Return to the previous question."""
         if self._answers and not self.has_class("-writing"):
             del self._answers[-1:]
             self._turn_page()
@@ -238,7 +238,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
             self._take(UserAnswer(self._marked_labels, text))
 
     def _choose(self, row: AnswerRow, *, mark: bool = True) -> None:
-        """Take a row, or mark it where several may be taken."""
+        """Take a row, or mark it if several may be taken."""
         row.focus()
         if row.name == _OWN:
             self.add_class("-writing")

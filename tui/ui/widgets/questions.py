@@ -1,4 +1,4 @@
-"""Questions to the person: yes or no, one of several answers, a line or some lines to edit."""
+"""Questions to the person: yes or no, one of several answers, one or more lines to edit."""
 
 from __future__ import annotations
 
@@ -84,16 +84,16 @@ class ChoicePlace(AnswerPlace):
         return ""
 
     def choice_key(self, event: events.Key) -> str | None:
-        """What the choice bears that a key means."""
+        """Return the key of the choice that a key press means."""
         return "esc" if event.key == "escape" else event.character
 
 
 class QuestionDialog(Dialog[ResultT], ChoicePlace):
-    """A text, and a `Choice` for each answer; Esc is no answer. At first the focus is on what the
-    person asked for, the first; where a wrong answer costs, or the question comes by itself, on the
-    cautious one, the last.
+    """A text, and a `Choice` for each answer; Esc is no answer.
 
-    What is typed when one comes by itself answers nothing.
+    At first the focus is on what the person asked for, the first; if a wrong answer costs
+    something, or the question opens by itself, on the cautious one, the last. What is being typed
+    when one opens by itself answers nothing.
     """
 
     awaited = True
@@ -129,7 +129,7 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
                 yield from self.answers
 
     def answer(self, name: str | None) -> None:
-        """An answer was chosen; None for Esc."""
+        """Handle a chosen answer; None for Esc."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -141,8 +141,8 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
-        """Give what is asked the rows that the answers leave; where they are few, what it is about
-        comes first."""
+        """Give the question the rows that the answers leave; if these are few, its details come
+        first."""
         if not self.is_attached:
             return
         asked, answers = self.query_one("#asked"), self.query_one("#answers")
@@ -181,7 +181,7 @@ class ChoiceDialog(QuestionDialog[str | None]):
 
 
 class Confirmation(QuestionDialog[bool]):
-    """Dismissed with True for yes. Esc is no, and no is what Enter does at first."""
+    """Dismissed with True for yes. Esc is no, and at first Enter is no too."""
 
     def __init__(self, question: YesNoQuestion) -> None:
         answers = AnswerOption("y", question.yes, "yes"), AnswerOption("n", question.no, "no")
@@ -195,7 +195,7 @@ class Confirmation(QuestionDialog[bool]):
 
 
 class AskText(Dialog[str | None], AnswerPlace):
-    """Dismissed with what was typed, in one line; None for Esc or for nothing."""
+    """Dismissed with the typed text, in one line; None for Esc or for an empty text."""
 
     awaited = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -223,9 +223,9 @@ _EDIT_KEYS = (("ctrl+s", "save"), ("enter", "new line"), ("esc", "back"))
 
 
 class EditText(Dialog[bool], AnswerPlace):
-    """Dismissed with True once `save` has taken the text over; what it raises is shown.
+    """Dismissed with True once `save` has taken the text; its errors are shown.
 
-    `what` says what may be there. What was changed is given up only by a second Esc.
+    `what` explains the text. Changes are discarded only by a second Esc.
     """
 
     awaited = True

@@ -1,5 +1,5 @@
-"""The items of a conversation, made from its records and from facts that both ways share; and what
-the screen shows of a session that is continued."""
+"""The items of a conversation, from its records and from facts, which both share; and the state of
+the screen for a session that is continued."""
 
 from __future__ import annotations
 
@@ -62,18 +62,19 @@ SEEN_ELSEWHERE: Mapping[type[object], str] = {
     facts.ToolsAwaited: "the line above the prompt, while it lasts",
     facts.StorageChanged: "the light in the status line",
 }
-"""Facts that have words and no line of their own in the conversation, and where they are seen."""
+"""Facts that have words but no line of their own in the conversation, and where they are seen."""
 SHORT_DIFF = 16
-"""Lines of a diff that is open in the conversation once the change is made."""
+"""Most lines of a diff that is shown open once the change is made."""
 PREVIEW_LINES = 12
 SHOWN_CHARS = 8000
 _END_BYTES = (32 * 1024, 512 * 1024)
-"""How much of a session's file is read for its end: more, where that holds too few items."""
+"""Bytes of a session's file that are read for its end: more, if the first part has too few
+items."""
 _END_ITEMS = 40
 
 
 def items_of(records: Iterable[Record]) -> list[Item]:
-    """The items of a conversation as its records tell it, in their order."""
+    """Return the items of a conversation from its records, in their order."""
     calls: dict[str, ToolItem] = {}
     branch = list(records)
     items = [item for record, told in retold(branch) for item in _items_again(told, record, calls)]
@@ -87,14 +88,14 @@ def items_of(records: Iterable[Record]) -> list[Item]:
 
 @dataclass(slots=True)
 class ItemFollower:
-    """The items of a branch that grows: of each record once."""
+    """Makes the items of a growing branch, each record once."""
 
     _calls: dict[str, ToolItem] = field(default_factory=dict[str, ToolItem])
     _seen: int = 0
 
     def advance(self, records: Sequence[Record]) -> tuple[list[Item], list[Item]]:
-        """The items that came, and those that changed, since the last time. A call runs until its
-        result is there, or until `end`."""
+        """Return the items that came, and those that changed, since the last call. A tool call runs
+        until its result is there, or until `end`."""
         came: list[Item] = []
         changed: dict[str, Item] = {}
         for record, told in retold(records[self._seen :]):
@@ -111,7 +112,8 @@ class ItemFollower:
         return came, [item for item in changed.values() if item not in came]
 
     def end(self) -> list[Item]:
-        """No more records come: the calls that have no result were interrupted."""
+        """Mark calls without a result as interrupted, since no more records come, and return
+        them."""
         open_ = [item for item in self._calls.values() if item.state == "running"]
         for item in open_:
             item.state = "interrupted"
@@ -119,17 +121,17 @@ class ItemFollower:
 
 
 def entry_of(records: Sequence[Record], id_: str, items: Sequence[Item]) -> Item | None:
-    """The item at which a record is told; `items` are `items_of` the same records."""
+    """Return the item that shows a record; `items` are `items_of` the same records."""
     calls: dict[str, ToolItem] = {}
     cards = {item.id: item for item in items if isinstance(item, ToolItem)}
     place = 0
     for record, told in retold(records):
         if record.id == id_ and (call := _call_of(told)):
             return cards.get(call)
-        made = _items_again(told, record, calls)
+        new = _items_again(told, record, calls)
         if record.id == id_:
             return items[min(place, len(items) - 1)] if items else None
-        place += len(made)
+        place += len(new)
     return None
 
 
@@ -149,9 +151,9 @@ def _items_again(told: Told | None, record: Record, calls: dict[str, ToolItem]) 
             if item := calls.get(_call_of(told)):
                 _add_fact(item, told)
             return []
-        case facts.TurnInterrupted(text=said):
+        case facts.TurnInterrupted(text=partial):
             stopped = NoticeItem("Stopped here.", "warning")
-            return [AssistantItem(said), stopped] if said.strip() else [stopped]
+            return [AssistantItem(partial), stopped] if partial.strip() else [stopped]
         case _:
             item = fact_item(told, moment_of(record.time))
             return [item] if item else []
@@ -167,9 +169,8 @@ def _call_of(told: Told | None) -> str:
 
 
 def fact_item(fact: Fact, now: datetime | None, void: str = "") -> Item | None:
-    """What happened, as the screen tells it, live or again; None where it is seen in another way
-    (see `SEEN_ELSEWHERE`). `void` is what an answer said that is made again: of a record, what had
-    been streamed."""
+    """Return the item for what happened, live or replayed; None if it is seen in another way (see
+    `SEEN_ELSEWHERE`). `void` is the text of an answer that is made again."""
     void = void or getattr(fact, "streamed", "")
     if type(fact) in SEEN_ELSEWHERE:
         return None
@@ -177,20 +178,20 @@ def fact_item(fact: Fact, now: datetime | None, void: str = "") -> Item | None:
         case facts.RetryScheduled():
             return _attempt_item(fact, void)
         case facts.CompactionFinished(reason="overflow" | "digest", problem=""):
-            return None  # the step of the recovery is told
+            return None  # the recovery step has its own line
         case facts.Debug(text):
-            first, _, rest = text.strip("\n").partition("\n")
-            return NoticeItem(first, detail=rest, folded=False)
+            first, _, others = text.strip("\n").partition("\n")
+            return NoticeItem(first, detail=others, folded=False)
         case _:
-            said = words(fact, now)
-    if said is None:
+            sentence = words(fact, now)
+    if sentence is None:
         return None
-    detail = "\n".join(part for part in (said.detail, void) if part.strip())
-    return NoticeItem(said.text, said.level, detail, not said.open, said.hint)
+    detail = "\n".join(part for part in (sentence.detail, void) if part.strip())
+    return NoticeItem(sentence.text, sentence.level, detail, not sentence.open, sentence.hint)
 
 
 def sent_along_item(text: str) -> NoticeItem:
-    """One line for what went along with a prompt, the text folded below."""
+    """Return one line for what went along with a prompt, with the text folded below."""
     lines = plural(text.count("\n") + 1, "line")
     what = "what your hooks say" if text.startswith(HOOKS_SAY) else "your shell output"
     return NoticeItem(f"Included {what} ({lines})", detail=text)
@@ -243,7 +244,7 @@ def _label(name: str, input_: dict[str, Any]) -> str:
 
 
 def fill(item: ToolItem, end: ToolFinished) -> None:
-    """Put a finished call's result on its card. A short change is seen without unfolding it."""
+    """Put a finished call's result on its card. A short change is shown without unfolding it."""
     interrupted = end.summary == INTERRUPTED
     if item.state != "denied":
         cut_off = interrupted or end.summary == STOPPED
@@ -260,11 +261,11 @@ def fill(item: ToolItem, end: ToolFinished) -> None:
 
 
 def _preview(end: ToolFinished) -> str:
-    """The first and the last lines of a result, and how many there are between them."""
+    """Return the first and the last lines of a result, and the number of lines between them."""
     text, half = end.text, PREVIEW_LINES // 2
-    hint = "" if end.receipt else f" · {SHOWS_ALL}"  # a receipt says itself where all is
+    hint = "" if end.receipt else f" · {SHOWS_ALL}"  # a receipt names the full copy itself
     first, last = text[:SHOWN_CHARS].splitlines(), text[-SHOWN_CHARS:].splitlines()
-    if len(text) == SHOWN_CHARS and end.name != "shell":  # of a longer one, which is not at hand
+    if len(text) == SHOWN_CHARS and end.name != "shell":  # the beginning of a longer text
         return "\n".join([*first[:PREVIEW_LINES], "… more"])
     count = len(first) if len(text) <= SHOWN_CHARS else len(text.splitlines())
     if count <= PREVIEW_LINES + 1:
@@ -274,21 +275,21 @@ def _preview(end: ToolFinished) -> str:
 
 
 def close(item: ToolItem, printed: str) -> None:
-    """A call to which no end was told: the turn ended before it could begin, or with it."""
+    """Close a call without a reported end: the turn ended before it could begin, or with it."""
     seconds = item.seconds if printed and item.seconds else 0.0
     item.summary = ""
     fill(item, ToolFinished(item.id, item.name, True, seconds, None, INTERRUPTED, printed))
 
 
 def _progress_text(printed: str, seconds: float, begun: str) -> str:
-    """How far an interrupted call came, as far as that is known; its seconds say more."""
+    """Say how far an interrupted call came, as far as that is known; its seconds say more."""
     if printed.strip():
         return f"{plural(len(printed.splitlines()), 'line')} printed"
     return "" if seconds else begun or NEVER
 
 
 def title_of(item: ToolItem) -> str:
-    """What the output pane calls a tool call."""
+    """Return a tool call's title in the output pane."""
     return title(item.name, item.label)
 
 
@@ -317,8 +318,8 @@ class RestoredItems:
 
 
 def restored(records: Sequence[Record]) -> RestoredItems:
-    """What the records of a branch come to. Takes a second for 100,000 of them: call it in a
-    thread."""
+    """Restore the items of a branch from its records. Takes a second for 100,000 of them, so call
+    it in a thread."""
     from tui.context.overrides import overlays_of, pins_of  # noqa: PLC0415 - not for `end_of`
     from tui.context.seen_files import outdated_calls  # noqa: PLC0415
 
@@ -341,7 +342,7 @@ def restored(records: Sequence[Record]) -> RestoredItems:
 
 
 def result_text(records: Sequence[Record], id_: str) -> str:
-    """The whole result of a call, as the model got it first; "" where there is none."""
+    """Return the whole result of a call, as the model first got it; "" if there is none."""
     for record in reversed(records):
         if record.type == "tool_result" and record.data.get("call_id") == id_:
             return text_of(blocks_of(record.data.get("content")))
@@ -349,7 +350,8 @@ def result_text(records: Sequence[Record], id_: str) -> str:
 
 
 def end_of(path: Path) -> list[Item]:
-    """The last items of a session's file. Blocks; raises SessionError where it cannot be read."""
+    """Return the last items of a session's file. Blocks; raises SessionError if it cannot be
+    read."""
     items: list[Item] = []
     for size in _END_BYTES:
         items = items_of(read_end(path, size))
@@ -359,7 +361,7 @@ def end_of(path: Path) -> list[Item]:
 
 
 def warm() -> None:
-    """Load, in a thread, what the first answer is drawn with, colors of code included."""
+    """Load what the first answer is drawn with, colors of code included; for a thread."""
     from tui.ui.widgets.markdown import code  # noqa: PLC0415 - not for the first frame
     from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - as before
 

@@ -1,4 +1,4 @@
-"""What an earlier run left open, above the prompt of a resumed session, and what can be done."""
+"""Open work of an earlier run, above the prompt of a resumed session, and the person's options."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tui.ui.widgets.questions import Choice, ChoicePlace
 
 _APART = "   "
 _TIGHT = 50
-"""Cells below which the answers stand close together, so that all are in sight."""
+"""With fewer cells, the answers are placed close together, so that all are visible."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenItem:
-    """One thing that was left open: what it is, and what is known of it."""
+    """One thing that was left open: what it is, and what is known about it."""
 
     name: str
     label: str
@@ -33,7 +33,8 @@ class OpenItem:
 
 
 class ResumeCard(Vertical, ChoicePlace):
-    """Never takes the focus by itself. `act` gets the way chosen: tell, again, leave, or stop."""
+    """Never takes the focus by itself. `act` gets the chosen option: tell, again, leave, or
+    stop."""
 
     takes_text = True
 
@@ -109,7 +110,7 @@ class ResumeCard(Vertical, ChoicePlace):
 
 
 class _Pair(TextLines):
-    """A thing and what is said of it: in one row where there is room, else in rows of their own."""
+    """A thing and a fact about it: in one row if there is room, else in rows of their own."""
 
     DEFAULT_CSS = "_Pair { height: auto; width: 1fr; }"
 
@@ -121,8 +122,8 @@ class _Pair(TextLines):
         if self._what.cell_length + self._said.cell_length + len(_APART) <= width:
             return [Content.assemble(self._what, _APART, self._said)]
         indent = Content("  ")
-        said = self._said.wrap(max(8, width - 2))
+        facts = self._said.wrap(max(8, width - 2))
         return [
             self._what.truncate(width, ellipsis=True),
-            *(Content.assemble(indent, row) for row in said),
+            *(Content.assemble(indent, row) for row in facts),
         ]

@@ -1,7 +1,7 @@
 """The wait after a failure: a retry, a server's limit, a recovery step.
 
-A countdown is brought up to date once a second. The keys of the banner count only while it has the
-focus, which it gets by Tab or a click and never by itself, so that it takes no typed key.
+A countdown is updated once a second. The keys of the banner count only while it has the focus,
+which it gets by Tab or a click and never by itself, so that it takes no typed key.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 Wish: TypeAlias = Literal["now", "other"]
 
 SOON_S = 120
-"""A wait shorter than this is counted in seconds."""
+"""Shorter waits are counted in seconds."""
 
 _GAP = 2
 _REASON = 12
-"""Cells that make a part of the reason worth saying."""
+"""Fewest cells in which a part of the reason is worth showing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """What is shown. `due` is monotonic, `until` by the wall clock; one of them may be set.
+    """A wait to show. `due` is monotonic, `until` wall-clock time; at most one of them is set.
 
     `head` says what, `which` which of how many, `reason` may be cut, `tail` goes first when the
     room is short.
@@ -78,7 +78,7 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
 
     @dataclass
     class Asked(Message):
-        """The person will not wait: `now`, or with the `other` model."""
+        """The person will not wait: continue `now`, or with the `other` model."""
 
         wish: Wish
 
@@ -92,7 +92,7 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
         self._timer = self.set_interval(1, self.tick, pause=True)
 
     def wait(self, event: RetryScheduled) -> None:
-        """Show a retry that comes: which of how many, when, and why."""
+        """Show a coming retry: which of how many, when, and why."""
         due = self._clock.monotonic() + event.delay_s
         head, reason = words(event.error_class), one_line(event.reason)
         reason = "" if reason == head else reason
@@ -100,18 +100,18 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
         self._show(_Wait("↻", head, which, reason, due=due))
 
     def park(self, until: datetime, error_class: str = "rate_limit") -> None:
-        """Show that the turn continues by itself at a moment of the wall clock."""
+        """Show that the turn continues by itself at a wall-clock time."""
         tail = "you can close the program"
         self._show(
             _Wait("‖", words(error_class), reason="continues by itself", tail=tail, until=until)
         )
 
     def recover(self, what: str, step: str) -> None:
-        """Show a step that brings a failed request back: why, and what is being done."""
+        """Show a step that recovers a failed request: why, and what is being done."""
         self._show(_Wait("⟳", one_line(what), reason=one_line(step)))
 
     def done(self) -> None:
-        """It continues, or nobody waits any more. The focus goes back to the prompt."""
+        """Hide, since the wait is over, and return the focus to the prompt."""
         self._wait = None
         self.remove_class("-waiting", "-counts")
         if self._timer:
@@ -121,23 +121,23 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
                 prompt.focus()
 
     def tick(self) -> None:
-        """Bring the countdown up to date."""
+        """Update the countdown."""
         wait = self._wait
         if wait is None:
             return
-        left = 0.0
+        seconds_left = 0.0
         if wait.due is not None:
-            left = wait.due - self._clock.monotonic()
-        elif wait.until is not None:  # a sleeping laptop stops the other clock
-            left = (wait.until - self._clock.now()).total_seconds()
-        self.remaining = max(0, math.ceil(left))
+            seconds_left = wait.due - self._clock.monotonic()
+        elif wait.until is not None:  # the monotonic clock stops while a laptop sleeps
+            seconds_left = (wait.until - self._clock.now()).total_seconds()
+        self.remaining = max(0, math.ceil(seconds_left))
 
     def moment(self, until: datetime) -> str:
-        """A moment of the wall clock as a person reads it, in their time zone."""
+        """Return a wall-clock time as a person reads it, in their time zone."""
         return moment(until, self._clock.now())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A key without a meaning is no key of the banner: it goes to the prompt."""
+        """Leave a key that has no meaning now to the prompt."""
         if action != "ask":
             return True
         counting = self._wait is not None and self._wait.counts
@@ -173,7 +173,7 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
         self.refresh(layout=True)
 
     def lines(self, width: int) -> list[Content]:
-        """What is shown, in one line where it fits and else in two: the keys are never cut."""
+        """Return one line if it fits, else two: the keys are never cut."""
         wait = self._wait
         if wait is None or width <= 0:
             return [Content("")]
@@ -181,13 +181,13 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
         keys = self._keys(wait)
         reason, tail = (f" · {text}" if text else "" for text in (wait.reason, wait.tail))
         room = width - head.cell_length
-        said = reason + tail
+        details = reason + tail
         spare = room - _GAP - keys.cell_length
-        if len(said) <= spare:
-            return [_in_row(Content.assemble(head, (said, "$foreground")), keys, width)]
+        if len(details) <= spare:
+            return [_in_row(Content.assemble(head, (details, "$foreground")), keys, width)]
         shown = reason if room >= min(len(reason), _REASON) else ""
         first = Content.assemble(head, (shown, "$foreground")).truncate(width, ellipsis=True)
-        if wait.tail:  # what must be known before the program is closed: a line of its own
+        if wait.tail:  # must be known before the program is closed: a line of its own
             return [first, _in_row(Content.styled(wait.tail, "$foreground"), keys, width)]
         if spare < 0:
             return [first, _in_row(Content(""), keys.truncate(width, ellipsis=True), width, gap=0)]
@@ -204,7 +204,7 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
         return Content.styled(f"{wait.head} · {wait.which} {when}", "bold $text-warning")
 
     def _keys(self, wait: _Wait) -> Content:
-        """The keys that count now: those of the banner only while it has the focus."""
+        """Return the keys that count now: those of the banner only while it has the focus."""
         if not wait.counts:
             pairs = [("esc", "stops")]
         elif self.has_focus:
@@ -223,7 +223,7 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
 
 
 def span(seconds: int) -> str:
-    """How far off a moment is: `now`, `in 40 s`, `in 23 min`, `in 3 h 20 min`, `in 4 days`."""
+    """Say how far away a time is: `now`, `in 40 s`, `in 23 min`, `in 3 h 20 min`, `in 4 days`."""
     if seconds <= 0:
         return "now"
     if seconds < SOON_S:
@@ -231,10 +231,10 @@ def span(seconds: int) -> str:
     minutes = -(-seconds // 60)
     if minutes < 60:
         return f"in {minutes} min"
-    hours, rest = divmod(minutes, 60)
+    hours, minutes_left = divmod(minutes, 60)
     if hours >= 48:
         return f"in {-(-hours // 24)} days"
-    return f"in {hours} h {rest} min" if rest else f"in {hours} h"
+    return f"in {hours} h {minutes_left} min" if minutes_left else f"in {hours} h"
 
 
 def _in_row(left: Content, right: Content, width: int, *, gap: int = _GAP) -> Content:

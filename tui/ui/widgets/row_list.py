@@ -1,6 +1,6 @@
-"""A list of rows with a cursor. A frame costs the rows in sight, however many there are.
+"""A list of rows with a cursor. A frame costs the visible rows, however many there are.
 
-What is wider than the list ends with an ellipsis.
+Rows wider than the list end with an ellipsis.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LOOKS = (
 )  # fmt: skip
 
 Part: TypeAlias = tuple[str, str]
-"""A piece of a row and how it looks, one of LOOKS. The text is drawn as it is: clean it first."""
+"""A piece of a row and its look, one of LOOKS. The text is drawn as it is: clean it first."""
 
 
 class RowList(ScrollView, can_focus=True):
-    """Draws `count` rows by asking for each when it comes into sight.
+    """Draws `count` rows by asking for each when it becomes visible.
 
     A click on the row under the cursor chooses it, one on another row moves the cursor there; with
     `one_click` it chooses as well.
@@ -83,7 +83,7 @@ class RowList(ScrollView, can_focus=True):
 
     @property
     def cursor(self) -> int:
-        """The row under the cursor; 0 where there is none."""
+        """The row under the cursor; 0 if there is none."""
         return self._cursor
 
     @property
@@ -94,7 +94,7 @@ class RowList(ScrollView, can_focus=True):
     def show(
         self, count: int, draw: Callable[[int, int], Sequence[Part]], *, cursor: int = 0
     ) -> None:
-        """Show other rows. `draw` gets the number of a row and the width in cells."""
+        """Show other rows. `draw` gets the index of a row and the width in cells."""
         self._count, self._draw = count, draw
         self.virtual_size = Size(0, count)
         self._cursor = max(0, min(cursor, count - 1))
@@ -102,7 +102,7 @@ class RowList(ScrollView, can_focus=True):
         self.refresh()
 
     def move_to(self, index: int) -> None:
-        """Set the cursor on a row, and bring it into sight."""
+        """Move the cursor to a row, and bring it into view."""
         index = max(0, min(index, self._count - 1))
         if index == self._cursor or not self._count:
             return

@@ -31,7 +31,7 @@ class SearchBar(Vertical):
     """
 
     class Closed(Message):
-        """The person has seen enough; what was typed before stays."""
+        """The search was closed; the prompt's text stays."""
 
     @property
     def opened(self) -> bool:
@@ -43,7 +43,7 @@ class SearchBar(Vertical):
 
 
 class FindBar(SearchBar):
-    """Hidden until `open`. It only asks; whoever answers calls `say`."""
+    """Hidden until `open`. It only asks; the receiver answers by `say`."""
 
     DEFAULT_CSS = """
     FindBar { height: 1; layout: horizontal; }
@@ -58,7 +58,7 @@ class FindBar(SearchBar):
 
     @dataclass
     class Wanted(Message):
-        """Look for `text`: from the end (`anew`), or on from where it was found last."""
+        """Search for `text`: from the end (`anew`), or on from the last hit."""
 
         text: str
         back: bool = True
@@ -72,7 +72,7 @@ class FindBar(SearchBar):
         yield Static(id="find-keys", markup=False)
 
     def open(self, text: str = "") -> None:
-        """Show it, and take the keys."""
+        """Show the bar, and take the keys."""
         words = self.query_one(Input)
         self.add_class("-open")
         words.focus()
@@ -83,15 +83,16 @@ class FindBar(SearchBar):
         self.say()
 
     def say(self, at: int = 0, total: int = 0, *, more: bool = False, last: bool = False) -> None:
-        """How it stands; see `ConversationView.Matches`. Nothing, where nothing is looked for."""
+        """Show the state of the search (see `ConversationView.Matches`), or nothing without a
+        text."""
         looking = bool(self.query_one(Input).value)
         self._said = _matches_label(at, total, more=more, last=last) if looking else Content("")
         self._show()
 
     def _show(self) -> None:
-        """What was said, and the keys as far as there is room beside what is looked for."""
-        said = f"{self._said.plain}   " if self._said else ""
-        keys = in_rows(_FIND_KEYS, int(self.size.width * 0.6) - 4 - len(said), rows=1)
+        """Show the state, and the keys as far as there is room beside the text."""
+        state = f"{self._said.plain}   " if self._said else ""
+        keys = in_rows(_FIND_KEYS, int(self.size.width * 0.6) - 4 - len(state), rows=1)
         parts = [part for part in (self._said, keys) if part]
         self.query_one("#find-keys", Static).update(Content("   ").join(parts))
 
@@ -125,11 +126,11 @@ def _matches_label(at: int, total: int, *, more: bool, last: bool) -> Content:
 ROWS: Final = 5
 _SEARCH_KEYS = (("enter", "take"), ("ctrl+r", "older"), ("esc", "close"))
 _WORDS = 40
-"""How many cells are for what is looked for, its name and the edges; the keys give way to them."""
+"""Cells for the search text, its name and the edges; the keys give way to them."""
 
 
 def matching(entries: Sequence[str], query: str) -> list[str]:
-    """The entries that hold every word of a query, the newest first, each once."""
+    """Return the entries that contain every word of a query, the newest first, each once."""
     words = query.casefold().split()
     return [
         entry
@@ -139,7 +140,7 @@ def matching(entries: Sequence[str], query: str) -> list[str]:
 
 
 class PromptSearch(SearchBar):
-    """Hidden until `open`. The prompt itself is not touched: whoever hears `Taken` does that."""
+    """Hidden until `open`. It does not touch the prompt: the receiver of `Taken` does."""
 
     DEFAULT_CSS = f"""
     PromptSearch #found {{ height: auto; max-height: {ROWS}; width: 1fr; }}
@@ -155,7 +156,7 @@ class PromptSearch(SearchBar):
 
     @dataclass
     class Taken(Message):
-        """The person wants this one in the prompt."""
+        """The person wants this entry in the prompt."""
 
         text: str
 
@@ -176,7 +177,7 @@ class PromptSearch(SearchBar):
         return self._found[self._at] if self._found else None
 
     def open(self, entries: Sequence[str]) -> None:
-        """Show it for these entries, oldest first, and take the keys."""
+        """Show the bar for these entries, oldest first, and take the keys."""
         self._entries = entries
         words = self.query_one(Input)
         words.value = ""
@@ -185,7 +186,7 @@ class PromptSearch(SearchBar):
         self._search("")
 
     def action_move(self, step: int) -> None:
-        """To an older entry, or a newer one."""
+        """Move to an older or newer entry."""
         if self._found:
             self._at = max(0, min(len(self._found) - 1, self._at + step))
             self._draw()
@@ -226,10 +227,10 @@ class PromptSearch(SearchBar):
                 (one_line(entry[:1000]), "bold $foreground" if chosen else "$foreground"),
             )
             rows.append(row.truncate(width, ellipsis=True))
-        rows.reverse()  # the newest stands next to the prompt
+        rows.reverse()  # the newest is next to the prompt
         nothing = Content.styled("No earlier prompt matches.", "$text-warning")
         self.query_one("#found", Static).update(Content("\n").join(rows) if rows else nothing)
         count = f"{self._at + 1} of {len(self._found)}   " if self._found else ""
         keys = in_rows(_SEARCH_KEYS, self.size.width - len(count) - _WORDS, rows=1)
-        told = Content.assemble((f"  {count}", "$foreground"), keys)
-        self.query_one("#search-keys", Static).update(told)
+        status = Content.assemble((f"  {count}", "$foreground"), keys)
+        self.query_one("#search-keys", Static).update(status)

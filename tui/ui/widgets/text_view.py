@@ -1,4 +1,4 @@
-"""A line view of plain text, long lines wrapped or out of sight; the colors of its output."""
+"""A line view of plain text, with long lines wrapped or not; and the colors of output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SET: dict[int, Style] = {
 
 
 def _colour(codes: list[int]) -> Color | None:
-    """The color after a 38 or 48; takes what it needs off the front of `codes`."""
+    """Return the color after a 38 or 48; takes what it needs off the front of `codes`."""
     mode = codes.pop(0) if codes else 0
     if mode == 5 and codes:
         return Color.from_ansi(min(255, codes.pop(0)))
@@ -51,7 +51,7 @@ _LINK = Style(underline=True)
 
 @lru_cache(maxsize=1024)
 def apply(style: Style, base: Style, parameters: str) -> Style:
-    """`style` after the parameters of an SGR sequence; `base` is what a reset goes back to."""
+    """Return `style` after the parameters of an SGR sequence; a reset goes back to `base`."""
     codes = [int(code[:4]) if code else 0 for code in re.split("[;:]", parameters)]
     while codes:
         code = codes.pop(0)
@@ -75,7 +75,8 @@ def apply(style: Style, base: Style, parameters: str) -> Style:
 
 
 def coloured(text: str, base: Style) -> list[Span]:
-    """The spans of a line of output (without its line end), URLs as links; tabs are expanded."""
+    """Return the spans of a line of output (without its line end), URLs as links; tabs are
+    expanded."""
     if text.isascii() and text.isprintable():
         return linked(text, base, _LINK)
     drawn: list[Span] = []
@@ -96,21 +97,21 @@ def coloured(text: str, base: Style) -> list[Span]:
 
 
 def plain(rows: Iterable[str]) -> str:
-    """Lines of output without their escape sequences."""
+    """Return lines of output without their escape sequences."""
     base = Style.null()
     return "\n".join("".join(text for text, _ in coloured(row, base)) for row in rows)
 
 
 PICTURES_KEPT = 512
 SIDEWAYS = 8
-"""Columns that a key goes to the side."""
+"""Columns that a key scrolls sideways."""
 
 
 class TextView(LineView):
-    """Each item is one line of a text. A subclass says in `_draw` what it looks like.
+    """Each item is one line of a text. A subclass draws it in `_draw`.
 
-    How wide the text is, is known of what has been in sight. Pictures are kept of the lines that
-    were drawn last.
+    The width of the text is known from the lines that have been visible. Pictures are kept for the
+    lines drawn last.
     """
 
     DEFAULT_CSS = "TextView { overflow-x: auto; }"
@@ -132,7 +133,7 @@ class TextView(LineView):
 
     @property
     def wrap(self) -> bool:
-        """Whether long lines go on in the next row, or out of sight."""
+        """True if long lines wrap, False if they continue outside the view."""
         return self._wrap
 
     @wrap.setter
@@ -141,24 +142,24 @@ class TextView(LineView):
         self._pictures.clear()
         self._lay()
 
-    # What a subclass says
+    # Provided by a subclass
 
     @property
     def _wraps(self) -> bool:
-        """Whether long lines are broken now."""
+        """True if long lines are wrapped now."""
         return self._wrap
 
     def _lay(self) -> None:
-        """Lines are as high as they are now: wrapped, or in one row."""
+        """Set the heights of lines: wrapped, or one row each."""
 
     def _draw(self, index: int) -> list[Line]:
-        """The rows of a line, laid with `_laid`."""
+        """Return the rows of a line, laid with `_laid`."""
         raise NotImplementedError
 
     # What it looks like
 
     def _laid(self, spans: Sequence[Span]) -> list[Line]:
-        """A line of text in one row, or in as many as it takes."""
+        """Return a line of text in one row, or in as many as it takes."""
         return chop(spans, self._width) if self._wraps else [line(spans)]
 
     def _picture(self, index: int) -> RenderedItem:
@@ -173,15 +174,15 @@ class TextView(LineView):
         self._pictures.clear()
 
     def _breadth(self) -> int:
-        return 1 if self._wraps else self._wide  # the width may give way to a scroll bar yet
+        return 1 if self._wraps else self._wide  # a scroll bar may still take some of the width
 
     def _settled(self) -> None:
         if not self._wraps:
-            seen = (self._picture(index).lines[0].cells for index, _ in self._viewport.rows)
-            self._wide = max(self._wide, *seen, 0)
+            cell_counts = (self._picture(index).lines[0].cells for index, _ in self._viewport.rows)
+            self._wide = max(self._wide, *cell_counts, 0)
 
     def _unroll(self) -> None:
-        """Back to the first column, of a text of which nothing is known yet."""
+        """Go back to the first column of a text of which nothing is known yet."""
         self._pictures.clear()
         self._wide = 0
         scrolling.reset_x(self)
@@ -194,11 +195,11 @@ class TextView(LineView):
         super().watch_scroll_x(old_value, new_value)
 
     def action_wrap(self) -> None:
-        """Let long lines go on in the next row, or out of sight again."""
+        """Wrap long lines, or stop wrapping them."""
         self.wrap = not self.wrap
         scrolling.reset_x(self)
         self._settle()
 
     def action_columns(self, step: int) -> None:
-        """Some columns to the side."""
+        """Scroll some columns sideways."""
         self.scroll_to(x=self.scroll_x + SIDEWAYS * step, animate=False)

@@ -1,7 +1,7 @@
 """Vim's normal mode for a text: a pure function from a state and a key to the next state.
 
-In insert mode the text area does what it always does; `insert_ended` takes up what was typed. A
-sequence of keys that means nothing changes nothing.
+In insert mode the text area does what it always does; `insert_ended` takes over what was typed. A
+sequence of keys without a meaning changes nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Wish: TypeAlias = Literal["", "undo", "redo", "older", "newer", "search"]
 
 @dataclass(frozen=True, slots=True)
 class Vim:
-    """`cursor` is the character that it is on, in insert mode the one that it is before.
+    """The state of a text and its commands.
 
-    `pending` are the keys of a command that is not complete. `register` is what was cut or copied
-    last, whole lines with the newline at their end. `search` is the last f, F, t or T with its
-    character. `change` are the keys of the last change and what was typed in it, for `.`; `begun`
-    is the change that insert mode belongs to, with the text and the cursor of its beginning.
-    `column` is where j and k try to go. `wish` is for whoever has the text's history, `times` how
-    often.
+    `cursor` is the character that it is on, in insert mode the one that it is before. `pending` are
+    the keys of an incomplete command. `register` is the last cut or copy, whole lines with the
+    newline at their end. `search` is the last f, F, t or T with its character. `change` are the
+    keys of the last change and the text typed in it, for `.`; `begun` is the change that insert
+    mode belongs to, with the text and the cursor of its beginning. `column` is the one that j and k
+    aim for. `wish` is for the owner of the text's history, `times` how often.
     """
 
     text: str = ""
@@ -58,7 +58,7 @@ _LONGEST: Final = 1_000_000
 
 
 def takes(state: Vim, key: str, character: str | None) -> bool:
-    """Whether a key is one of normal mode; all others do what they do anywhere."""
+    """True if a key belongs to normal mode; all others do what they do anywhere."""
     if state.mode == "INSERT":
         return key == "escape"
     printable = character is not None and character.isprintable()
@@ -66,25 +66,27 @@ def takes(state: Vim, key: str, character: str | None) -> bool:
 
 
 def pressed(state: Vim, key: str, character: str | None) -> Vim:
-    """The state after a key that it `takes`."""
+    """Return the state after a key that it `takes`."""
     state = replace(state, wish="", times=1)
     if key == "escape":
         return insert_ended(state) if state.mode == "INSERT" else replace(state, pending="")
     state = _on_character(state)
-    given = _NAMED.get(key) or character or ""
-    if given == " " and state.pending[-1:] not in {*"fFtTr"}:
-        given = "l"
-    keys = state.pending + given
+    typed = _NAMED.get(key) or character or ""
+    if typed == " " and state.pending[-1:] not in {*"fFtTr"}:
+        typed = "l"
+    keys = state.pending + typed
     state = replace(state, pending="")
-    if found := re.fullmatch(_COMPLETE, keys):
-        done = _done(state, keys, found)
+    if match := re.fullmatch(_COMPLETE, keys):
+        done = _done(state, keys, match)
         return _on_character(done) if done.mode == "NORMAL" else done
     return replace(state, pending=keys) if re.fullmatch(_BEGUN, keys) else state
 
 
 def insert_ended(state: Vim) -> Vim:
-    """From insert to normal mode; what was typed in it belongs to the change before it, and comes
-    as often as its count says."""
+    """Return to normal mode.
+
+    The text typed in insert mode belongs to the change before it, and is repeated by its count.
+    """
     keys, text, at = state.begun
     change = state.change
     if keys:
@@ -102,7 +104,7 @@ def insert_ended(state: Vim) -> Vim:
 
 
 def _more_of(keys: str, typed: str) -> str:
-    """What an insert with a count adds to what was typed in it."""
+    """Return what an insert with a count adds to the text typed in it."""
     if not typed or not re.fullmatch(rf"{_COUNT}[iaIAoO]", keys):
         return ""
     one, times = f"\n{typed}" if keys[-1] in "oO" else typed, int(keys[:-1]) - 1
@@ -110,14 +112,14 @@ def _more_of(keys: str, typed: str) -> str:
 
 
 def _on_character(state: Vim) -> Vim:
-    """The cursor on a character of its line, or at the beginning of an empty one."""
+    """Put the cursor on a character of its line, or at the beginning of an empty one."""
     at = max(0, min(state.cursor, len(state.text)))
     start, end = _line(state.text, at)
     return replace(state, cursor=max(start, min(at, end - 1)))
 
 
 def _done(state: Vim, keys: str, found: re.Match[str]) -> Vim:
-    """A whole command. Its change is remembered for `.` where it makes one."""
+    """Carry out a whole command, and remember its change, if any, for `.`."""
     count = int(found["count"] or 0)
     if found["motion"]:
         return _moved(state, found["motion"], count)
@@ -142,14 +144,14 @@ def _done(state: Vim, keys: str, found: re.Match[str]) -> Vim:
 
 
 def _again(state: Vim, count: int) -> Vim:
-    """The last change once more, with another count where one is given."""
+    """Repeat the last change, with another count if one is given."""
     keys, typed = state.change
     if count:
         keys = f"{count}{re.sub(rf'^{_COUNT}', '', keys)}"
-    found = re.fullmatch(_COMPLETE, keys)
-    if not found:
+    match = re.fullmatch(_COMPLETE, keys)
+    if not match:
         return state
-    after = _done(state, keys, found)
+    after = _done(state, keys, match)
     if after.mode == "INSERT":
         at = after.cursor
         text = after.text[:at] + typed + after.text[at:]
@@ -165,19 +167,19 @@ def _line_start(text: str, at: int) -> int:
 
 
 def _line(text: str, at: int) -> tuple[int, int]:
-    """Where the line around a place begins, and where its newline is."""
+    """Return where the line around a place begins, and where its newline is."""
     end = text.find("\n", at)
     return _line_start(text, at), len(text) if end < 0 else end
 
 
 def _indent(text: str, at: int) -> int:
-    """The first character of a line that is no blank."""
+    """Return the first non-blank character of a line."""
     start, end = _line(text, at)
     return end - len(text[start:end].lstrip())
 
 
 def _line_at(text: str, number: int) -> int:
-    """Where a line begins, counted from 1; the last one where there are fewer."""
+    """Return where a line begins, counted from 1; the last one if there are fewer."""
     at = 0
     for _ in range(number - 1):
         after = text.find("\n", at)
@@ -188,7 +190,7 @@ def _line_at(text: str, number: int) -> int:
 
 
 def _kind(text: str, at: int, big: bool) -> int:
-    """0 for blanks and what is outside, 1 for letters, 2 for signs."""
+    """Return 0 for blanks and places outside, 1 for letters, 2 for signs."""
     character = text[at : at + 1]
     if not character or character.isspace():
         return 0
@@ -225,7 +227,7 @@ def _word_end(text: str, at: int, big: bool) -> int:
 
 
 def _searched(state: Vim, search: str, count: int, *, again: bool) -> int | None:
-    """Where f, F, t or T leads within the line, None where the character is not there."""
+    """Return where f, F, t or T leads within the line, None if the character is not there."""
     kind, character = search[0], search[1]
     text, at = state.text, state.cursor
     start, end = _line(text, at)
@@ -239,7 +241,7 @@ def _searched(state: Vim, search: str, count: int, *, again: bool) -> int | None
 
 
 def _target(state: Vim, motion: str, count: int) -> int | None:
-    """Where a motion leads; None where it leads nowhere."""
+    """Return where a motion leads; None if it leads nowhere."""
     text, at, times = state.text, state.cursor, max(1, count)
     match motion[0]:
         case "h" | "l" | "0" | "^" | "$":
@@ -264,7 +266,7 @@ def _target(state: Vim, motion: str, count: int) -> int | None:
 
 
 def _along(state: Vim, motion: str, times: int) -> int | None:
-    """Where a motion within the line leads; `$` with a count goes down."""
+    """Return where a motion within the line leads; `$` with a count goes down."""
     text, at = state.text, state.cursor
     start, end = _line(text, at)
     match motion:
@@ -282,14 +284,14 @@ def _along(state: Vim, motion: str, times: int) -> int | None:
 
 
 def _vertical(state: Vim, lines: int) -> int | None:
-    """How many lines down, or up, as far as there are; None where there is none."""
+    """Return the place some lines down, or up, as far as there are any; None if there is none."""
     text, at = state.text, state.cursor
     column = at - _line_start(text, at) if state.column is None else state.column
     number = text.count("\n", 0, at) + 1
-    there = max(1, min(number + lines, text.count("\n") + 1))
-    if lines and there == number:
+    number_there = max(1, min(number + lines, text.count("\n") + 1))
+    if lines and number_there == number:
         return None
-    start, end = _line(text, _line_at(text, there))
+    start, end = _line(text, _line_at(text, number_there))
     return max(start, min(start + column, end - 1))
 
 
@@ -312,8 +314,9 @@ def _moved(state: Vim, motion: str, count: int) -> Vim:
 
 
 def _operated(state: Vim, operator: str, target: str, count: int) -> Vim:
-    """d, c or y over a target."""
+    """Apply d, c or y to a target."""
     text, at = state.text, state.cursor
+    # dd, cc, yy: whole lines.
     if target == operator:
         number = text.count("\n", 0, at) + 1
         if count > 1 and _line(text, at)[1] == len(text):
@@ -332,6 +335,7 @@ def _operated(state: Vim, operator: str, target: str, count: int) -> Vim:
         start = end = at
     else:
         return state
+    # Over several lines, vim may take whole ones, or leave the last newline out.
     if "\n" in text[start:end]:
         if _covers_lines(text, operator, target, start, end):
             return _on_lines(state, operator, start, end - 1)
@@ -341,13 +345,13 @@ def _operated(state: Vim, operator: str, target: str, count: int) -> Vim:
     cut = text[start:end]
     if operator == "y":
         return replace(state, cursor=start, register=cut)
-    rest = text[:start] + text[end:]
+    remaining = text[:start] + text[end:]
     mode: Mode = "INSERT" if operator == "c" else "NORMAL"
-    return replace(state, text=rest, cursor=start, register=cut or state.register, mode=mode)
+    return replace(state, text=remaining, cursor=start, register=cut or state.register, mode=mode)
 
 
 def _covers_lines(text: str, operator: str, target: str, start: int, end: int) -> bool:
-    """Whether vim takes what reaches over several lines for whole ones."""
+    """True if vim takes a span over several lines for whole lines."""
     if start > _indent(text, start):
         return False
     to_start = target in {"b", "B", "w", "W"} and text[end - 1] == "\n"
@@ -355,9 +359,10 @@ def _covers_lines(text: str, operator: str, target: str, start: int, end: int) -
 
 
 def _span(state: Vim, operator: str, motion: str, count: int) -> tuple[int, int] | None:
-    """From where to where an operator with a motion reaches."""
+    """Return the span that an operator with a motion covers."""
     text, at = state.text, state.cursor
     big = motion.isupper()
+    # As in vim, cw ends with the word, without the blanks after it.
     if operator == "c" and motion in {"w", "W"} and _kind(text, at, big):
         end = at
         while _kind(text, end + 1, big) == _kind(text, at, big):
@@ -373,6 +378,7 @@ def _span(state: Vim, operator: str, motion: str, count: int) -> tuple[int, int]
     kind = state.search[:1] if motion == ";" else motion[0]
     if motion == ",":
         kind = state.search[:1].swapcase()
+    # Inclusive motions cover the character that they lead to.
     if kind in {"e", "E", "f", "t"}:
         target = min(len(text), target + 1)
     elif kind in {"w", "W"}:
@@ -386,8 +392,8 @@ def _span(state: Vim, operator: str, motion: str, count: int) -> tuple[int, int]
 
 
 def _words_around(text: str, at: int, target: str, count: int) -> tuple[int, int]:
-    """The word, or the blanks, around a place; with "a" what separates it from the next. With a
-    count, more of them."""
+    """Return the word, or the blanks, around a place; with "a", also what separates it from the
+    next. A count adds more of them."""
     big, (first, last) = target[1] == "W", _line(text, at)
     kind = _kind(text, at, big)
     start = end = at
@@ -397,7 +403,7 @@ def _words_around(text: str, at: int, target: str, count: int) -> tuple[int, int
         end = _run_end(text, end, last, big)
     if target[0] == "i" or start == end:
         return start, end
-    if bool(_kind(text, end, big)) != bool(kind):  # blanks behind a word, a word behind blanks
+    if bool(_kind(text, end, big)) != bool(kind):  # blanks after a word, a word after blanks
         end = _run_end(text, end, last, big)
     else:
         while start > first and not _kind(text, start - 1, big):
@@ -406,7 +412,7 @@ def _words_around(text: str, at: int, target: str, count: int) -> tuple[int, int
 
 
 def _run_end(text: str, at: int, last: int, big: bool) -> int:
-    """The end of a word or of blanks within a line."""
+    """Return the end of a word or of blanks within a line."""
     end = at
     while end < last and _kind(text, end, big) == _kind(text, at, big):
         end += 1
@@ -414,7 +420,7 @@ def _run_end(text: str, at: int, last: int, big: bool) -> int:
 
 
 def _on_lines(state: Vim, operator: str, one: int, other: int) -> Vim:
-    """d, c or y over the lines from one place to another."""
+    """Apply d, c or y to the lines from one place to another."""
     text = state.text
     start, end = _line(text, min(one, other))[0], _line(text, max(one, other))[1]
     register = f"{text[start:end]}\n"
@@ -422,15 +428,20 @@ def _on_lines(state: Vim, operator: str, one: int, other: int) -> Vim:
         up = other if other < _line_start(text, state.cursor) else state.cursor
         return replace(state, cursor=up, register=register)
     if operator == "c":
-        rest = text[:start] + text[end:]
-        return replace(state, text=rest, cursor=start, register=register, mode="INSERT")
+        remaining = text[:start] + text[end:]
+        return replace(state, text=remaining, cursor=start, register=register, mode="INSERT")
     before = start if end < len(text) else max(0, start - 1)  # the last line takes its newline
-    rest = text[:before] + text[end + 1 :]
-    return replace(state, text=rest, cursor=_indent(rest, min(start, len(rest))), register=register)
+    remaining = text[:before] + text[end + 1 :]
+    return replace(
+        state,
+        text=remaining,
+        cursor=_indent(remaining, min(start, len(remaining))),
+        register=register,
+    )
 
 
 def _commanded(state: Vim, command: str, count: int) -> Vim:
-    """A command of one key, or r with its character."""
+    """Carry out a command of one key, or r with its character."""
     text, at, times = state.text, state.cursor, max(1, count)
     start, end = _line(text, at)
     match command[0]:
@@ -455,12 +466,12 @@ def _commanded(state: Vim, command: str, count: int) -> Vim:
             if at + times > end:
                 return state
             written = command[1] * times
-            rest = text[:at] + written + text[at + times :]
-            return replace(state, text=rest, cursor=at + times - 1)
+            replaced = text[:at] + written + text[at + times :]
+            return replace(state, text=replaced, cursor=at + times - 1)
 
 
 def _put(state: Vim, *, before: bool, times: int) -> Vim:
-    """p and P: what was cut, after the cursor or before it; lines as lines."""
+    """p and P: put the last cut after the cursor or before it; lines as lines."""
     text, at, register = state.text, state.cursor, state.register
     start, end = _line(text, at)
     if not register or len(text) + len(register) * times > _LONGEST:
@@ -478,15 +489,15 @@ def _put(state: Vim, *, before: bool, times: int) -> Vim:
 
 
 def _joined(state: Vim, times: int) -> Vim:
-    """J: the next line after this one, with one space between them."""
+    """J: join the next line to this one, with one space between them."""
     text, at = state.text, state.cursor
     for _ in range(max(1, times - 1)):
         _, end = _line(text, at)
         if end == len(text):
             break
         line = text[end + 1 : _line(text, end + 1)[1]]
-        rest = line.lstrip()
-        space = " " if rest and text[:end] and not text[:end].endswith((" ", "\n")) else ""
-        text = text[:end] + space + rest + text[end + 1 + len(line) :]
-        at = end if rest else max(0, end - 1)
+        stripped = line.lstrip()
+        space = " " if stripped and text[:end] and not text[:end].endswith((" ", "\n")) else ""
+        text = text[:end] + space + stripped + text[end + 1 + len(line) :]
+        at = end if stripped else max(0, end - 1)
     return replace(state, text=text, cursor=at)

@@ -1,4 +1,4 @@
-"""A text area with vim's modes, where the person wants them. What keys do is in `vim`."""
+"""A text area with vim's modes, if the person wants them. `vim` defines the keys."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ACTIONS: Final[dict[Wish, str]] = {
     "search": "screen.search_history",
 }
 _NOT_TYPED: Final = frozenset({"p", "P", ".", "escape"})
-"""Keys that put in, perhaps again, what may have been pasted before."""
+"""Keys that insert, perhaps again, text that may have been pasted before."""
 
 
 class VimArea(KillRingArea):
-    """Without `use_vim` it is a text area as any other. A new text begins in insert mode."""
+    """Without `use_vim`, an ordinary text area. A new text begins in insert mode."""
 
     @dataclass
     class ModeChanged(Message):
@@ -40,7 +40,7 @@ class VimArea(KillRingArea):
     _vim: Vim | None = None
 
     def use_vim(self, on: bool) -> None:
-        """Have vim's modes, or have them no more."""
+        """Switch vim's modes on or off."""
         from tui.ui.widgets.vim import Vim  # noqa: PLC0415 - for those who want it
 
         if on != (self._vim is not None):
@@ -48,25 +48,20 @@ class VimArea(KillRingArea):
             self.post_message(self.ModeChanged("INSERT" if on else ""))
 
     def begin_insert(self) -> None:
-        """Back to insert mode, where there are modes."""
+        """Return to insert mode, if there are modes."""
         if self._vim is not None and self._vim.mode != "INSERT":
             self._take_up(replace(self._vim, mode="INSERT", pending=""))
-
-    @property
-    def has_vim(self) -> bool:
-        """Whether it has vim's modes."""
-        return self._vim is not None
 
     @property
     def in_normal_mode(self) -> bool:
         return self._vim is not None and self._vim.mode == "NORMAL"
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
-        """In normal mode a letter is a command, not text."""
+        """Take a letter as a command in normal mode, not as text."""
         return not self.in_normal_mode and super().check_consume_key(key, character)
 
     async def vim_takes(self, event: events.Key) -> bool:
-        """Whether a key was one of vim's; it has done what it does then."""
+        """True if a key was one of vim's, which has then taken effect."""
         if self._vim is None:
             return False
         if not self.in_normal_mode and (letter := self._after_escape(event)):
@@ -75,8 +70,8 @@ class VimArea(KillRingArea):
         return await self._press(event.key, event.character)
 
     def _after_escape(self, event: events.Key) -> str:
-        """The letter of a key with Alt that the person has not given to an action: terminals send
-        Esc and a letter that follows it at once as such a key."""
+        """Return the letter of a key with Alt that the person has not given to an action: terminals
+        send Esc with a letter right after it as such a key."""
         name = event.key.removeprefix("alt+")
         if name == event.key or any(event.key in keys for keys in self.keymap.values()):
             return ""
@@ -86,7 +81,7 @@ class VimArea(KillRingArea):
         return letter if letter.isprintable() else ""
 
     async def _press(self, key: str, character: str | None) -> bool:
-        """Whether a key was one of vim's; it has done what it does then."""
+        """True if a key was one of vim's, which has then taken effect."""
         from tui.ui.widgets import vim  # noqa: PLC0415 - loaded by `use_vim`
 
         assert self._vim is not None
@@ -110,7 +105,7 @@ class VimArea(KillRingArea):
             self.post_message(self.ModeChanged(state.mode))
 
     def _edit_to(self, text: str, *, typed: bool) -> None:
-        """Change what differs in one edit, which undo takes back alone."""
+        """Change the text in one edit, which undo reverts alone."""
         old = self.text
         most = min(len(old), len(text))
         start = next((n for n in range(most) if old[n] != text[n]), most)

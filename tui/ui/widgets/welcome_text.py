@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 ROWS: Final = 3
 _INDENT: Final = 3
-"""Cells before the text of the prompt, under which the column stands."""
+"""Cells before the text of the prompt; the column is aligned with it."""
 _LABEL: Final = 20
-"""Cells that a label keeps beside what is said after it."""
+"""Cells that a label keeps beside its detail."""
 _TALL: Final = 11
-"""Rows from which on there is room for the large name and for blank rows."""
+"""Rows from which there is room for the large name and for blank rows."""
 
 _NAME: Final = (
     "█ █ █▀█ █   █▀▄ █▀▀ ▄▀█ █▀▀ ▀█▀",
@@ -44,9 +44,14 @@ _KEYS: Final = (
 def intro(
     version: str, width: int, height: int, rows: Sequence[StartRow] | None = (), cursor: int = -1
 ) -> Content:
-    """The column in `width` cells, at the foot of `height` rows. The places of its rows are free
-    until they are known, so that nothing moves when they come; None where none will. `cursor` is
-    the row with the focus, -1 for none. Where there is little room, the rows stay."""
+    """Return the column in `width` cells, at the foot of `height` rows. If there is little room,
+    the rows stay.
+
+    Args:
+        rows: Rows to offer. Their places are empty until they are known, so that nothing moves when
+            they come; None if there will be none.
+        cursor: The row with the focus, -1 for none.
+    """
     cells = max(8, min(width, COLUMN) - 2 * _INDENT)
     blank = Content("")
     name = Content.styled("holdfast", "bold $text-primary")
@@ -55,14 +60,15 @@ def intro(
         for at in range(ROWS)
         if rows is not None
     ]
-    told = f" {version}" if version else ""
-    if height >= _TALL and cells > len(_NAME[0]) + len(told):
+    suffix = f" {version}" if version else ""
+    if height >= _TALL and cells > len(_NAME[0]) + len(suffix):
         large = [Content.styled(line, "$text-primary") for line in _NAME]
-        head = [large[0], Content.assemble(large[1], (told, "$text-muted")), blank]
+        head = [large[0], Content.assemble(large[1], (suffix, "$text-muted")), blank]
     else:
-        head = [Content.assemble(name, (told, "$text-muted"))]
+        head = [Content.assemble(name, (suffix, "$text-muted"))]
     keys = fitting(_KEYS if shown else _KEYS[1:], cells)
     lines = [*head, *shown, *([blank] if shown else []), keys, blank]
+    # Blank rows go first, then the head and the keys.
     if height < len(lines):
         lines = [*head, *shown, keys]
     if height < len(lines):
@@ -73,12 +79,12 @@ def intro(
 
 
 def _row(row: StartRow, at: int, cells: int, *, chosen: bool) -> Content:
-    """One row: its number, what it does, and the rest where there is room."""
+    """Return one row: its number, what it does, and the detail if there is room."""
     label, room = Content(row.label), cells - 3
     more = Content.styled(f" · {row.detail}" if row.detail else "", "$text-muted")
-    if (wanted := max(_LABEL, room - more.cell_length)) < label.cell_length:
+    if (label_room := max(_LABEL, room - more.cell_length)) < label.cell_length:
         end = "”" if row.label.endswith("”") else ""
-        label = label.truncate(wanted - len(end), ellipsis=True) + end
+        label = label.truncate(label_room - len(end), ellipsis=True) + end
     more = more.truncate(max(0, room - label.cell_length), ellipsis=True)
     line = Content.assemble((f"{at + 1}  ", "$text-accent"), label, more)
     if chosen:
@@ -87,8 +93,8 @@ def _row(row: StartRow, at: int, cells: int, *, chosen: bool) -> Content:
 
 
 class Cover(CachedRender):
-    """Over all of a screen: the head of the welcome screen, in its place, until it is known whether
-    that is needed."""
+    """Covers the screen with the head of the welcome screen, in its place, until it is known
+    whether that is needed."""
 
     DEFAULT_CSS = "Cover { layer: cover; width: 100%; height: 100%; background: $background; }"
 
@@ -103,13 +109,13 @@ class Cover(CachedRender):
 
 
 def head() -> Content:
-    """The name of the program and what it is, as the welcome screen begins."""
+    """Return the name of the program and what it is, as the welcome screen begins."""
     return Content.assemble(("holdfast", "bold $text-primary"), (f"\n{TAGLINE}", "$text-muted"))
 
 
 class Intro(CachedRender, can_focus=True):
-    """As high as there is room for it. `rows` can be chosen once they are there; None where none
-    will be."""
+    """As high as there is room. `rows` can be chosen once they are known; None if there will be
+    none."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
@@ -139,7 +145,7 @@ class Intro(CachedRender, can_focus=True):
         self.cursor = 0
 
     def choose(self, at: int) -> bool:
-        """Do what a row says. False where there is no such row."""
+        """Choose a row. False if there is no such row."""
         rows = self.rows or ()
         if at < len(rows):
             self.post_message(self.RowChosen(rows[at]))

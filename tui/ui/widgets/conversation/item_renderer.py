@@ -1,4 +1,4 @@
-"""Items → lines, and what else is known about an item, such as the source of a selection."""
+"""Draws items as lines, and knows their source text, whether they fold, and how they are spaced."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ from tui.ui.widgets.markdown.text import (
 from tui.ui.widgets.text_view import plain
 
 LONG = 20
-"""Lines of a person's text from which it is folded, and of which this many stay in sight: """
+"""A person's text of more lines than this is folded, and `LONG_SHOWN` of them stay visible."""
 LONG_SHOWN = 8
 _BEGINNING = 400
-"""Characters of the first line of reasoning, which is seen while it is folded."""
+"""Characters of the first line of reasoning, which is shown while it is folded."""
 _READ = "read_file"
 _SMOOTH = frozenset({"writing", "written", "running", "ok"})
 _NOTICES = {"info": "·", "warning": "!", "error": "✗", "success": "✓"}
 
 
 def source(item: Item) -> str:
-    """The text that copying an item gives."""
+    """Return the text that copying an item gives."""
     match item:
         case ToolItem():
             head = title(item.name, item.label)
@@ -67,7 +67,7 @@ def source(item: Item) -> str:
 
 
 def foldable(item: Item) -> bool:
-    """Whether an item has something to fold."""
+    """True if an item has something to fold."""
     match item:
         case AssistantItem():
             return False
@@ -82,12 +82,12 @@ def foldable(item: Item) -> bool:
 
 
 def shortened(item: Item) -> bool:
-    """Whether the last row of an item stands for what is not shown."""
+    """True if the last row of an item stands for hidden text."""
     return isinstance(item, UserItem) and item.folded and _long(item.text)
 
 
 def estimate(item: Item, width: int) -> int:
-    """About how many rows an item takes; exact only once it is drawn."""
+    """Estimate how many rows an item takes; exact only once it is drawn."""
     match item:
         case AssistantItem():
             return 1 + len(item.text) // max(20, width - 12)
@@ -98,7 +98,8 @@ def estimate(item: Item, width: int) -> int:
 
 
 def gap(before: Item | None, item: Item) -> bool:
-    """Whether a blank row is between two items: cards in a row are together, and notes."""
+    """True if there is a blank row between two items: consecutive cards are kept together, and so
+    are notes."""
     if before is None:
         return False
     together = ((ToolItem, ThinkingItem), (NoticeItem, AttemptItem))
@@ -106,7 +107,7 @@ def gap(before: Item | None, item: Item) -> bool:
 
 
 def joins(before: Item, item: Item) -> bool:
-    """Whether two neighbors share one row: files that are read, and attempts that failed."""
+    """True if two neighbors share one row: files that are read, and attempts that failed."""
     match before, item:
         case ToolItem(), ToolItem():
             return all(
@@ -123,8 +124,10 @@ def joins(before: Item, item: Item) -> bool:
 def draw(
     item: Item, width: int, styles: Styles, frame: int = -1, along: Sequence[Item] = ()
 ) -> Sequence[Line]:
-    """The lines of an item in `width` cells, mark and margin included, and of those `along` with
-    it, after it, that share its row."""
+    """Return the lines of an item in `width` cells, mark and margin included.
+
+    `along` are the items after it that share its row.
+    """
     if along:
         group = [item, *along]
         if isinstance(item, ToolItem):
@@ -163,7 +166,7 @@ def _long(text: str) -> bool:
 
 
 def _marked(text: str, look: Style, styles: Styles) -> list[Span]:
-    """A prompt's text; the words that stand for images are told apart."""
+    """Return a prompt's text, with the words that stand for images highlighted."""
     named = words_in(text)
     if not named:
         return [(text, look)]
@@ -172,7 +175,8 @@ def _marked(text: str, look: Style, styles: Styles) -> list[Span]:
 
 
 def _beginning(text: str, room: int, look: Style, styles: Styles) -> tuple[list[Line], str]:
-    """The first lines of a long text, those that are whole in a few rows, and how many are left."""
+    """Return the first lines of a long text that fit completely in a few rows, and how much is
+    left."""
     lines = text.split("\n", LONG_SHOWN)[:LONG_SHOWN]
     rows: list[Line] = []
     shown = 0
@@ -183,9 +187,9 @@ def _beginning(text: str, room: int, look: Style, styles: Styles) -> tuple[list[
             break
         rows += more
         shown += 1
-    rest = text.count("\n") + 1 - shown
-    if rest:
-        return rows[:LONG_SHOWN], f"… +{rest:,} lines"
+    remaining = text.count("\n") + 1 - shown
+    if remaining:
+        return rows[:LONG_SHOWN], f"… +{remaining:,} lines"
     return rows[:LONG_SHOWN], f"… +{len(text) - len(lines[0][: LONG_SHOWN * room]):,} characters"
 
 
@@ -230,15 +234,15 @@ def _thinking(item: ThinkingItem, width: int, styles: Styles) -> list[Line]:
 
 
 def _first_line(text: str, styles: Styles) -> str:
-    """What it begins with, without the marks of Markdown."""
+    """Return the beginning of a text, without Markdown marks."""
     first = text[:2_000].strip().partition("\n")[0][:_BEGINNING]
     rows = markdown.render(first, styles, _BEGINNING)
     return next((row.text.strip() for row in rows if row.text.strip()), "")
 
 
 def _retried(items: Sequence[AttemptItem], width: int, styles: Styles) -> list[Line]:
-    """One row for attempts that failed one after the other. They are not called retries: the one
-    after the last may still be counted down."""
+    """Return one row for consecutive failed attempts. They are not called retries: the one after
+    the last may still be counted down."""
     last = items[-1]
     status = f" ({last.status})" if last.status else ""
     text = f"failed {len(items)}× · {words(last.error_class)}{status}"
@@ -246,7 +250,7 @@ def _retried(items: Sequence[AttemptItem], width: int, styles: Styles) -> list[L
 
 
 def _head(item: NoticeItem | AttemptItem) -> str:
-    """What is to be seen while it is folded."""
+    """Return the text that is visible while an item is folded."""
     if isinstance(item, NoticeItem):
         return f"{item.text} {item.hint}".strip()
     status = f" ({item.status})" if item.status else ""
@@ -259,7 +263,7 @@ def _head(item: NoticeItem | AttemptItem) -> str:
 
 
 def _detail(item: NoticeItem | AttemptItem) -> str:
-    """What is folded away."""
+    """Return the text that is folded away."""
     if isinstance(item, NoticeItem):
         return item.detail
     return "\n".join(part for part in (item.message, item.text) if part.strip())
@@ -270,8 +274,8 @@ def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[
     detail = _detail(item)
     look = styles["c-ok" if kind == "success" else f"c-{kind}"]
     hint = clean(item.hint).expandtabs(4) if isinstance(item, NoticeItem) else ""
-    said = clean(_head(item)).expandtabs(4).removesuffix(hint)
-    rows = wrap([(said, look), (hint, styles["text"])], min(inner(width) - 4, 120))
+    shown = clean(_head(item)).expandtabs(4).removesuffix(hint)
+    rows = wrap([(shown, look), (hint, styles["text"])], min(inner(width) - 4, 120))
     if detail:
         last = rows[-1]
         more = line([(" ▸" if item.folded else " ▾", styles["c-fold"])])
@@ -293,17 +297,18 @@ def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[
 
 
 def _hanging(text: str, width: int, styles: Styles) -> list[Line]:
-    """A line of details in rows, all as far in as the first."""
-    said, look = text.lstrip(" "), styles["c-detail"]
-    space = text[: len(text) - len(said)]
-    rows = wrap([(said, look)], max(2, width - len(space)))
+    """Return a line of details as rows, all indented like the first."""
+    words_shown, look = text.lstrip(" "), styles["c-detail"]
+    space = text[: len(text) - len(words_shown)]
+    rows = wrap([(words_shown, look)], max(2, width - len(space)))
     return [prefixed(row, [(space, look)], "" if n else space) for n, row in enumerate(rows)]
 
 
 def selected_source(
     items: Sequence[Item], lines: Callable[[int], Sequence[Line]], selection: Selection
 ) -> str:
-    """The source of a selection: of whole items their own text, of the rest what is drawn."""
+    """Return the source of a selection: the text of whole items, and what is drawn of the
+    others."""
     if not items:
         return ""
     start, end = selection
@@ -311,12 +316,15 @@ def selected_source(
     last = (*place(end.y), end.x) if end else (len(items) - 1, LAST_ROW, 1 << 30)
     parts: list[str] = []
     for index in range(max(0, first[0]), min(last[0], len(items) - 1) + 1):
+        # The whole item is selected.
         begins = (first[1], first[2]) if index == first[0] else (0, 0)
         stops = (last[1], last[2]) if index == last[0] else (LAST_ROW, 1 << 30)
         if begins == (0, 0) and stops[0] == LAST_ROW:
             text = source(items[index])
         else:
             rows = lines(index)
+            # A part is selected; it still counts as whole if it covers everything that can be
+            # selected.
             begins = max(begins, (int(gap(items[index - 1] if index else None, items[index])), 0))
             text = copied(rows, begins, stops)
             bounds = [step for step, row in enumerate(rows) if extent(row)[0] < extent(row)[1]]

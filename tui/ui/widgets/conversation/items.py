@@ -1,4 +1,4 @@
-"""What a conversation is made of. Plain data: the presenter fills it, the view draws it.
+"""The items of a conversation. Plain data: the presenter fills it, the view draws it.
 
 After changing an item that the view already holds, call `ConversationView.changed(item)`.
 """
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 @dataclass(slots=True, eq=False)
 class UserItem:
-    """What the person sent. `state` is "queued" until the agent has taken it over.
+    """A prompt of the person. `state` is "queued" until the agent has taken it over.
 
     `folded` shortens a text of more than 20 lines.
     """
@@ -23,7 +23,7 @@ class UserItem:
 
 @dataclass(slots=True, eq=False)
 class AssistantItem:
-    """The model's text, markdown. While `streaming`, text arrives by `ConversationView.stream`."""
+    """The model's text, Markdown. While `streaming`, text arrives by `ConversationView.stream`."""
 
     text: str = ""
     streaming: bool = False
@@ -39,26 +39,28 @@ class ThinkingItem:
 
 
 SHOWS_ALL = "F4 shows all"
-"""After what a card leaves out: opening a card puts its whole output into the pane."""
+"""Text after what a card leaves out: opening a card shows its whole output in the pane."""
 SUB_AGENT = "task"
-"""The tool whose calls are sub-agents, which can be looked into."""
+"""The tool whose calls are sub-agents, which can be opened."""
 QUESTION = "ask_user"
-"""The tool whose calls are questions to the person: their results repeat what was asked."""
+"""The tool whose calls are questions to the person: their results repeat the questions."""
 STOPPED = "stopped"
-"""The summary of a command of the person's own that they stopped."""
+"""The summary of a person's own command that they stopped."""
 
 
 @dataclass(slots=True, eq=False)
 class ToolItem:
-    """One tool call as a card. `diff` is a unified diff; `preview` a few lines of output; `tail`
-    the end of what a command has printed, while it runs and where it failed. `alone`: it is never
-    folded into one row with those of its kind beside it.
+    """One tool call as a card.
 
-    `masked`: the model sees one line in the place of the result; `pinned`: nothing automatic
-    takes it away; `outdated`: the file that it shows has changed since; `elevated`: nobody was
-    asked; `level`: what the sandbox let a command do, "" where there is none.
+    `diff` is a unified diff; `preview` a few lines of output; `tail` the end of what a command has
+    printed, while it runs and if it failed. `alone` is true if it is never folded into one row with
+    its neighbors.
 
-    While it runs, `started` is when it began, on the clock that `ConversationView.tick` is told.
+    `masked` is true if the model sees one line instead of the result, `pinned` if nothing automatic
+    removes it, `outdated` if the file that it shows has changed since, `elevated` if nobody was
+    asked. `level` is what the sandbox let a command do, "" without one.
+
+    While it runs, `started` is its start time, on the clock of `ConversationView.tick`.
     """
 
     id: str
@@ -86,8 +88,8 @@ class ToolItem:
 
 @dataclass(slots=True, eq=False)
 class NoticeItem:
-    """A line from the program itself: a retry, an error, a repair, a note. `detail` folds away,
-    `hint` comes after the text and says what to do."""
+    """A line from the program itself: a retry, an error, a repair, a note. `detail` folds away;
+    `hint` follows the text and says what to do."""
 
     text: str
     kind: Literal["info", "warning", "error", "success"] = "info"
@@ -98,10 +100,10 @@ class NoticeItem:
 
 @dataclass(slots=True, eq=False)
 class AttemptItem:
-    """An attempt to get an answer that failed; another follows after `delay_s` seconds.
+    """A failed attempt to get an answer; another follows after `delay_s` seconds.
 
-    `received` counts the characters that had been streamed and are void, `text` is what they
-    said. That and the server's `message` fold away. `alone` as in `ToolItem`.
+    `received` counts the streamed characters that are void, `text` is their text. That and the
+    server's `message` fold away. `alone` as in `ToolItem`.
     """
 
     attempt: int

@@ -1,4 +1,4 @@
-"""The items of a conversation on the screen: they come, grow, change and go."""
+"""Shows the items of a conversation: adds, grows, changes and removes them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOTHING = RenderedItem([])
 
 @dataclass(frozen=True, slots=True)
 class PreparedItems:
-    """All items of a session, with what a view has to know of them. The view that shows them
+    """All items of a session, with what a view has to know about them. The view that shows them
     keeps these very collections and adds to them."""
 
     items: list[Item]
@@ -62,7 +62,7 @@ class ItemsView(LineView):
         self._pictures = RenderCache()
         self._spin_timer: Timer | None = None
         self._tools_open = False
-        self._behind = 0  # items that arrived below what is in sight
+        self._behind = 0  # items that arrived below the visible ones
         self._shown_pill = ""
 
     @property
@@ -80,7 +80,7 @@ class ItemsView(LineView):
         self.extend((item,))
 
     def extend(self, items: Sequence[Item]) -> None:
-        """Add many items; only those in sight are drawn."""
+        """Add many items; only visible ones are drawn."""
         start = len(self._items)
         if start and items and item_renderer.joins(self._items[-1], items[0]):
             self._forget(self._leader(start - 1))
@@ -98,8 +98,11 @@ class ItemsView(LineView):
                 item.folded = False
 
     def _estimates(self, items: Sequence[Item]) -> list[int]:
-        """About how high the items are; of many, all but the last as high as a sample on average,
-        for they come into sight late, and keys wait meanwhile."""
+        """Estimate the heights of items.
+
+        Of many, all but the last get the average of a sample: they become visible late, and keys
+        wait meanwhile.
+        """
         width = item_renderer.inner(self._width or 80)
         known = items[-_SAMPLE:]
         before = len(items) - len(known)
@@ -110,7 +113,7 @@ class ItemsView(LineView):
         return [usual] * before + [item_renderer.estimate(item, width) for item in known]
 
     def changed(self, item: Item) -> None:
-        """Redraw an item: something about it is different."""
+        """Redraw an item after a change."""
         index = self._index.get(item)
         if index is not None:
             self._forget(index)
@@ -126,30 +129,30 @@ class ItemsView(LineView):
         self._viewport.forget(index)
 
     def _behind_it(self, index: int) -> Item | None:
-        """The item that follows this one."""
+        """Return the item after this one."""
         return self._items[index + 1] if index + 1 < len(self._items) else None
 
     # Items that share a row
 
     def _leader(self, index: int) -> int:
-        """The first of the items that share a row with this one: itself, where none does."""
+        """Return the first of the items that share a row with this one, or its own index."""
         while index and item_renderer.joins(self._items[index - 1], self._items[index]):
             index -= 1
         return index
 
     def _along(self, index: int) -> list[Item]:
-        """The items after this one that share its row."""
+        """Return the items after this one that share its row."""
         items, stop = self._items, index + 1
         while stop < len(items) and item_renderer.joins(items[stop - 1], items[stop]):
             stop += 1
         return items[index + 1 : stop]
 
     def _hidden(self, index: int) -> bool:
-        """Whether an item has no row of its own."""
+        """True if an item has no row of its own."""
         return index > 0 and item_renderer.joins(self._items[index - 1], self._items[index])
 
     def take_out(self, item: Item) -> None:
-        """Take an item out; text that was on its way to it is void."""
+        """Remove an item; text that was on its way to it is void."""
         index = self._index.pop(item, None)
         if index is None:
             return
@@ -158,14 +161,14 @@ class ItemsView(LineView):
         for step in range(index, len(self._items)):
             self._index[self._items[step]] = step
         self._viewport.delete(index)
-        if index < len(self._items):  # what stands before it is another item now
+        if index < len(self._items):  # another item precedes it now
             self.changed(self._items[index])
         elif index:
             self.changed(self._items[index - 1])
         self._touch()
 
     def clear(self) -> None:
-        """Take all items out."""
+        """Remove all items."""
         self._items.clear()
         self._index.clear()
         self._pictures.clear()
@@ -174,7 +177,7 @@ class ItemsView(LineView):
         self._touch()
 
     def prepare(self, items: Sequence[Item]) -> PreparedItems:
-        """What `complete` shows. Takes 15 ms for 50,000: to be called in a thread."""
+        """Return what `complete` needs. Takes 15 ms for 50,000 items, so call it in a thread."""
         self._unfold(items)
         heights = Heights()
         heights.extend(self._estimates(items))
@@ -182,7 +185,7 @@ class ItemsView(LineView):
         return PreparedItems(list(items), index, heights)
 
     def complete(self, all_: PreparedItems) -> None:
-        """Show all items where the last ones are shown; who has scrolled up in them stays there."""
+        """Show all items where the last ones are shown; a scroll position among them is kept."""
         more, following = len(all_.items) - len(self._items), self._viewport.following
         if following or more < 0:
             self.clear()
@@ -194,13 +197,13 @@ class ItemsView(LineView):
     # Streams
 
     def stream(self, item: AssistantItem | ThinkingItem, text: str) -> None:
-        """Add text to an item that is held here. `item.text` grows with the frames."""
+        """Add text to an item of this view. `item.text` grows with the frames."""
         item.streaming = True
         self._pictures.stream(item, text)
         self._soon()
 
     def finish(self, item: Item) -> None:
-        """Streaming is over: `item.text` is whole, and drawn for good."""
+        """End streaming: `item.text` is complete, and drawn for good."""
         index = self._index.get(item)
         if not isinstance(item, AssistantItem | ThinkingItem) or index is None:
             return
@@ -265,7 +268,7 @@ class ItemsView(LineView):
     # Running tools
 
     def _at_work(self) -> list[tuple[int, ToolItem]]:
-        """(row on the screen, card) of the running tools whose first line is in sight."""
+        """Return (row on the screen, card) of the running tools whose first line is visible."""
         return [
             (y, item)
             for y, (index, row) in enumerate(self._viewport.rows)
@@ -275,14 +278,14 @@ class ItemsView(LineView):
         ]
 
     def _runs(self, index: int) -> bool:
-        """Whether a call, or one that shares its row, runs."""
+        """True if a call, or one that shares its row, is running."""
         return any(
             isinstance(one, ToolItem) and one.state == "running"
             for one in (self._items[index], *self._along(index))
         )
 
     def _spin(self) -> None:
-        """Let the marks of running tools turn while any is in sight."""
+        """Turn the marks of running tools while any is visible."""
         running = self.app.animation_level != "none" and bool(self._at_work())  # pyright: ignore[reportUnknownMemberType]
         if running and self._spin_timer is None:
             self._pictures.frame = 0
@@ -301,8 +304,8 @@ class ItemsView(LineView):
             self.refresh(Region(0, y, self._width, 1))
 
     def tick(self, now: float) -> None:
-        """Let the seconds of the running tools in sight go on; `now` as in `ToolItem.started`."""
-        if self._stale:  # the rows are those of items that may be gone
+        """Update the seconds of visible running tools; `now` as in `ToolItem.started`."""
+        if self._stale:  # the rows may be those of items that are gone
             return
         changed = False
         for _, item in self._at_work():

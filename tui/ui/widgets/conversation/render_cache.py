@@ -17,7 +17,7 @@ from tui.ui.widgets.markdown.lazy import LazyLines
 from tui.ui.widgets.markdown.text import BLANK
 
 KEPT_LINES = 6_000
-"""Lines that are kept beside those in sight."""
+"""Lines that are kept beside the visible ones."""
 
 Streaming: TypeAlias = AssistantItem | ThinkingItem
 
@@ -32,7 +32,7 @@ class _Stream:
 
 
 class RenderCache:
-    """Draws items when they are asked for, and keeps what was drawn last."""
+    """Draws items on demand, and keeps those drawn last."""
 
     def __init__(self) -> None:
         self.width = 0
@@ -43,7 +43,7 @@ class RenderCache:
         self._streams: dict[Item, _Stream] = {}
 
     def reset(self, width: int, styles: Mapping[str, Style]) -> None:
-        """Forget all that was drawn: the width or the theme is another one."""
+        """Forget everything drawn: the width or the theme has changed."""
         self.width, self._styles = width, styles
         self._kept.clear()
         self._lines = 0
@@ -63,7 +63,7 @@ class RenderCache:
             self._lines -= len(picture.lines)
 
     def trim(self, seen: Collection[Item]) -> None:
-        """Forget what was drawn longest ago and is not in sight, if there is too much."""
+        """Forget the invisible items that were drawn longest ago, if there are too many lines."""
         if self._lines <= KEPT_LINES:
             return
         for item in seen:
@@ -74,8 +74,8 @@ class RenderCache:
             self.drop(item)
 
     def get(self, item: Item, *, gap: bool, along: Sequence[Item] = ()) -> RenderedItem:
-        """An item's picture; `gap` says whether a blank row comes first, `along` which items
-        after it share its row."""
+        """Return an item's picture; `gap` puts a blank row first, `along` are the items after it
+        that share its row."""
         picture = self._kept.get(item)
         if picture is not None:
             return picture
@@ -97,18 +97,18 @@ class RenderCache:
 
     @property
     def streaming(self) -> bool:
-        """Whether text is still on its way."""
+        """True while text is on its way."""
         return bool(self._streams)
 
     def stream(self, item: Streaming, text: str) -> None:
-        """Add text that is to be poured into an item with the next frame."""
+        """Add text that is poured into an item with the next frame."""
         stream = self._streams.get(item)
         if stream is None:
             stream = self._streams[item] = _Stream(item.text)
         stream.pending.append(text)
 
     def pour(self) -> list[Streaming]:
-        """Move pending text into the items; returns those that grew."""
+        """Move pending text into the items, and return those that grew."""
         grown: list[Streaming] = []
         for item, stream in self._streams.items():
             if stream.pending and isinstance(item, AssistantItem | ThinkingItem):
@@ -121,7 +121,7 @@ class RenderCache:
         stream.pending.clear()
         if stream.document is not None and item.text == stream.text:
             stream.document.feed(text)
-        else:  # somebody else has set the text
+        else:  # the text was set elsewhere
             stream.document = None
         item.text += text
         stream.text = item.text
@@ -138,7 +138,7 @@ class RenderCache:
         self._renew(picture, document, keep, gap=gap)
 
     def _renew(self, picture: RenderedItem, document: Document, keep: int, *, gap: bool) -> None:
-        """Bring a picture up to date with its document, whose first `keep` lines are the same."""
+        """Update a picture from its document, whose first `keep` lines are unchanged."""
         lines, before = picture.lines, len(picture.lines)
         assert isinstance(lines, LazyLines)
         lines.cut(keep + gap)
@@ -148,7 +148,7 @@ class RenderCache:
         self._lines += len(lines) - before
 
     def finish(self, item: Streaming, *, gap: bool) -> None:
-        """An item's text is whole; its picture is what drawing it at once would give."""
+        """Finish an item whose text is complete; its picture equals that of drawing it at once."""
         stream = self._streams.pop(item, None)
         if stream is not None and stream.pending:
             self._pour(item, stream)
@@ -161,6 +161,6 @@ class RenderCache:
         self._renew(picture, document, keep, gap=gap)
 
     def forget_stream(self, item: Item) -> None:
-        """An item is gone; what was on its way to it is void."""
+        """Forget an item that is gone; text that was on its way to it is void."""
         self._streams.pop(item, None)
         self.drop(item)

@@ -1,4 +1,4 @@
-"""The conversation's style names and their rules, and the places of an item's parts."""
+"""The conversation's style names and their rules, and helpers to lay out an item's parts."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ _OF_DIFFS = (
     *("label", "rail", "tool", "hunk", "fold"),
 )
 DIFF_RULES = {name: STYLE_RULES[name] for name in _OF_DIFFS}
-"""What a diff is drawn with."""
+"""The styles of diffs."""
 
 
 def components(rules: Iterable[str]) -> set[str]:
-    """The component classes of these names."""
+    """Return the component classes of these names."""
     return {f"conversation--{name}" for name in rules}
 
 
 def css(selector: str, rules: Mapping[str, str]) -> str:
-    """The rules as nested CSS for the widget `selector`."""
+    """Return the rules as nested CSS for the widget `selector`."""
     return markdown.css(selector, rules, prefix="conversation")
 
 
 def styles(widget: Widget, rules: Iterable[str]) -> dict[str, Style]:
-    """The style of every name, after `c-`; markdown's have none."""
+    """Return the style of every name, prefixed with `c-`; markdown's have no prefix."""
     return {f"c-{name}": widget.get_component_rich_style(f"conversation--{name}") for name in rules}
 
 
 def railed(rows: list[Line], styles: Styles, look: Style) -> list[Line]:
-    """What is inside an item, after a rail; what is too much of it is counted."""
+    """Return the inside of an item after a rail; lines beyond the limit are counted."""
     if len(rows) > BODY_MAX:
         more = f"… +{len(rows) - BODY_MAX:,} lines"
         rows = [*rows[:BODY_MAX], decoration([(more, styles["c-fold"])])]
@@ -73,9 +73,9 @@ def railed(rows: list[Line], styles: Styles, look: Style) -> list[Line]:
 
 MARGIN = 3
 BODY_MAX = 400
-"""Lines of an item's inside that are drawn; the rest is counted."""
+"""Lines drawn of an item's inside; the rest is counted."""
 
 
 def inner(width: int) -> int:
-    """The cells that an item's text gets: a margin on both sides."""
+    """Return the cells for an item's text: there is a margin on both sides."""
     return max(8, width - MARGIN - 1)

@@ -1,5 +1,5 @@
 """A tool call as a card: one row with its state, the last lines of a command that runs or has
-failed, and what is inside when it is unfolded."""
+failed, and the inside when it is unfolded."""
 
 from __future__ import annotations
 
@@ -45,30 +45,30 @@ _FINE = "exit 0"
 
 
 _LABEL = 24
-"""Cells of a label before which what is said after it gives way."""
+"""Cells of a label that are kept before what follows it is shortened."""
 _WIDEST = 120
-"""Cells of the row at most: what it says at the right is still seen to belong to the left."""
+"""Most cells of the row, so that its right end still visibly belongs to the left."""
 _BRIEF = 3
-"""Lines of an error that are shown in red; more of them are what a command printed."""
+"""Lines of an error that are shown in red; more lines are a command's output."""
 _TAIL = 5
-"""Lines that are seen of a command that runs or has failed, without unfolding it."""
+"""Lines shown of a command that runs or has failed, without unfolding it."""
 _SLOW_S = 1.0
-"""What takes less shows no time, and nothing of what it prints while it runs."""
+"""A shorter call shows no time, and none of its output while it runs."""
 
 
 def has_inside(item: ToolItem) -> bool:
-    """Whether there is something to unfold."""
+    """True if there is something to unfold."""
     return bool(item.diff or item.preview or item.receipt or item.input)
 
 
 def size(count: int) -> tuple[str, str]:
-    """A number of bytes as a short figure and its unit."""
+    """Return a number of bytes as a short figure and its unit."""
     figure, unit = formatting.size(count).split(" ")
     return (f"{float(figure):.0f}" if float(figure) >= 10 else figure), unit
 
 
 def badge(receipt: dict[str, Any]) -> str:
-    """The short form of a receipt: ✂ 471→3 KB."""
+    """Return the short form of a receipt: ✂ 471→3 KB."""
     (total, unit), (shown, shown_unit) = _sizes(receipt)
     lost = "" if receipt.get("path") else " not kept"
     if _grown(receipt):
@@ -78,7 +78,7 @@ def badge(receipt: dict[str, Any]) -> str:
 
 
 def copy_state(receipt: dict[str, Any]) -> str:
-    """How much of the whole is on the disk."""
+    """Say how much of the whole is on the disk."""
     if not receipt.get("path"):
         return "no full copy kept"
     some = receipt.get("bytes_kept") or 0
@@ -92,8 +92,8 @@ def _sizes(receipt: dict[str, Any]) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 def _grown(receipt: dict[str, Any]) -> bool:
-    """Whether the model got more bytes than there were: a notice about little, or binary data,
-    of which a byte is shown as a character of three."""
+    """True if the model got more bytes than there were: a notice about little, or binary data, each
+    byte of which is shown as a character of three."""
     return (receipt.get("bytes_shown") or 0) >= (receipt.get("bytes_total") or 0)
 
 
@@ -103,20 +103,20 @@ def _time(seconds: float) -> str:
 
 
 def _outcome(item: ToolItem) -> str:
-    """What is said after the label: the state, where its mark says too little, and the summary."""
+    """Return the text after the label: the state, if its mark says too little, and the summary."""
     word, outcome = _MARKS[item.state][2], item.summary
     if item.state == "running" or (item.state == "ok" and outcome == _FINE):
         return ""
     bare = item.seconds is None and not item.preview and bool(outcome)
     if item.state == "interrupted" and (bare or outcome == STOPPED):
-        word = ""  # what is known of it says that it was
+        word = ""  # the summary says so already
     if item.state == "error" and outcome:
         word = ""  # its mark says that it failed
     return " · ".join(dict.fromkeys(filter(None, (word, outcome))))
 
 
 def _right(item: ToolItem, styles: Styles) -> list[Span]:
-    """What stands at the right: how the model sees it, who allowed what, and how long it took."""
+    """Return the right end of the row: how the model sees it, who allowed it, how long it took."""
     flags = (
         "masked" * item.masked,
         "outdated" * item.outdated,
@@ -124,14 +124,14 @@ def _right(item: ToolItem, styles: Styles) -> list[Span]:
         "ELEVATED" * item.elevated,
         f"⛨ {item.level}" * bool(item.level),
     )
-    said: list[Span] = [(flag, styles["c-badge"]) for flag in flags if flag]
+    parts: list[Span] = [(flag, styles["c-badge"]) for flag in flags if flag]
     if (item.seconds or 0) >= _SLOW_S:
-        said.append((f"{_time(item.seconds or 0):>5}", styles["c-detail"]))
-    return [part for one in said for part in (("  ", styles["text"]), one)]
+        parts.append((f"{_time(item.seconds or 0):>5}", styles["c-detail"]))
+    return [part for one in parts for part in (("  ", styles["text"]), one)]
 
 
 def _short(label: str, room: int) -> str:
-    """A label in that many cells. A path keeps its end, cut at a slash where that leaves enough."""
+    """Return a label in that many cells. A path keeps its end, cut at a slash if enough remains."""
     if cell_len(label) <= room or " " in label or "/" not in label:
         return clip(label, room)
     end = _tail(label, room)
@@ -140,22 +140,24 @@ def _short(label: str, room: int) -> str:
 
 
 def _tail(text: str, room: int) -> str:
-    """The end of a text that leaves a cell of the room for an ellipsis."""
+    """Return the end of a text that leaves a cell of the room for an ellipsis."""
     while text and cell_len(text) >= room:
         text = text[1:]
     return text
 
 
 def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Line]:
-    """The row of a call, and what is inside where it is unfolded; of a command that runs or has
-    failed the last lines."""
+    """Return the row of a call and, if unfolded, its inside; otherwise the last lines of a command
+    that runs or has failed."""
     head = _row(item, width, styles, frame)
     if not item.folded and has_inside(item):
         rows = _bounded(_inside(item, inner(width) - 2, styles), item, styles)
         return [head, *railed(rows, styles, styles["text"])]
     rows = _last_lines(item, inner(width) - 2, styles)
     tail = item.tail.strip()
-    if item.summary and tail.startswith(item.summary) and "\n" not in tail:  # why it failed
+    if (
+        item.summary and tail.startswith(item.summary) and "\n" not in tail
+    ):  # the tail repeats the summary
         rows = []
         if item.summary not in head.text:
             head = _row(replace(item, summary=""), width, styles, frame)
@@ -164,7 +166,7 @@ def draw_card(item: ToolItem, width: int, styles: Styles, frame: int) -> list[Li
 
 
 def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int) -> list[Line]:
-    """One row for calls of a kind that follow each other."""
+    """Return one row for consecutive calls of a kind."""
     first = items[0]
     running = next((item for item in items if item.state == "running"), None)
     labels = list(dict.fromkeys(item.label for item in items))
@@ -197,19 +199,21 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     label = item.label
     room -= cell_len(name) + 1
     outcome = _outcome(item)
-    said_look = styles["c-detail"] if item.state == "ok" else look
+    # The summary gives way before the label does.
+    outcome_look = styles["c-detail"] if item.state == "ok" else look
     for words in (outcome, outcome.partition(" · ")[0], ""):
-        said: list[Span] = [(f"  {clip(words, 60)}", said_look)] if words else []
-        left_room = room - cells([*said, *cut, *right])
+        outcome_part: list[Span] = [(f"  {clip(words, 60)}", outcome_look)] if words else []
+        left_room = room - cells([*outcome_part, *cut, *right])
         if left_room >= min(cell_len(label), _LABEL):
             break
+    # Still too little: keep only the sandbox level, or drop the time.
     if left_room < min(cell_len(label), 8):
         right = [part for part in right if part[0].strip()][-1:] if item.level else right[:-1]
-        left_room = room - cells([*said, *cut, *right])
+        left_room = room - cells([*outcome_part, *cut, *right])
     left: list[Span] = [(f" {_glyph(item, frame)} ", look), (name, styles["c-tool"])]
     if label and left_room > 0:
         left.append((f" {_short(label, left_room)}", styles["c-label"]))
-    left += [*said, *cut]
+    left += [*outcome_part, *cut]
     whole = min(width, _WIDEST) - 1
     space: Span = (" " * max(0, whole - cells(left) - cells(right)), styles["text"])
     shown = [*left, space, *right] if right else left
@@ -218,9 +222,9 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
 
 
 def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
-    """The end of what a command has printed, while it runs and where it failed."""
-    seen = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
-    if not seen or not item.tail:
+    """Return the end of a command's output, while it runs and if it failed."""
+    visible = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
+    if not visible or not item.tail:
         return []
     rows = [row.rstrip().rpartition("\r")[2] for row in item.tail.split("\n")]
     drawn = [coloured(row[: 8 * width + 80], styles["c-detail"]) for row in rows]
@@ -228,7 +232,7 @@ def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
 
 
 def _clipped(spans: list[Span], width: int) -> Line:
-    """A line of output in `width` cells, its end an ellipsis where it has more."""
+    """Return a line of output in `width` cells, with an ellipsis if it is longer."""
     if cells(spans) <= width:
         return line(spans)
     first = chop(spans, max(2, width - 1))[0]
@@ -259,16 +263,16 @@ def _inside(item: ToolItem, width: int, styles: Styles) -> list[Line]:
 
 
 def _bounded(rows: list[Line], item: ToolItem, styles: Styles) -> list[Line]:
-    """The rows that a card shows at most; how many more there are is said in the last."""
+    """Return the rows that a card shows; the last one says how many more there are."""
     if len(rows) < BODY_MAX:
         return rows
-    rest = max(len(rows), item.diff.count("\n")) - BODY_MAX + 1
-    more = f"… +{rest:,} lines · {SHOWS_ALL}"
+    remaining = max(len(rows), item.diff.count("\n")) - BODY_MAX + 1
+    more = f"… +{remaining:,} lines · {SHOWS_ALL}"
     return [*rows[: BODY_MAX - 1], decoration([(more, styles["c-fold"])])]
 
 
 def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
-    """What the card's one line does not say of the call's input."""
+    """Return the parts of the call's input that the card's one line does not show."""
     rows: list[Line] = []
     for key, value in item.input.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -280,8 +284,8 @@ def _input(item: ToolItem, width: int, styles: Styles) -> list[Line]:
         for index, part in enumerate(parts[:6]):
             rows.append(prefixed(part, [(under if index else f"{key}  ", styles["c-detail"])]))
         if len(parts) > 6:
-            rest = len(parts) - 6 + text.count("\n", 2000)
-            rows.append(decoration([(f"{under}… +{rest:,} lines", styles["c-fold"])]))
+            remaining = len(parts) - 6 + text.count("\n", 2000)
+            rows.append(decoration([(f"{under}… +{remaining:,} lines", styles["c-fold"])]))
     return rows
 
 
@@ -298,6 +302,6 @@ def _receipt(receipt: dict[str, Any], width: int, styles: Styles) -> Line:
 
 
 def shrunk(receipt: dict[str, Any]) -> str:
-    """What a receipt says of sizes: ✂ 471 KB → 3 KB."""
+    """Return the sizes in a receipt: ✂ 471 KB → 3 KB."""
     total, shown = (" ".join(figure) for figure in _sizes(receipt))
     return f"✂ {total}" if _grown(receipt) else f"✂ {total} → {shown}"

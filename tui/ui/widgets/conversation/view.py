@@ -1,4 +1,4 @@
-"""The widget: what a person does with the items. They are shown by `ItemsView`."""
+"""The conversation widget: cursor, folding, search and selection. `ItemsView` shows the items."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.markdown.text import BLANK, Line
 
 SLICES_S = 1 / 30
-"""Between two slices of looking for a text."""
+"""Seconds between two slices of a search."""
 
 
 class _Hit(NamedTuple):
-    """Where something was found: an item, its row, and the characters there (none: start -1)."""
+    """A search hit: its item, its row, and the first of its characters (-1: none visible)."""
 
     item: int
     row: int
@@ -40,9 +40,9 @@ class _Hit(NamedTuple):
 
 
 class ConversationView(ItemsView):
-    """The items of a conversation. The mouse and Shift select text, the cursor items.
+    """The items of a conversation. The mouse and Shift select text, the cursor selects items.
 
-    No letter means anything here: whoever types writes a prompt.
+    No letter is a key here: typing writes a prompt.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,15 +60,18 @@ class ConversationView(ItemsView):
 
     @dataclass
     class ItemOpened(Message):
-        """Enter on an item that has a place of its own to be looked into: a sub-agent's call."""
+        """Enter was pressed on an item that has a view of its own: a sub-agent's call."""
 
         item: ToolItem
 
     @dataclass
     class Matches(Message):
-        """What is looked for was found `total` times so far; the `at`-th, counted from the
-        newest, is in sight (0: none). `more`: there are items left to look through. `last`: all
-        were, and there is none beyond it in the direction that was asked for."""
+        """The text was found `total` times so far; the `at`-th, counted from the newest, is visible
+        (0: none).
+
+        `more` is true if items are left to search. `last` is true if all were searched and there is
+        no hit beyond it in the requested direction.
+        """
 
         at: int
         total: int
@@ -80,7 +83,7 @@ class ConversationView(ItemsView):
     _hit: _Hit | None = None
     _step = 0
     _slices: Timer | None = None
-    _unfolded: tuple[Item, ...] = ()  # by looking for a text
+    _unfolded: tuple[Item, ...] = ()  # by a search
 
     @property
     def cursor(self) -> Item | None:
@@ -116,7 +119,7 @@ class ConversationView(ItemsView):
             self._cursor = cursor + more
 
     def go_to(self, item: Item) -> None:
-        """Bring an item into sight, with the cursor on it."""
+        """Bring an item into view, with the cursor on it."""
         index = self._index.get(item)
         if index is not None:
             self._viewport.following = False
@@ -125,11 +128,10 @@ class ConversationView(ItemsView):
     # Finding
 
     def find(self, text: str, *, back: bool = True, anew: bool = False) -> bool:
-        """Go to the next place (back: the one before) where `text` stands, and mark it there.
+        """Go to the next occurrence of `text` (with `back`, the previous one), and mark it.
 
-        `anew` begins with the newest. What is folded over it is opened. A long conversation is
-        looked through in slices: where False is returned, the place may still be found, and
-        `Matches` says how it stands.
+        `anew` starts with the newest. Folded items are opened for it. A long conversation is
+        searched in slices: after False a hit may still be found, and `Matches` reports it.
         """
         if not text:
             self.end_find()
@@ -141,14 +143,14 @@ class ConversationView(ItemsView):
         return self._seek(-1 if back else 1)
 
     def end_find(self) -> None:
-        """Nothing is looked for any more; the cursor stays where it is."""
+        """End the search; the cursor stays where it is."""
         self._finder = self._hit = None
         self._step = 0
         self._fold_back()
         self.refresh()
 
     def _fold_back(self) -> None:
-        """Fold what was unfolded for a text that is not the one in sight any more."""
+        """Fold what was unfolded for a hit that is no longer the current one."""
         keep = self._items[self._hit.item] if self._hit else None
         for item in self._unfolded:
             if item is not keep and not isinstance(item, AssistantItem) and not item.folded:
@@ -164,7 +166,7 @@ class ConversationView(ItemsView):
         return self._search()
 
     def _search(self) -> bool:
-        """A slice of looking; True when it went where it was to go."""
+        """Search one slice. True if it arrived at a hit."""
         finder = self._finder
         if self._slices is not None:
             self._slices.stop()
@@ -172,21 +174,22 @@ class ConversationView(ItemsView):
         if finder is None:
             return False
         finder.advance(self._items)
-        wanted = bool(self._step)
-        moved = wanted and self._go(finder, self._step)
+        seeking = bool(self._step)
+        moved = seeking and self._go(finder, self._step)
         if moved or finder.done:
             self._step = 0
         if not finder.done:
             self._slices = self.set_timer(SLICES_S, self._search)
         at = 0
-        if hit := self._hit:  # counted from the newest
+        if hit := self._hit:  # its number, counted from the newest
             behind = sum(spot > hit for spot in self._spots(finder, hit.item))
             at = 1 + behind + finder.behind(hit.item)
-        last = wanted and not moved and finder.done
+        last = seeking and not moved and finder.done
         self.post_message(self.Matches(at, finder.total, more=not finder.done, last=last))
         return moved
 
     def _go(self, finder: ItemSearch, step: int) -> bool:
+        # First among the other hits of the same item.
         hit = self._hit
         if hit is not None:
             spots = self._spots(finder, hit.item)
@@ -200,6 +203,7 @@ class ConversationView(ItemsView):
         if index is None:
             return False
         spots = self._spots(finder, index)
+        # A hit may be hidden: by a shared row, or because its item is folded.
         item = self._items[index]
         if not spots and self._hidden(index):
             self._spread(self._leader(index))
@@ -288,7 +292,7 @@ class ConversationView(ItemsView):
         super().changed(item)
 
     def _spread(self, index: int) -> None:
-        """Give each of the items that share a row one of its own."""
+        """Give each of the items that share a row a row of its own."""
         for item in (self._items[index], *self._along(index)):
             if isinstance(item, ToolItem | AttemptItem):
                 item.alone = True
@@ -310,7 +314,7 @@ class ConversationView(ItemsView):
             self.post_message(self.ItemSelected(self._items[self._cursor]))
 
     def action_fold_tools(self) -> None:
-        """Unfold every tool call, those to come too; fold them where they are unfolded."""
+        """Unfold every tool call, also future ones; fold them if they are unfolded."""
         self._tools_open = not self._tools_open
         for item in self._items:
             if isinstance(item, ToolItem | AttemptItem):
@@ -322,7 +326,7 @@ class ConversationView(ItemsView):
         self._touch()
 
     def action_copy_item(self) -> None:
-        """Copy what is selected, else the source of the item under the cursor."""
+        """Copy the selection, else the source of the item under the cursor."""
         text = self.selected_text
         if not text and self._cursor is not None:
             text = item_renderer.source(self._items[self._cursor])
@@ -330,7 +334,8 @@ class ConversationView(ItemsView):
             self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
 
     def action_cursor(self, step: int) -> None:
-        """To the item before or after; rows of one that is higher than the screen come first."""
+        """Move to the item before or after, first scrolling through one that is higher than the
+        screen."""
         rows = self._viewport.rows
         if not rows:
             return

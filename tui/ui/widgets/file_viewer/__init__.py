@@ -1,1 +1,1 @@
-"""A view of a file of any size, read by pieces."""
+"""A view of a file of any size, read piece by piece."""

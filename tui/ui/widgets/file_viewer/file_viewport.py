@@ -1,4 +1,4 @@
-"""Which rows of which lines of a file are in sight. A line is named by the byte it begins with."""
+"""The visible rows of a file's lines. A line is identified by the byte it begins with."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tui.ui.widgets.line_view.viewport import Viewport
 
 
 class FileViewport(Viewport):
-    """As `Viewport`, for lines of which nobody knows how many there are.
+    """Like `Viewport`, for an unknown number of lines.
 
-    `y` and `total` are counts of lines, for the scroll bar: estimates until all are counted. What
-    is in sight is found from its first line on, whatever comes before it.
+    `y` and `total` are line counts, for the scroll bar: estimates until all lines are counted. The
+    visible rows are found from their first line on, whatever comes before it.
     """
 
     def __init__(self, measure: Callable[[int], int]) -> None:
@@ -22,12 +22,12 @@ class FileViewport(Viewport):
         self.file = LineFile(b"")
         self.following = False
         self.at_end = True
-        """Whether the end is in sight."""
-        self._more = False  # something is out of sight
+        """True if the end is visible."""
+        self._more = False  # some rows are not visible
 
     @property
     def total(self) -> int:
-        # A few wrapped lines may fill many screens: there is always room to scroll in.
+        # A few wrapped lines may fill many screens, so there is always room to scroll.
         return max(self.file.count, self.height + 2 if self._more else 0)
 
     @property
@@ -36,19 +36,19 @@ class FileViewport(Viewport):
 
     @property
     def top(self) -> tuple[int, int]:
-        """The first line in sight, and the row of it."""
+        """The first visible line, and its first visible row."""
         return self._top
 
     def forget(self, index: int | None = None) -> None:
-        """Heights are asked for again each time."""
+        """Do nothing: heights are measured each time."""
 
     def use(self, file: LineFile) -> None:
-        """Show another file, from its beginning."""
+        """Show another file from its beginning."""
         self.file, self._top, self.following = file, (0, 0), False
         self.rows, self.y = [], 0
 
     def settle(self) -> None:
-        """Bring `rows` and `y` up to date."""
+        """Update `rows` and `y`."""
         if not self.file.size:
             self.rows, self.y = [], 0
             return
@@ -62,7 +62,7 @@ class FileViewport(Viewport):
         return any(start == index for start, _ in self.rows)
 
     def scroll(self, y: int) -> None:
-        """To a line: by that many rows where it is near, else to about there."""
+        """Scroll to a line: by that many rows if it is near, otherwise to its approximate place."""
         step = y - self.y
         if y <= 0:
             self.go(0)
@@ -75,11 +75,11 @@ class FileViewport(Viewport):
             self.go(self.file.place(y))
 
     def go(self, start: int) -> None:
-        """Show a line, at the top."""
+        """Show a line at the top."""
         self._fill(start, 0)
 
     def move(self, rows: int) -> None:
-        """By rows, up (less than 0) or down."""
+        """Scroll by rows, up (negative) or down."""
         if not self.file.size:
             return
         start, row = self._top
@@ -97,7 +97,7 @@ class FileViewport(Viewport):
         self._fill(start, row)
 
     def _down(self, start: int, row: int) -> Iterator[tuple[int, int]]:
-        """The rows from one on, as far as lines are known."""
+        """Yield the rows from one on, as far as lines are known."""
         while True:
             for step in range(row, self._measure(start)):
                 yield start, step
@@ -110,7 +110,7 @@ class FileViewport(Viewport):
         return self.file.start(self.file.size - 1)
 
     def _bottom(self, start: int) -> None:
-        """The last rows of the file; `start` is its last line."""
+        """Show the last rows of the file; `start` is its last line."""
         room, row = self.height, 0
         while True:
             size = self._measure(start)
@@ -122,7 +122,7 @@ class FileViewport(Viewport):
         self._fill(start, row, bottom=True)
 
     def _fill(self, start: int, row: int, *, bottom: bool = False) -> None:
-        """Make the rows that are in sight from one on."""
+        """Set the visible rows, from one on."""
         rows: list[tuple[int, int]] = []
         more = False
         for place in self._down(start, row):

@@ -1,8 +1,8 @@
 """Lines of a file of any size, addressed by the byte at which they begin.
 
-Nothing is read but what is asked for. How often a newline or a searched text begins in each block
-of the file is counted in slices, in a thread; from these sums the n-th is found by bisection. The
-sums of 4 GB take half a megabyte.
+Only what is asked for is read. The newlines, or occurrences of a searched text, in each block of
+the file are counted in slices, in a thread; the n-th is found by bisecting these sums. The sums of
+4 GB take half a megabyte.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from tui.ui.widgets.markdown.text import Line
 BLOCK = 1 << 16
 _BLOCKS_KEPT = 32
 SCAN = 16
-"""Blocks that are looked through at once where nothing was counted yet: 1 MB."""
+"""Blocks that are searched at once if nothing was counted yet: 1 MB."""
 
 
 class LineFile:
-    """The bytes of a regular file, or of a text in memory. To be closed. Raises OSError.
+    """The bytes of a regular file, or of a text in memory. Has to be closed. Raises OSError.
 
-    `opened` is the file, where it is open already; it is closed with this. `size` is that at the
-    opening. A file that is shortened later just ends earlier.
+    `opened` is the descriptor if the file is open already; it is closed with this. `size` is that
+    at opening. A file that is shortened later just ends earlier.
     """
 
     def __init__(self, source: Path | bytes | str, opened: int | None = None) -> None:
         self._data: bytes | None = None
         self._descriptor: int | None = None
         self._kept: OrderedDict[int, bytes] = OrderedDict()
-        self._lock = Lock()  # nothing is read of a descriptor that another file may have by now
+        self._lock = Lock()  # a descriptor may be another file's once it is closed
         self.path: Path | None = None
         if isinstance(source, bytes | str):
             self._data = source.encode("utf-8", "replace") if isinstance(source, str) else source
@@ -55,7 +55,7 @@ class LineFile:
         self.lines = MatchCounts(self, b"\n", kept=True)
 
     def close(self) -> None:
-        """Let go of the file; what is read afterwards is empty."""
+        """Close the file; later reads return nothing."""
         self._kept.clear()
         self.size, self._data = 0, None
         with self._lock:
@@ -64,7 +64,7 @@ class LineFile:
                 os.close(descriptor)
 
     def read(self, start: int, stop: int) -> bytes:
-        """The bytes from `start` to `stop`, as far as there are any. Safe to use from threads."""
+        """Return the bytes from `start` to `stop`, as far as there are any. Thread-safe."""
         start, stop = max(0, start), min(stop, self.size)
         if start >= stop:
             return b""
@@ -79,7 +79,7 @@ class LineFile:
                 return b""
 
     def block(self, number: int) -> bytes:
-        """A block; the last used ones are kept."""
+        """Return a block; the last used ones are kept."""
         data = self._kept.pop(number, None)
         if data is None:
             data = self.read(number * BLOCK, (number + 1) * BLOCK)
@@ -89,59 +89,60 @@ class LineFile:
         return data
 
     def start(self, at: int) -> int:
-        """Where the line begins to which byte `at` belongs (a newline ends its line).
+        """Return the start of the line that byte `at` belongs to (a newline ends its line).
 
-        Where nothing is counted and none is near, somewhere within a very long line.
+        If nothing is counted and no newline is near, a place within a very long line.
         """
-        found = self.lines.before(at, SCAN)
-        if found is None:
+        newline = self.lines.before(at, SCAN)
+        if newline is None:
             return 0 if self.lines.passed(0, at) else max(0, at - SCAN * BLOCK)
-        return found + 1
+        return newline + 1
 
     def begins(self, at: int) -> bool:
-        """Whether a line begins at a byte."""
+        """True if a line begins at this byte."""
         return at <= 0 or self.read(at - 1, at) == b"\n"
 
     def end(self, at: int) -> int | None:
-        """Where the line ends that byte `at` belongs to: its newline, or the end of the file.
+        """Return the end of the line that byte `at` belongs to: its newline, or the end of the
+        file.
 
-        None where that is not known yet.
+        None while that is unknown.
         """
-        found = self.lines.after(at, SCAN)
-        if found is None:
+        newline = self.lines.after(at, SCAN)
+        if newline is None:
             return self.size if self.lines.passed(at, self.size) else None
-        return found
+        return newline
 
     @property
     def count(self) -> int:
-        """How many lines there are; an estimate until all are counted."""
+        """Number of lines; an estimate until all are counted."""
         lines = self.lines
         if lines.unfinished:
             return round(lines.total * self.size / max(1, lines.seen)) or 1
         return lines.total + (self.size > 0 and self.read(self.size - 1, self.size) != b"\n")
 
     def number(self, at: int) -> int:
-        """How many lines stand before byte `at`; beyond what is counted an estimate."""
+        """Return the number of lines before byte `at`; an estimate beyond what is counted."""
         lines = self.lines
         if at > lines.seen:
             return round(lines.total * at / max(1, lines.seen))
         return lines.upto(at)
 
     def place(self, number: int) -> int:
-        """Where a line of a number begins; beyond what is counted one near the place."""
+        """Return the start of a line by its number; beyond what is counted, of one near it."""
         if number <= 0:
             return 0
-        found = self.lines.nth(number - 1)
-        if found is not None:
-            return min(found + 1, self.size)
+        newline = self.lines.nth(number - 1)
+        if newline is not None:
+            return min(newline + 1, self.size)
         return self.start(min(self.size - 1, self.size * number // max(1, self.count)))
 
 
 class MatchCounts:
-    """Where `needle` begins in a file. `fold`: ASCII capitals count as small letters.
+    """The places of `needle` in a file. With `fold`, ASCII capitals equal small letters.
 
-    Within a block what was found does not overlap. Only one thread may count at a time. `kept`:
-    blocks that are looked into are kept; then only one thread may ask.
+    Within a block, matches do not overlap. Only one thread may count at a time. With `kept`, blocks
+    that are searched are kept; then only one thread may ask.
     """
 
     def __init__(
@@ -153,21 +154,21 @@ class MatchCounts:
 
     @property
     def seen(self) -> int:
-        """Bytes that were counted."""
+        """Number of bytes that were counted."""
         return min((len(self._sums) - 1) * BLOCK, self._file.size)
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is anything left to count."""
+        """True if there is anything left to count."""
         return self.seen < self._file.size
 
     @property
     def total(self) -> int:
-        """How many were counted."""
+        """Number of matches counted."""
         return self._sums[-1]
 
     def go_on(self, seconds: float) -> bool:
-        """Count on for about that long; whether there is anything left. Belongs into a thread."""
+        """Count for about that long. True if there is anything left. Call it in a thread."""
         until = monotonic() + seconds
         while self.unfinished:
             data = self._read(len(self._sums) - 1)
@@ -177,7 +178,7 @@ class MatchCounts:
         return self.unfinished
 
     def _read(self, number: int) -> bytes:
-        """A block and as much of the next as what begins in it may take."""
+        """Return a block with as much of the next as a match that begins in it may take."""
         more = len(self.needle) - 1
         data = self._file.read(number * BLOCK, (number + 1) * BLOCK + more)
         return data.lower() if self.fold else data
@@ -186,20 +187,20 @@ class MatchCounts:
         return self._file.block(number) if self._kept else self._read(number)
 
     def passed(self, start: int, stop: int) -> bool:
-        """Whether all was counted from one byte to another, or could be looked through."""
+        """True if everything from one byte to another was counted or is short enough to search."""
         return stop - max(start, self.seen) <= (SCAN - 1) * BLOCK
 
     def upto(self, at: int) -> int:
-        """How many begin before `at`; what is not counted does not count."""
+        """Return how many matches begin before `at`; uncounted ones are left out."""
         number = min(at // BLOCK, len(self._sums) - 1)
-        rest = at - number * BLOCK
-        if not rest or number >= len(self._sums) - 1:
+        within = at - number * BLOCK
+        if not within or number >= len(self._sums) - 1:
             return self._sums[number]
         data = self._block(number)
-        return self._sums[number] + data.count(self.needle, 0, rest + len(self.needle) - 1)
+        return self._sums[number] + data.count(self.needle, 0, within + len(self.needle) - 1)
 
     def nth(self, number: int) -> int | None:
-        """Where the one of a number begins, from 0; None where that was not counted."""
+        """Return the start of a match by its number, from 0; None if it was not counted."""
         if number < 0 or number >= self.total:
             return None
         block = bisect_left(self._sums, number + 1) - 1
@@ -211,19 +212,21 @@ class MatchCounts:
         return block * BLOCK + at
 
     def after(self, at: int, most: int | None = None) -> int | None:
-        """The first at or after a byte. `most` blocks that are not counted are looked through."""
+        """Return the first match at or after a byte. At most `most` uncounted blocks are
+        searched."""
         return self._nearest(at, at // BLOCK, 1, most)
 
     def before(self, at: int, most: int | None = None) -> int | None:
-        """The last that begins before a byte."""
+        """Return the last match that begins before a byte."""
         return self._nearest(at, (min(at, self._file.size) - 1) // BLOCK, -1, most)
 
     def _nearest(self, at: int, number: int, step: int, most: int | None) -> int | None:
-        """The nearest from byte `at` of block `number` on, forwards or (step -1) backwards."""
+        """Return the nearest match from byte `at` of block `number` on, forwards or (step -1)
+        backwards."""
         blocks, sums = -(-self._file.size // BLOCK), self._sums
         while 0 <= number < blocks:
             counted = number + 1 < len(sums)
-            if counted and sums[number + 1] == sums[number]:  # it has none: past all such blocks
+            if counted and sums[number + 1] == sums[number]:  # skips all blocks without a match
                 beyond = sums[number] + 1 if step > 0 else sums[number]
                 number = bisect_left(sums, beyond) - 1
                 continue
@@ -231,13 +234,13 @@ class MatchCounts:
                 if most <= 0:
                     return None
                 most -= 1
-            data, rest = self._block(number), at - number * BLOCK
+            data, within = self._block(number), at - number * BLOCK
             if step > 0:
-                found = data.find(self.needle, max(0, rest))
+                offset = data.find(self.needle, max(0, within))
             else:
-                found = data.rfind(self.needle, 0, min(rest, BLOCK) + len(self.needle) - 1)
-            if found >= 0:
-                return number * BLOCK + found
+                offset = data.rfind(self.needle, 0, min(within, BLOCK) + len(self.needle) - 1)
+            if offset >= 0:
+                return number * BLOCK + offset
             number += step
         return None
 
@@ -247,21 +250,22 @@ WINDOW = 1 << 14
 
 
 class LinePart(NamedTuple):
-    """What is drawn of a line. `behind` is None where the end of the line is not known yet."""
+    """The drawn part of a line. `behind` is None while the end of the line is unknown."""
 
     data: bytes
     before: int
-    """Bytes of the line that come before it."""
+    """Bytes of the line before it."""
     behind: int | None
-    """Bytes of the line that come after it."""
+    """Bytes of the line after it."""
     first: int
     """The byte of the file that it begins with."""
 
 
 def part_of(file: LineFile, start: int, shift: int) -> LinePart:
-    """The part of the line that begins at byte `start`; of a long one that from `shift` bytes on.
+    """Return the part to draw of the line that begins at byte `start`; of a long one, from `shift`
+    bytes on.
 
-    A carriage return starts its line again: what comes before the last one was overwritten.
+    A carriage return starts its line again: whatever precedes the last one was overwritten.
     """
     end = file.end(start)
     stop = file.size if end is None else end
@@ -281,26 +285,28 @@ def part_of(file: LineFile, start: int, shift: int) -> LinePart:
 
 
 def _torn(data: bytes) -> int:
-    """How many bytes at the beginning belong to a character that began before."""
+    """Return how many bytes at the beginning belong to a character that began before."""
     return next((n for n in range(4) if n >= len(data) or data[n] & 0xC0 != 0x80), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """`text` in the bytes of a file, "" for nothing; `fold`: capitals (ASCII only) are the same
-    as small letters, and `text` has only these."""
+    """A text to mark in the bytes of a file, "" for nothing.
+
+    With `fold`, capitals (ASCII only) equal small letters, and `text` has only these.
+    """
 
     text: bytes = b""
     fold: bool = False
 
     def count(self, data: bytes) -> int:
-        """How often it stands in these bytes."""
+        """Return how often it occurs in these bytes."""
         return (data.lower() if self.fold else data).count(self.text)
 
     def spots(self, drawn: Line) -> list[tuple[int, int]]:
-        """The characters of a drawn line that it is, from start to end."""
-        wanted = self.text.decode("utf-8", "replace")
-        if not wanted:
+        """Return its places in a drawn line, as (start, end) in characters."""
+        needle = self.text.decode("utf-8", "replace")
+        if not needle:
             return []
         flags = re.IGNORECASE | re.ASCII if self.fold else 0
-        return [found.span() for found in re.finditer(re.escape(wanted), drawn.text, flags)]
+        return [match.span() for match in re.finditer(re.escape(needle), drawn.text, flags)]

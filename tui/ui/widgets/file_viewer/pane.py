@@ -1,4 +1,4 @@
-"""The full copy with a row for searching in all of it."""
+"""The full copy with a row for searching all of it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tui.ui.widgets.file_viewer.line_file import BLOCK, LineFile, MatchCounts
 from tui.ui.widgets.file_viewer.view import FileView
 
 _BLOCKS = 256
-"""How many are looked through in a thread before it is asked whether to go on: 16 MB."""
+"""Blocks searched in a thread before checking whether to continue: 16 MB."""
 _SLICE_S = 0.03
 
 
 async def open_file_pane(path: Path, results: Path) -> tuple[LineFile | None, str]:
-    """The full copy of an output, which lies in the folder `results`; None, and why there is
-    none."""
+    """Open the full copy of an output, which is in the folder `results`; returns None and the
+    reason if there is none."""
     try:
         return await asyncio.to_thread(_opened, path, results), ""
     except OutsideError:
@@ -42,9 +42,9 @@ def _opened(path: Path, results: Path) -> LineFile:
 
 
 class FilePane(Vertical):
-    """Shows a file; `/` searches it, n and N go on, Esc ends that.
+    """Shows a file; `/` searches it, n and N move between hits, Esc ends that.
 
-    Capitals in what is searched for must match; small letters match capitals too, ASCII only.
+    Capitals in the search text must match; small letters match capitals too, ASCII only.
     """
 
     DEFAULT_CSS = """
@@ -67,7 +67,7 @@ class FilePane(Vertical):
         self._said = Static(markup=False)
         self._hits: MatchCounts | None = None
         self._here = -1
-        self._turn = asyncio.Lock()  # each press goes on from where the one before arrived
+        self._turn = asyncio.Lock()  # each key press continues from the result of the one before
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -77,13 +77,13 @@ class FilePane(Vertical):
             yield self._said
 
     def show(self, file: LineFile, *, at_end: bool = False) -> None:
-        """Show another file, which is closed with the pane or for the next one."""
+        """Show another file, which is closed with the pane or before the next one."""
         self._forget()
         self.view.show(file, at_end=at_end)
 
     @property
     def follows(self) -> bool:
-        """Whether the end is in sight and nothing is searched for or selected."""
+        """True if the end is visible and nothing is searched for or selected."""
         return self.view.follows and not self.has_class("-search")
 
     def clear(self) -> None:
@@ -99,17 +99,17 @@ class FilePane(Vertical):
         return True
 
     def action_search(self) -> None:
-        """Ask what to search for."""
+        """Ask for a text to search for."""
         self.add_class("-search")
         self._words.focus()
 
     def action_end_search(self) -> None:
-        """Stop searching, and mark nothing any more."""
+        """Stop searching, and remove all marks."""
         self._forget()
         self.view.focus()
 
     def action_next(self, step: int) -> None:
-        """To what was found next, or (less than 0) before."""
+        """Go to the next hit, or (negative) to the one before."""
         if self._hits is None:
             self.action_search()
             return
@@ -141,7 +141,7 @@ class FilePane(Vertical):
         event.stop()
 
     async def _search(self) -> None:
-        """To the first from here on; then all are counted."""
+        """Go to the first hit from here on, then count all."""
         hits = self._hits
         if hits is None:
             return
@@ -157,23 +157,24 @@ class FilePane(Vertical):
             if hits is None:
                 return
             turned = ""
-            found = await self._seek(hits, self._here + 1 if step > 0 else max(0, self._here), step)
-            if found is None:
+            hit = await self._seek(hits, self._here + 1 if step > 0 else max(0, self._here), step)
+            if hit is None:
                 turned = "from the start" if step > 0 else "from the end"
-                found = await self._seek(hits, 0 if step > 0 else file.size, step)
-            if found is not None:
-                self._here = found
-                self.view.mark(hits.needle, fold=hits.fold, at=found)
+                hit = await self._seek(hits, 0 if step > 0 else file.size, step)
+            if hit is not None:
+                self._here = hit
+                self.view.mark(hits.needle, fold=hits.fold, at=hit)
             self._say(turned)
 
     async def _seek(self, hits: MatchCounts, at: int, step: int) -> int | None:
-        """The next from byte `at` on, or the one before it; in slices, so that it can be ended."""
+        """Return the next hit from byte `at` on, or the one before it; searched in slices, so that
+        it can be cancelled."""
         size = self.view.file.size
         while at < size if step > 0 else at > 0:
             look, known = hits.after if step > 0 else hits.before, hits.seen
-            found = await asyncio.to_thread(look, at, _BLOCKS)
-            if found is not None:
-                return found
+            hit = await asyncio.to_thread(look, at, _BLOCKS)
+            if hit is not None:
+                return hit
             if step > 0:
                 at = (max(at, known) // BLOCK + _BLOCKS) * BLOCK
             else:

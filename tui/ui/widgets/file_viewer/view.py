@@ -1,4 +1,4 @@
-"""The full copy of an output, page by page: what is not in sight is neither read nor kept."""
+"""Shows the full copy of an output page by page: what is not visible is neither read nor kept."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tui.ui.widgets.markdown.text import Line, Span, line
 from tui.ui.widgets.text_view import TextView, coloured, plain
 
 STEP = WINDOW - 512
-"""By this many bytes a long line is paged to the side."""
+"""Bytes by which a long line is paged sideways."""
 COPY_MAX = 1 << 20
-"""Bytes that are put on the clipboard at most."""
+"""Most bytes that are put on the clipboard."""
 _SLICE_S = 0.1
 _LOOKS = ("text", "note", "found", "here")
 
@@ -27,8 +27,8 @@ _LOOKS = ("text", "note", "found", "here")
 class FileView(TextView):
     """Shows a `LineFile`, which it closes. A carriage return starts its line again.
 
-    Of a line longer than WINDOW a part is in sight, and how much stands before and after it;
-    further to the side than there are columns comes the next part.
+    Only a part of a line longer than WINDOW is shown, with the sizes before and after it; scrolling
+    sideways beyond the columns shows the next part.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"copy-view--{name}" for name in _LOOKS}
@@ -56,17 +56,17 @@ class FileView(TextView):
 
     @property
     def file(self) -> LineFile:
-        """What is shown."""
+        """The file that is shown."""
         return self._port.file
 
     @property
     def follows(self) -> bool:
-        """Whether the end is in sight, and nothing is selected."""
+        """True if the end is visible, and nothing is selected."""
         return self._port.at_end and not self.selected_text
 
     @property
     def top(self) -> int:
-        """The byte with which the first line in sight begins."""
+        """The byte with which the first visible line begins."""
         return self._port.top[0]
 
     def show(self, file: LineFile, *, at_end: bool = False) -> None:
@@ -80,7 +80,7 @@ class FileView(TextView):
             self._counting = self.run_worker(self._count(), group="lines", exclusive=True)
 
     def clear(self) -> None:
-        """Show nothing, and close what was shown."""
+        """Show nothing, and close the file."""
         if self._counting:
             self._counting.cancel()
             self._counting = None
@@ -102,7 +102,7 @@ class FileView(TextView):
             self._counted()
 
     def _counted(self) -> None:
-        """More is known: redraw what was drawn without knowing where it ends."""
+        """Redraw lines whose end was unknown, now that more is known."""
         for start in self._endless:
             self._pictures.pop(start, None)
         self._endless.clear()
@@ -111,7 +111,7 @@ class FileView(TextView):
     # Searching
 
     def mark(self, needle: bytes, *, fold: bool = False, at: int = -1) -> None:
-        """Mark what is found in sight; what is at byte `at` is brought into sight."""
+        """Mark visible matches; a match at byte `at` is brought into view."""
         self._needle, self._here = Needle(needle, fold), at
         if at >= 0:
             self._reveal(at)
@@ -138,7 +138,7 @@ class FileView(TextView):
             self.scroll_to(x=max(0, column - width // 3), animate=False)
 
     def _spot(self, start: int, at: int) -> tuple[int, int, int]:
-        """(row, column, cells) of what was found at byte `at` of a line."""
+        """Return (row, column, cells) of the match at byte `at` of a line."""
         part = self._part(start)
         number = self._needle.count(part.data[: max(0, at - part.first)])
         for row, drawn in enumerate(self._picture(start).lines):
@@ -157,8 +157,8 @@ class FileView(TextView):
         if self._here >= 0 and self.file.start(self._here) == index:
             at, column, _ = self._spot(index, self._here)
             if at == row:
-                here = [each for each in spots if cell_len(line.text[: each[0]]) == column]
-                line = strips.marked(line, here, self._look["here"])
+                current = [each for each in spots if cell_len(line.text[: each[0]]) == column]
+                line = strips.marked(line, current, self._look["here"])
         return line
 
     # What it looks like
@@ -172,7 +172,7 @@ class FileView(TextView):
         }
 
     def _apply(self) -> None:
-        self._settled()  # the width of what has come into sight
+        self._settled()  # the width of what has become visible
         super()._apply()
 
     def _part(self, start: int) -> LinePart:
@@ -216,7 +216,7 @@ class FileView(TextView):
         return "\n".join(text), "\n"
 
     def text(self, most: int = COPY_MAX) -> str:
-        """The text without escape sequences, of the first `most` bytes."""
+        """Return the text of the first `most` bytes, without escape sequences."""
         rows = self.file.read(0, most).decode("utf-8", "replace").split("\n")
         bare = (row.rstrip("\r").rpartition("\r")[2] for row in rows)
         return plain(bare).removesuffix("\n")
@@ -224,7 +224,7 @@ class FileView(TextView):
     # Scrolling
 
     def action_edge(self, step: int) -> None:
-        """To the first or the last row."""
+        """Go to the first or the last row."""
         if step < 0:
             self._port.go(0)
         else:
@@ -236,12 +236,12 @@ class FileView(TextView):
         self.action_rows(step * max(1, self._port.height - 1))
 
     def action_rows(self, step: int) -> None:
-        """Rows up or down."""
+        """Scroll rows up or down."""
         self._port.move(step)
         self._apply()
 
     def action_columns(self, step: int) -> None:
-        """Eight columns to the side; beyond the last to the next part of the lines in sight."""
+        """Scroll eight columns sideways; beyond the last, to the next part of the visible lines."""
         room = 0 if self.wrap else max(0, self._wide - self._width)
         x = round(self.scroll_x)
         behind = (self._part(start).behind for start, _ in self._port.rows)

@@ -1,4 +1,4 @@
-"""Line-API views: what they cost depends on what is in sight, never on the length."""
+"""Line-API views: their cost depends on what is visible, never on the length."""
 
 from tui.ui.widgets.line_view.strips import LAST_ROW, key, place
 from tui.ui.widgets.line_view.view import LineView, RenderedItem

@@ -1,7 +1,9 @@
 """Scroll positions, sizes and bars of line views, without the detours that other widgets need.
 
-Vertical bars are drawn as by Textual, without Rich, for the thumb of a view that grows changes with
-every other frame; horizontal ones as a thin line, for a cell is twice as high as it is wide."""
+Vertical bars look as Textual draws them, but without Rich, because the thumb of a growing view
+changes with every other frame; horizontal ones are a thin line, since a cell is twice as high as it
+is wide.
+"""
 
 from __future__ import annotations
 
@@ -24,31 +26,32 @@ from textual.widget import Widget
 
 
 def jump(view: ScrollView, y: int) -> None:
-    """Set the scroll position; the view's `watch_scroll_y` is not told."""
+    """Set the scroll position, without calling the view's `watch_scroll_y`."""
     if view.scroll_y == y:
         return
     for position in (Widget.scroll_y, Widget.scroll_target_y):
         view.set_reactive(cast("Reactive[float]", position), float(y))
-    # The bar may come with the next layout, which asks for its size only.
+    # The bar may appear with the next layout, which asks only for its size.
     _update_bar(view.vertical_scrollbar, position=float(y))
 
 
 def reset_x(view: ScrollView) -> None:
-    """Back to the first column."""
+    """Go back to the first column."""
     for position in (Widget.scroll_x, Widget.scroll_target_x):
         view.set_reactive(cast("Reactive[float]", position), 0.0)
     view.horizontal_scrollbar.position = 0
 
 
 def expect(view: ScrollView, rows: int) -> None:
-    """Before the first layout: it will have about so many rows. Where it needs a scroll bar for
-    them, it would be laid out a second time to get it."""
+    """Expect that many rows before the first layout. If they need a scroll bar, the view would
+    otherwise be laid out a second time to get it."""
     view.set_reactive(cast("Reactive[Size]", Widget.virtual_size), Size(0, rows))
     view.show_vertical_scrollbar = True
 
 
 def resize(view: ScrollView, virtual: Size) -> None:
-    """Set the virtual size; the screen is laid out again only where a scroll bar comes or goes."""
+    """Set the virtual size; the screen is laid out again only if a scroll bar appears or
+    disappears."""
     if virtual == view.virtual_size:
         return
     room = view.container_size
@@ -69,7 +72,7 @@ def resize(view: ScrollView, virtual: Size) -> None:
 def _update_bar(
     bar: ScrollBar, *, virtual: int | None = None, position: float | None = None
 ) -> None:
-    """Tell a scroll bar; it is drawn again only on the rows where its thumb looks different."""
+    """Update a scroll bar; only the rows where its thumb looks different are drawn again."""
     before = _thumb(bar)
     if virtual is not None:
         bar.set_reactive(ScrollBar.window_virtual_size, virtual)
@@ -88,7 +91,7 @@ def _update_bar(
 
 
 def _thumb(bar: ScrollBar) -> tuple[int, int]:
-    """Where the thumb begins and ends, in the eighths of a cell in which it is drawn."""
+    """Return where the thumb begins and ends, in eighths of a cell."""
     size = bar.size.height if bar.vertical else bar.size.width
     room = bar.window_virtual_size - bar.window_size
     if room <= 0 or not size:

@@ -1,4 +1,4 @@
-"""Lines → strips of a given width, with what lies over them, and the text of a selection."""
+"""Turns lines into strips of a given width, with overlays, and copies the text of a selection."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _SHIFT = 20
 
 
 def key(index: int, row: int) -> int:
-    """One number for a row of an item, in reading order; it is stable while heights change."""
+    """Return one number for a row of an item, in reading order; it is stable while heights
+    change."""
     return index << _SHIFT | row
 
 
 def place(key: int) -> tuple[int, int]:
-    """(item, row in it) of a `key`."""
+    """Return (item, row in it) of a `key`."""
     return key >> _SHIFT, key & LAST_ROW
 
 
@@ -34,7 +35,7 @@ LAST_ROW = (1 << _SHIFT) - 1
 
 @dataclass(frozen=True, slots=True)
 class StripFrame:
-    """What is around a line on the screen, and the filters over it."""
+    """The space around a line on the screen, and the filters over it."""
 
     left: int
     right: int
@@ -51,7 +52,7 @@ class StripFrame:
 
 
 def paint(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
-    """`segments` with `style` laid over the characters from `start` to `end`."""
+    """Return `segments` with `style` laid over the characters from `start` to `end`."""
     painted: list[Segment] = []
     at = 0
     for text, own, control in segments:
@@ -67,12 +68,12 @@ def paint(segments: list[Segment], start: int, end: int, style: Style) -> list[S
 
 
 def extent(row: Line) -> tuple[int, int]:
-    """The characters of a line that can be selected."""
+    """Return the range of characters of a line that can be selected."""
     return row.start, len(row.text) if row.end is None else row.end
 
 
 def make(row: Line, width: int, base: Style) -> Strip:
-    """A line as a strip that fills `width`."""
+    """Return a line as a strip that fills `width`."""
     space = width - row.cells
     if space <= 0:
         return Strip(row.segments, row.cells).crop(0, width)
@@ -80,7 +81,7 @@ def make(row: Line, width: int, base: Style) -> Strip:
 
 
 def marked(row: Line, spots: Iterable[tuple[int, int]], style: Style) -> Line:
-    """A line with the characters from start to end of every spot in `style`."""
+    """Return a line with the characters from start to end of every spot in `style`."""
     segments = row.segments
     for start, end in spots:
         segments = paint(segments, start, end, style)
@@ -88,14 +89,14 @@ def marked(row: Line, spots: Iterable[tuple[int, int]], style: Style) -> Line:
 
 
 def selected(row: Line, span: tuple[int, int], style: Style) -> Line:
-    """A line with the characters of `span` selected (end -1: all)."""
+    """Return a line with the characters of `span` selected (end -1: all)."""
     start, end = extent(row)
     stop = end if span[1] < 0 else min(end, span[1])
     return row._replace(segments=paint(row.segments, max(start, span[0]), stop, style))
 
 
 def with_cursor(row: Line, style: Style) -> Line:
-    """A line with the cursor before it."""
+    """Return a line with the cursor before it."""
     if not row.segments:
         return row
     first, *rest = paint(row.segments, 0, 1, style)
@@ -103,7 +104,7 @@ def with_cursor(row: Line, style: Style) -> Line:
 
 
 def with_pill(strip: Strip, text: str, width: int, styles: Mapping[str, Style]) -> Strip:
-    """A strip with `text` on its right end, a cell of space on both sides."""
+    """Return a strip with `text` on its right end, a cell of space on both sides."""
     room = max(0, width - cell_len(text) - 2)
     space = Segment(" ", styles["text"])
     pill = Strip([space, Segment(text, styles["c-pill"]), space])
@@ -111,7 +112,7 @@ def with_pill(strip: Strip, text: str, width: int, styles: Mapping[str, Style]) 
 
 
 def copied(lines: Sequence[Line], first: tuple[int, int], last: tuple[int, int]) -> str:
-    """The source of the lines from (row, character) `first` to `last`."""
+    """Return the source of the lines from (row, character) `first` to `last`."""
     out: list[str] = []
     for index in range(first[0], min(last[0], len(lines) - 1) + 1):
         row = lines[index]
@@ -137,13 +138,13 @@ def copied(lines: Sequence[Line], first: tuple[int, int], last: tuple[int, int])
 
 @dataclass(slots=True)
 class Caret:
-    """The moving end of a selection. `goal` is the column that it keeps to across short rows."""
+    """The moving end of a selection. `goal` is the column that it keeps across short rows."""
 
     at: Offset | None = None
     goal: int = 0
 
     def begin(self, selection: Selection | None) -> Offset | None:
-        """Take over the selection there is; returns its other end, None where there is none."""
+        """Take over the current selection and return its other end, None if there is none."""
         if selection is None or selection.start is None or selection.end is None:
             return None
         if self.at not in selection:
@@ -151,7 +152,7 @@ class Caret:
         return selection.start if self.at == selection.end else selection.end
 
     def across(self, rows: Sequence[tuple[Offset, Line]], at: int, columns: int) -> None:
-        """Some characters to the side from row `at`; beyond its end lies the next row."""
+        """Move some characters sideways from row `at`; beyond its end comes the next row."""
         assert self.at is not None
         start, end = extent(rows[at][1])
         x = self.at.x + columns
@@ -166,7 +167,7 @@ class Caret:
         self.at, self.goal = Offset(x, rows[at][0].y), x
 
     def along(self, rows: Sequence[tuple[Offset, Line]], at: int) -> None:
-        """To a row; before the first and after the last lie their beginning and end."""
+        """Move to a row; before the first is its start, after the last its end."""
         origin, line = rows[max(0, min(at, len(rows) - 1))]
         start, end = extent(line)
         x = max(start, min(self.goal, end))
@@ -176,5 +177,5 @@ class Caret:
 
 
 def nearest_row(seen: Sequence[tuple[Offset, Line]], at: Offset) -> int:
-    """Where a position is in what is in sight, or the end of it that is nearer."""
+    """Return the index of a position among the visible rows, or of the nearer end."""
     return next((n for n, (origin, _) in enumerate(seen) if origin.y >= at.y), len(seen) - 1)

@@ -1,7 +1,7 @@
-"""A scrolled view of items that are drawn as lines: rows in sight, scrolling, painting.
+"""A scrolled view of items that are drawn as lines: visible rows, scrolling, painting.
 
-A frame costs the rows in sight, and a row that was painted before costs next to nothing: its
-strip is kept with its line, so that all that Textual derives from a strip is kept too.
+A frame costs the visible rows, and a row that was painted before costs next to nothing: its strip
+is kept with its line, so that everything Textual derives from a strip is kept too.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from tui.ui.widgets.line_view.viewport import Viewport
 from tui.ui.widgets.markdown.text import Line
 
 FRAME_S = 1 / 12
-"""What arrives is drawn at most so often, and never for more than an eighth of the time."""
+"""Seconds between frames for arriving items; drawing them never takes more than an eighth of the
+time."""
 
 
 @dataclass(slots=True)
 class RenderedItem:
-    """The lines of an item, and what was painted of them."""
+    """The lines of an item, and the strips painted of them."""
 
     lines: Sequence[Line]
     strips: dict[int, Strip] = field(default_factory=dict[int, Strip])
@@ -42,8 +43,8 @@ class RenderedItem:
 class LineView(ScrollView, can_focus=True):
     """Follows the end while it is at the end. Padding is kept at the sides; borders are not drawn.
 
-    A subclass says what its items look like: `_picture`, `_styles`, `_redraw`, and may lay
-    something over a line in `_overlay`.
+    A subclass draws its items by `_picture`, `_styles` and `_redraw`, and may lay something over a
+    line in `_overlay`.
     """
 
     ALLOW_SELECT = True
@@ -77,36 +78,37 @@ class LineView(ScrollView, can_focus=True):
 
     @property
     def following(self) -> bool:
-        """Whether the end is in sight and stays there."""
+        """True if the end is visible and stays so."""
         return self._viewport.following
 
-    # What a subclass says
+    # Provided by a subclass
 
     def _picture(self, index: int) -> RenderedItem:
-        """An item as it is drawn in `_width` cells, in `_look`; the same object while it is."""
+        """Return an item as drawn in `_width` cells and `_look`; the same object as long as it is
+        unchanged."""
         raise NotImplementedError
 
     def _styles(self) -> dict[str, Style]:
-        """The styles by name; "text" is the ground."""
+        """Return the styles by name; "text" is the base."""
         raise NotImplementedError
 
     def _redraw(self) -> None:
-        """Forget all pictures: the width or the styles are other ones."""
+        """Forget all pictures: the width or the styles have changed."""
         raise NotImplementedError
 
     def _overlay(self, index: int, row: int, line: Line) -> Line:  # noqa: ARG002
-        """The line with what lies over it now; the line itself if that is nothing."""
+        """Return the line with its current overlay, or the line itself."""
         return line
 
     def _breadth(self) -> int:
-        """How many cells can be scrolled through sideways."""
+        """Return the cells that can be scrolled through sideways."""
         return self._width
 
     def _pour(self) -> None:
-        """A frame is due: take in what has arrived."""
+        """Take in what has arrived: a frame is due."""
 
     def _settled(self) -> None:
-        """What is in sight has changed."""
+        """Handle a change of what is visible."""
 
     # Layout
 
@@ -114,7 +116,7 @@ class LineView(ScrollView, can_focus=True):
         return len(self._picture(index).lines)
 
     def _touch(self) -> None:
-        """Settle once, after all that happens in this turn of the loop."""
+        """Settle once, after everything else in this turn of the loop."""
         if not self._stale:
             self._stale = True
             self.call_later(self._settle)
@@ -134,7 +136,7 @@ class LineView(ScrollView, can_focus=True):
         self._frame_after = ended + max(FRAME_S, 8 * (ended - started))
 
     def _settle(self) -> None:
-        """Bring what is in sight up to date."""
+        """Update what is visible."""
         width, height = self.scrollable_content_region.size
         if not width or not height:
             return
@@ -158,7 +160,7 @@ class LineView(ScrollView, can_focus=True):
         self._viewport.forget()
 
     def _apply(self) -> None:
-        """Make the scroll position and the scroll bar those of the viewport, and repaint."""
+        """Set the scroll position and the scroll bar from the viewport, and repaint."""
         viewport = self._viewport
         scrolling.resize(self, Size(self._breadth(), viewport.total))
         scrolling.jump(self, viewport.y)
@@ -185,12 +187,12 @@ class LineView(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         if round(new_value) != self._viewport.y:
-            # A widget that grows is scrolled back first and told of its new size afterwards.
+            # A widget that grows is first scrolled back, then told its new size.
             width, height = self.scrollable_content_region.size
             if not self._look:
                 self._restyle(width or self._width)
             self._viewport.height = height or self._viewport.height
-            # What came since the last frame is not in the size yet: the end is the one shown.
+            # The size lacks what came since the last frame: the end is the one shown.
             at_end = self._viewport.following and new_value >= self.max_scroll_y
             self._viewport.scroll(self._viewport.end if at_end else round(new_value))
             self._apply()
@@ -204,7 +206,7 @@ class LineView(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         self._settle()
 
-    # A scroll bar that comes or goes changes the room, and no Resize tells of it.
+    # A scroll bar that appears or disappears changes the room, without a Resize.
 
     def watch_show_vertical_scrollbar(self) -> None:
         self._touch()
@@ -232,7 +234,7 @@ class LineView(ScrollView, can_focus=True):
         return painted
 
     def render_line(self, y: int) -> Strip:
-        """A row, with the offsets that selecting needs."""
+        """Return a row with the offsets that selecting needs."""
         if not self._look or y >= len(self._viewport.rows):
             return Strip.blank(self.size.width, self.rich_style)
         index, row = self._viewport.rows[y]
@@ -242,7 +244,7 @@ class LineView(ScrollView, can_focus=True):
         return strip.apply_offsets(hidden, key(index, row))
 
     def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:  # noqa: ARG002
-        """A row as it stands on the screen."""
+        """Return a row as it looks on the screen."""
         picture = self._picture(index)
         plain = picture.lines[row]
         line = self._overlay(index, row, plain)
@@ -270,13 +272,13 @@ class LineView(ScrollView, can_focus=True):
 
     @property
     def selected_text(self) -> str:
-        """What is selected of it, as it is copied; "" for nothing."""
+        """The selected text, as it is copied; "" for none."""
         selection = self.text_selection
-        found = self.get_selection(selection) if selection is not None else None
-        return found[0] if found else ""
+        part = self.get_selection(selection) if selection is not None else None
+        return part[0] if part else ""
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The source of what is selected: of each line its own, where all of it is."""
+        """Return the source of the selection: for whole lines, their own."""
         start, end = selection
         first, row = place(start.y) if start else (0, 0)
         final = self._viewport.count - 1
@@ -296,42 +298,42 @@ class LineView(ScrollView, can_focus=True):
     # Actions
 
     def action_select(self, rows: int, columns: int) -> None:
-        """Move the end of the selection. Where nothing is selected yet, it begins with the first
-        row in sight, or backwards with the last."""
-        seen, caret = self._in_sight(), self._caret
-        if not seen:
+        """Move the end of the selection. With nothing selected, it starts with the first visible
+        row, or backwards with the last."""
+        rows_visible, caret = self._in_sight(), self._caret
+        if not rows_visible:
             return
         back = rows < 0 or columns < 0
         anchor = caret.begin(self.text_selection)
         if anchor is None or caret.at is None:
-            origin, line = seen[-1 if back else 0]
+            origin, line = rows_visible[-1 if back else 0]
             caret.goal = strips.extent(line)[back]
             anchor = caret.at = Offset(caret.goal, origin.y)
-        at = strips.nearest_row(seen, caret.at)
-        if beyond := min(0, at + rows) + max(0, at + rows - len(seen) + 1):
+        at = strips.nearest_row(rows_visible, caret.at)
+        if beyond := min(0, at + rows) + max(0, at + rows - len(rows_visible) + 1):
             self.action_rows(beyond)
-            seen = self._in_sight()
-            at = strips.nearest_row(seen, caret.at)
+            rows_visible = self._in_sight()
+            at = strips.nearest_row(rows_visible, caret.at)
         if columns:
-            caret.across(seen, at, columns)
+            caret.across(rows_visible, at, columns)
         else:
-            caret.along(seen, at + rows)
+            caret.along(rows_visible, at + rows)
         self.screen.selections = {self: Selection.from_offsets(anchor, caret.at)}
 
     def action_unselect(self) -> None:
-        """Let go what is selected; without that, Esc means something else."""
+        """Clear the selection; without one, Esc has other uses."""
         if self.text_selection is None:
             raise SkipAction
         self.screen.clear_selection()
 
     def action_rows(self, step: int) -> None:
-        """A row up or down."""
+        """Scroll a row up or down."""
         self._scroll(self._viewport.y + step)
 
     def action_page(self, step: int) -> None:
-        """A screen up or down, with a row in common."""
+        """Scroll a screen up or down, with a row in common."""
         self._scroll(self._viewport.y + step * max(1, self._viewport.height - 1))
 
     def action_edge(self, step: int) -> None:
-        """To the first or the last row."""
+        """Go to the first or the last row."""
         self._scroll(0 if step < 0 else self._viewport.end)

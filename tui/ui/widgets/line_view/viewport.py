@@ -1,8 +1,9 @@
-"""Which rows of which items are in sight. Knows heights, not items; draws nothing itself.
+"""The visible rows of items. Knows heights, not items; draws nothing itself.
 
-Heights are estimates until an item comes into sight; then `measure` says the exact one. What is in
-sight stays where it is on the screen when heights above it turn out to be different. The position
-of an item, and the item at a row, are found in O(log n) or, all alike, O(1)."""
+Heights are estimates until an item becomes visible; then `measure` gives the exact one. Visible
+rows stay where they are on the screen when heights above them turn out to be different. The
+position of an item, and the item at a row, are found in O(log n) or, if all are one row high, O(1).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from itertools import accumulate
 
 
 class UnitHeights:
-    """Items that are one row high, all of them; the same promises as `Heights`."""
+    """Items that are all one row high; same interface as `Heights`."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -30,19 +31,20 @@ class UnitHeights:
         self.total += len(heights)
 
     def delete(self, index: int) -> None:  # noqa: ARG002
-        """Take one out."""
+        """Remove one."""
         self.total -= 1
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all."""
         self.total = 0
 
     def offset(self, index: int) -> int:
-        """The row on which an item begins."""
+        """Return the row on which an item begins."""
         return index
 
     def find(self, row: int) -> tuple[int, int]:
-        """(item, row within it) at a row; rows beyond the ends are those of the end items."""
+        """Return (item, row within it) at a row; rows beyond the ends are those of the end
+        items."""
         return max(0, min(row, self.total - 1)), 0
 
 
@@ -73,22 +75,22 @@ class Heights:
             node += node & -node
 
     def extend(self, heights: Sequence[int]) -> None:
-        """Add many at the end; O(log n) for each, or O(1) where there was none."""
+        """Add many at the end; O(log n) for each, or O(1) if there was none."""
         known = len(self._heights)
         self._heights += heights
-        sums = list(accumulate(heights, initial=self.total))  # before each, and of all
+        sums = list(accumulate(heights, initial=self.total))  # before each, and the total
         if not known:
             self._tree += [sums[node] - sums[node & (node - 1)] for node in range(1, len(sums))]
             self.total = sums[-1]
             return
         for node, upto in enumerate(sums[1:], known + 1):
-            first = node & (node - 1)  # what it sums begins behind so many
+            first = node & (node - 1)  # its sum starts after this many
             before = sums[first - known] if first >= known else self.offset(first)
             self._tree.append(upto - before)
         self.total = sums[-1]
 
     def delete(self, index: int) -> None:
-        """Take one out; O(what follows it), and what is taken out is mostly at the end."""
+        """Remove one; costs O(items after it), and removals are mostly at the end."""
         after = self._heights[index + 1 :]
         self.total -= sum(self._heights[index:])
         del self._heights[index:]
@@ -96,11 +98,11 @@ class Heights:
         self.extend(after)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all."""
         self.__init__()
 
     def offset(self, index: int) -> int:
-        """The row on which an item begins: the sum of the heights before it."""
+        """Return the row on which an item begins: the sum of the heights before it."""
         tree = self._tree
         total = 0
         while index:
@@ -109,7 +111,7 @@ class Heights:
         return total
 
     def find(self, row: int) -> tuple[int, int]:
-        """(item, row within it) at a row; rows beyond the ends are those of the end items.
+        """Return (item, row within it) at a row; rows beyond the ends are those of the end items.
 
         There must be at least one height.
         """
@@ -130,7 +132,7 @@ class Heights:
 class Viewport:
     """`rows` is (item, row in the item) for each row on the screen; `y` the first one's position.
 
-    `measure(index)` gives the exact height of an item and is asked only for those in sight.
+    `measure(index)` returns the exact height of an item and is called only for visible ones.
     """
 
     def __init__(self, measure: Callable[[int], int]) -> None:
@@ -145,12 +147,12 @@ class Viewport:
 
     @property
     def count(self) -> int:
-        """All items."""
+        """Number of items."""
         return len(self._heights)
 
     @property
     def total(self) -> int:
-        """All rows, partly by estimate."""
+        """Number of rows, partly estimated."""
         return self._heights.total
 
     @property
@@ -159,17 +161,18 @@ class Viewport:
         return max(0, self._heights.total - self.height)
 
     def lay(self, *, flat: bool) -> None:
-        """From now on every item is one row high, or again as high as is said. Takes all out."""
+        """Make every item one row high from now on, or use given heights again. Removes all
+        items."""
         self._heights = UnitHeights() if flat else Heights()
         self._exact.clear()
 
     def extend(self, heights: Sequence[int]) -> None:
-        """Add items at the end, by estimate."""
+        """Add items at the end, with estimated heights."""
         self._heights.extend(heights)
         self._exact.extend(bytes(len(self._heights) - len(self._exact)))
 
     def replace(self, heights: Sequence[int] | Heights, moved: int = 0) -> None:
-        """Other items stand here now; the one in sight has moved by that many, if it is there.
+        """Replace all items; the visible one has moved by that many, if it is still there.
         `Heights` are taken over as they are."""
         self._exact.clear()
         if isinstance(heights, Heights):
@@ -182,7 +185,7 @@ class Viewport:
         self._top = (max(0, top + moved), row)
 
     def delete(self, index: int) -> None:
-        """Take an item out."""
+        """Remove an item."""
         self._heights.delete(index)
         del self._exact[index]
         top, row = self._top
@@ -192,7 +195,7 @@ class Viewport:
             self._top = (index, 0)
 
     def clear(self) -> None:
-        """Take all items out."""
+        """Remove all items."""
         self._heights.clear()
         self._exact.clear()
         self._top = (0, 0)
@@ -201,38 +204,38 @@ class Viewport:
         self.rows = []
 
     def estimate(self, index: int, height: int) -> None:
-        """An item has changed and is probably this high; nothing in sight moves."""
+        """Set an estimated height for an item that has changed; nothing visible moves."""
         self._exact[index] = 0
         self._heights[index] = height
 
     def forget(self, index: int | None = None) -> None:
-        """An item's height, or every one's, is to be asked again when it is in sight."""
+        """Measure an item, or every one, again when it is visible."""
         if index is None:
             self._exact = bytearray(len(self._heights))
         else:
             self._exact[index] = 0
 
     def offset(self, index: int) -> int:
-        """The row on which an item begins."""
+        """Return the row on which an item begins."""
         return self._heights.offset(index)
 
     def size(self, index: int) -> int:
-        """An item's height as far as it is known."""
+        """Return an item's height as far as it is known."""
         return self._heights[index]
 
     def ensure(self, index: int) -> int:
-        """An item's exact height."""
+        """Return an item's exact height."""
         if not self._exact[index]:
             self._heights[index] = self._measure(index)
             self._exact[index] = 1
         return self._heights[index]
 
     def sees(self, index: int) -> bool:
-        """Whether any row of an item is in sight."""
+        """True if any row of an item is visible."""
         return bool(self.rows) and self.rows[0][0] <= index <= self.rows[-1][0]
 
     def settle(self) -> None:
-        """Bring `rows` and `y` up to date after items have changed."""
+        """Update `rows` and `y` after items have changed."""
         if not len(self._heights):
             self.y, self.rows = 0, []
         elif self.following:
@@ -248,7 +251,7 @@ class Viewport:
             self._anchor(index, -row)
 
     def scroll(self, y: int) -> None:
-        """Show what is at `y`; what was in sight and still is moves by exactly as much."""
+        """Show the rows at `y`; rows that stay visible move by exactly as much."""
         if not len(self._heights):
             return
         y = max(0, min(y, self.end))
@@ -288,7 +291,7 @@ class Viewport:
             index += 1
 
     def _show(self, y: int) -> None:
-        """Make `rows` for `y`, measuring what an end of the conversation brought into sight."""
+        """Set `rows` for `y`, measuring what an end of the conversation made visible."""
         for _ in range(3):
             y = max(0, min(y, self.end))
             index, row = self._heights.find(y)

@@ -25,11 +25,11 @@ PIECE_LINES = 60
 PIECE_LINES_MAX = 160
 PIECE_CHARS_MAX = 8_000
 _PLAIN_FROM = 1_000
-"""A line longer than this is data: it is not colored."""
+"""A longer line is data: it is not colored."""
 
 _FRESH = re.compile(r"[A-Za-z_@#/<$]")
 
-_KINDS = (  # the first that holds wins
+_KINDS = (  # the first match wins
     ("Comment", "comment"),
     ("Keyword.Constant", "number"),
     ("Keyword.Type", "builtin"),
@@ -58,8 +58,8 @@ _KINDS = (  # the first that holds wins
 
 
 class _Colors:
-    """Whether code is colored. Loading what does it takes longer than all else that an answer is
-    drawn with."""
+    """Switches the coloring of code. Loading pygments takes longer than everything else that an
+    answer is drawn with."""
 
     on = True
 
@@ -71,7 +71,7 @@ def color(*, on: bool) -> None:
 
 @lru_cache(maxsize=512)
 def kind(token: _TokenType) -> str:
-    """The style that stands for a pygments token."""
+    """Return the style for a pygments token."""
     name = str(token).removeprefix("Token.")
     for prefix, style in _KINDS:
         if name == prefix or name.startswith(prefix + "."):
@@ -81,33 +81,33 @@ def kind(token: _TokenType) -> str:
 
 @lru_cache(maxsize=64)
 def lexer(language: str) -> Lexer | None:
-    """The lexer for a fence's info string, None for plain text and unknown languages."""
+    """Return the lexer for a fence's info string, None for plain text and unknown languages."""
     name = language.strip().split(maxsplit=1)[0].strip("{}.").lower() if language.strip() else ""
     if not name:
         return None
     from pygments import lexers, util  # noqa: PLC0415 - start-up stays light
 
     try:
-        found = lexers.get_lexer_by_name(name, stripnl=False, ensurenl=False)  # pyright: ignore[reportUnknownMemberType]
+        match = lexers.get_lexer_by_name(name, stripnl=False, ensurenl=False)  # pyright: ignore[reportUnknownMemberType]
     except util.ClassNotFound:
         return None
-    return found
+    return match
 
 
 def fresh(before: str, row: str) -> bool:
-    """Whether code may be cut between these lines without losing the lexer's state."""
+    """True if code may be cut between these lines without losing the lexer's state."""
     return not before.strip() and bool(_FRESH.match(row))
 
 
 def ends(size: int, chars: int, before: str, row: str) -> bool:
-    """Whether a piece of `size` lines that ends with `before` ends where `row` begins."""
+    """True if a piece of `size` lines that ends with `before` ends where `row` begins."""
     if size >= PIECE_LINES_MAX or chars >= PIECE_CHARS_MAX:
         return True
     return size >= PIECE_LINES and fresh(before, row)
 
 
 def pieces(rows: list[str]) -> Iterator[list[str]]:
-    """`rows` in the pieces in which they are colored."""
+    """Yield `rows` in the pieces in which they are colored."""
     piece: list[str] = []
     chars = 0
     for row in rows:
@@ -122,13 +122,13 @@ def pieces(rows: list[str]) -> Iterator[list[str]]:
 
 @lru_cache(maxsize=256)
 def _tokens(code: str, language: str) -> list[list[tuple[str, str]]]:
-    """The lines of `code` as (text, style name)."""
+    """Return the lines of `code` as (text, style name)."""
     rows: list[list[tuple[str, str]]] = [[]]
     bare = _bare(code)
-    found = lexer(language)
-    if found is None or any(len(row) > _PLAIN_FROM for row in code.split("\n")):
+    code_lexer = lexer(language)
+    if code_lexer is None or any(len(row) > _PLAIN_FROM for row in code.split("\n")):
         return bare
-    for token, text in found.get_tokens(code):
+    for token, text in code_lexer.get_tokens(code):
         name = kind(token)
         first, *rest = text.split("\n")
         for index, part in enumerate((first, *rest)):
@@ -142,7 +142,7 @@ def _tokens(code: str, language: str) -> list[list[tuple[str, str]]]:
             else:
                 row.append((part, name))
     drawn = "\n".join("".join(text for text, _ in row) for row in rows)
-    return rows if drawn == code else bare  # what changes the text is not to be trusted with it
+    return rows if drawn == code else bare  # a lexer that changes the text can't be trusted with it
 
 
 def _bare(code: str) -> list[list[tuple[str, str]]]:
@@ -150,7 +150,7 @@ def _bare(code: str) -> list[list[tuple[str, str]]]:
 
 
 def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> list[Line]:
-    """The lines of one piece on the ground of code, wrapped where they are too long."""
+    """Return the lines of one piece on the background of code, wrapped if too long."""
     fill = styles["fence"]
     drawn: list[Line] = []
     text = "\n".join(row.expandtabs(4) for row in rows)
@@ -168,7 +168,7 @@ def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> lis
 
 
 def height(rows: list[str], width: int) -> int:
-    """How many lines `draw_rows` gives, without coloring anything."""
+    """Return how many lines `draw_rows` gives, without coloring anything."""
     return sum(
         1 if len(row) <= width - 2 and row.isascii() and "\t" not in row else _folded(row, width)
         for row in rows
@@ -181,7 +181,7 @@ def _folded(row: str, width: int) -> int:
 
 
 def draw_top(language: str, width: int, styles: Styles) -> list[Line]:
-    """The row above the code, its language; none where that is not said."""
+    """Return the row above the code, its language; none if it has no language."""
     if not language.strip():
         return []
     name = clip(language.strip().split(maxsplit=1)[0], width - 2)
@@ -210,11 +210,11 @@ class OpenFence:
         return row[min(self.indent, len(row) - len(row.lstrip(" "))) :]
 
     def full(self, row: str) -> bool:
-        """Whether the piece ends before `row`."""
+        """True if the piece ends before `row`."""
         return bool(self.rows) and ends(len(self.rows), self.chars, self.rows[-1], row)
 
     def tail(self, partial: str, width: int, styles: Styles) -> list[Line]:
-        """The current piece, and the row that is being written."""
+        """Return the lines of the current piece, and of the row being written."""
         if self.seen != len(self.rows):
             self.drawn = draw_rows(self.rows, self.info, width, styles)
             self.seen = len(self.rows)

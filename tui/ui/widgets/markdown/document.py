@@ -1,14 +1,14 @@
-"""Markdown drawn as it arrives: a block is drawn for good when the next one begins.
+"""Draws Markdown as it arrives: a block is drawn for good when the next one begins.
 
-Rows of source are taken in when they are complete, and only the block that may still grow is
-parsed again; what is drawn depends on the text alone, never on the pieces in which it came. The
-row that is being written is shown as it would be if it ended here, and held back while a few
-characters more could make something quite different of it.
+Rows of source are taken in when they are complete, and only the block that may still grow is parsed
+again; the result depends on the text alone, never on the pieces in which it came. The row being
+written is shown as it would be if it ended here, and held back while a few more characters could
+turn it into something quite different.
 
 Three rules keep the cost of a token independent of what came before: fenced code is settled in
 pieces (`code.pieces`), a list item by item, and a block longer than CAP is cut at a row's end.
-Of what is settled, code and short texts are drawn when they come into sight: of an answer that
-arrives all at once, most is never seen.
+Settled code and short texts are drawn when they become visible: of an answer that arrives all at
+once, most is never seen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tui.ui.widgets.markdown.parse import Intake, References, Unit, as_if_ended,
 from tui.ui.widgets.markdown.text import BLANK, Line, Styles
 
 CAP = 8_000
-"""Characters of a paragraph or a table that are drawn as one; four times as many of the rest."""
+"""Characters of a paragraph or a table that are drawn as one; four times as many of other
+blocks."""
 
 
 @dataclass(slots=True)
@@ -55,28 +56,28 @@ class Document:
         self._blocks: list[_Block] = []
         self._fence: code.OpenFence | None = None
         self._carry: list[str] = []  # the head of a table that was cut
-        self._list: tuple[str, int | None] | None = None  # the list that goes on
-        self._before = ""  # what was settled last
-        self._cut = ""  # the kind of block that was cut just now
-        self._blank = False  # whether the last row that was taken is blank
+        self._list: tuple[str, int | None] | None = None  # the list that continues
+        self._before = ""  # the type of the last settled block
+        self._cut = ""  # the kind of block that was just cut
+        self._blank = False  # the last row taken was blank
 
     def feed(self, text: str) -> None:
         """Add text; nothing is drawn yet."""
         self._intake.feed(text)
 
     def draw(self) -> None:
-        """Bring `lines` up to date."""
+        """Update `lines`."""
         self.advance()
         self.lines.extend(self._tail())
 
     def advance(self) -> None:
-        """Settle what is complete, and draw nothing else."""
+        """Settle what is complete, without drawing the rest."""
         self._take(final=False)
         self._advance(final=False)
 
     def finish(self) -> int:
-        """Settle the rest, and again what named links that were defined after it. Returns how
-        many lines are what they were before."""
+        """Settle the rest, and draw blocks again that name links defined after them. Returns how
+        many lines are unchanged."""
         before = self.settled
         self._take(final=True)
         self._new = True
@@ -103,7 +104,7 @@ class Document:
                 self._new = self._advance_flow(final=final)
 
     def _advance_flow(self, *, final: bool) -> bool:
-        """Settle what is complete; True when the rest is to be looked at again."""
+        """Settle what is complete. True if the rest has to be parsed again."""
         rows = self._carry + self._rows
         references = dict(self._references)
         units = parse(rows, references)
@@ -114,21 +115,24 @@ class Document:
             return False
         ends = [unit.start for unit in units[1:]] + [len(rows)]
         numbers = self._numbers(units)
+        # Without more text, the last row may still become something else.
         sure = len(rows) - (0 if final else 1)
         at = 0
         for index, (unit, end) in enumerate(zip(units, ends, strict=True)):
             last = index == len(units) - 1
+            # A fence is read row by row; parsing continues after its end.
             if unit.kind == "fence":
                 self._consume(rows[at:], unit.start + 1 - at, references)
                 self._open_fence(unit, rows)
                 inside = rows[unit.start + 1 : end]
-                rest = [] if last else self._feed_fence(inside)
-                if last or self._fence is not None or any(row.strip() for row in rest):
-                    self._rows = rows[unit.start + 1 :] if last else rest + rows[end:]
+                after_fence = [] if last else self._feed_fence(inside)
+                if last or self._fence is not None or any(row.strip() for row in after_fence):
+                    self._rows = rows[unit.start + 1 :] if last else after_fence + rows[end:]
                     return True
                 self._blank = not rows[end - 1].strip()
                 at = end
                 continue
+            # A block that is too long is cut, and the rest parsed as a block of its own.
             size = self._overlong(unit, rows, min(end, sure))
             if size:
                 self._settle_cut(unit, rows[at : unit.start + size], numbers[index])
@@ -138,11 +142,13 @@ class Document:
                     self._carry = rows[unit.start : unit.start + 2]
                 self._cut, self._list = unit.kind, None
                 return True
+            # The last block may still grow.
             if last and not final:
                 break
             self._settle(unit, rows, at, end, numbers[index])
             self._consume(rows[at:], end - at, references)
             at = end
+            # The list continues if the next item belongs to it.
             follower = None if last else units[index + 1]
             goes_on = follower is not None and follower.kind == "item" and not follower.first
             self._list = (unit.mark, numbers[index + 1]) if goes_on else None
@@ -150,7 +156,7 @@ class Document:
         return False
 
     def _numbers(self, units: list[Unit]) -> list[int | None]:
-        """The number of every item; those of a list that continues continue it."""
+        """Return the number of every item; those of a list that continues continue it."""
         numbers = [unit.number for unit in units]
         opening = units[0]
         if self._list is None or opening.number is None or self._list[1] is None:
@@ -163,7 +169,7 @@ class Document:
         return numbers
 
     def _consume(self, rows: list[str], count: int, references: References) -> None:
-        """Note that the first `count` rows are done with, and the links they define."""
+        """Note that the first `count` rows are done, and the links they define."""
         self._carry = []
         self._cut = ""
         if count:
@@ -172,7 +178,7 @@ class Document:
             parse(rows[:count], self._references)
 
     def _gap(self, unit: Unit, rows: list[str]) -> bool:
-        """Whether a blank line comes before `unit`."""
+        """True if a blank line comes before `unit`."""
         if not self._before:
             return False
         start = unit.start
@@ -184,7 +190,7 @@ class Document:
         return bool(start or self._carry or unit.kind != self._cut)
 
     def _overlong(self, unit: Unit, rows: list[str], end: int) -> int:
-        """How many rows of `unit` are to be drawn alone, 0 if it is short enough."""
+        """Return how many rows of `unit` have to be drawn alone, 0 if it is short enough."""
         cap = CAP if unit.kind in {"flow", "table"} else 4 * CAP
         total = 0
         for index in range(unit.start, end):
@@ -231,7 +237,7 @@ class Document:
         self, unit: Unit, rows: list[str], number: int | None, references: References
     ) -> list[Line]:
         if self._carry and unit.start == 0 and all(t.type != "tbody_open" for t in unit.tokens):
-            return []  # nothing followed the part that was cut off
+            return []  # nothing followed the cut part
         drawn = flow.unit(unit.tokens, number, self._pen(rows, references))
         return [BLANK, *drawn] if drawn and self._gap(unit, rows) else drawn
 
@@ -239,8 +245,8 @@ class Document:
         return flow.Pen(rows, self._width, self._styles, references, self._styles["text"])
 
     def _relink(self) -> int:
-        """Draw again the blocks that were drawn before all links were known. Returns how many
-        lines come before the first of them."""
+        """Draw blocks again that were drawn before all links were known. Returns how many lines
+        precede the first of them."""
         first = len(self.lines)
         for block in reversed(self._blocks):
             if block.known == len(self._references):
@@ -267,7 +273,7 @@ class Document:
         self._fence = code.OpenFence(opening.markup, opening.info, len(row) - len(row.lstrip(" ")))
 
     def _feed_fence(self, rows: list[str]) -> list[str]:
-        """Settle code; returns the rows after the fence, once it is closed."""
+        """Settle code, and return the rows after the fence once it is closed."""
         fence = self._fence
         assert fence is not None
         for index, row in enumerate(rows):
@@ -321,8 +327,8 @@ class Document:
 
 
 def render(text: str, styles: Styles, width: int) -> Sequence[Line]:
-    """The lines of a whole text: what feeding it in any pieces comes to. Some are drawn when they
-    are read."""
+    """Return the lines of a whole text, the same as for feeding it in any pieces. Some are drawn
+    when they are read."""
     document = Document(styles, width)
     for start in range(0, len(text), 2 * CAP):
         document.feed(text[start : start + 2 * CAP])

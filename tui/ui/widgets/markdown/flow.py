@@ -1,7 +1,8 @@
-"""Parsed blocks and inline text → lines. Nothing is parsed as markup again.
+"""Draws parsed blocks and inline text as lines. Nothing is parsed as markup again.
 
 Spacing inside lists and quotes follows the source, line by line, so that an item looks the same
-whatever comes after it."""
+whatever comes after it.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +41,19 @@ _SAFE = ("http://", "https://")
 
 
 def link(href: str, styles: Styles) -> Style:
-    """The style of a link: one the terminal can open only where it leads to the web."""
+    """Return the style of a link; the terminal can open it only if it leads to the web."""
     safe = href.lower().startswith(_SAFE) and href.isprintable()
     return styles["link"] + Style(link=href) if safe else styles["link"]
 
 
 def inline_spans(children: list[Token], base: Style, styles: Styles) -> list[Span]:
-    """The spans of a parsed inline; a hard break is a newline."""
+    """Return the spans of a parsed inline; a hard break is a newline."""
     drawn: list[Span] = []
     bare = partial(linked, link=styles["link"])
     stack = [base]
     for token in children:
         style = stack[-1]
+        # `stack` has the styles of the open marks, the innermost last.
         match token.type:
             case "text":
                 drawn += [(token.content, style)] if style.link else bare(token.content, style)
@@ -80,21 +82,22 @@ def inline_spans(children: list[Token], base: Style, styles: Styles) -> list[Spa
 
 
 MEASURE = 120
-"""Prose is not set wider than this: longer lines are hard to follow back."""
+"""Maximum width of prose: longer lines are hard to follow back."""
 _BULLETS = "•◦▪"
 _TASK = re.compile(r"\[([ xX])\](?= |$)")
 _LEAF = 3
 """Tokens of a paragraph or a heading: its beginning, its text and its end."""
 _MARK_MAX = 20
-"""Cells that the mark of a list item may take."""
+"""Most cells of a list item's mark."""
 _MAY_GROW = re.compile(r"[&<\[\n]")
-"""What may be more cells than characters, or a row more: entities, addresses, images, breaks."""
+"""Text that may take more cells than characters, or more rows: entities, addresses, images,
+breaks."""
 _BLANK_ROW = re.compile(r"[ \t>]*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """What drawing needs to know: the source's lines, the room, the styles, how deep it is."""
+    """The context of drawing: the source's lines, the room, the styles, the depth."""
 
     rows: list[str]
     width: int
@@ -104,7 +107,7 @@ class Pen:
     depth: int = 0
 
     def within(self, cells: int) -> Pen:
-        """A pen for a container's inside."""
+        """Return a pen for a container's inside."""
         return replace(self, width=max(8, self.width - cells), depth=self.depth + 1)
 
 
@@ -154,7 +157,7 @@ def _table(group: list[Token], pen: Pen) -> list[Line]:
 
 
 def item(group: list[Token], number: int | None, pen: Pen) -> list[Line]:
-    """One list item: its marker, and its blocks beside it."""
+    """Return one list item: its marker, and its blocks beside it."""
     opening = group[0]
     text = f"{number}{opening.markup}" if number is not None else "-"
     mark = text if number is not None else _BULLETS[min(pen.depth, len(_BULLETS) - 1)]
@@ -198,7 +201,7 @@ def _spaced(group: list[Token], pen: Pen) -> bool:
 
 
 def block(group: list[Token], pen: Pen) -> list[Line]:
-    """The lines of one block."""
+    """Return the lines of one block."""
     opening = group[0]
     match opening.type:
         case "paragraph_open":
@@ -223,13 +226,14 @@ def block(group: list[Token], pen: Pen) -> list[Line]:
 
 
 def unit(group: list[Token], number: int | None, pen: Pen) -> list[Line]:
-    """The lines of a top-level block, or of one item of a list; `number` is an ordered item's."""
+    """Return the lines of a top-level block, or of one item of a list; `number` is an ordered
+    item's."""
     return item(group, number, pen) if group[0].type == "list_item_open" else block(group, pen)
 
 
 def height(group: list[Token], pen: Pen) -> int | None:
-    """How many lines `unit` gives, where that is plain before it is parsed and drawn: one for a
-    short text in which nothing is longer when drawn than as it is written."""
+    """Return how many lines `unit` gives, if that is known without parsing and drawing it: one, for
+    a short text in which nothing takes more cells than its source."""
     item = group[0].type == "list_item_open"
     inside = group[1:-1] if item else group
     if len(inside) != _LEAF or inside[0].type not in {"paragraph_open", "heading_open"}:
@@ -240,7 +244,7 @@ def height(group: list[Token], pen: Pen) -> int | None:
 
 
 def blocks(inside: list[list[Token]], pen: Pen) -> list[Line]:
-    """The blocks of a container, spaced as in the source."""
+    """Return the blocks of a container, spaced as in the source."""
     drawn: list[Line] = []
     for index, group in enumerate(inside):
         if index and _spaced(group, pen):

@@ -1,4 +1,4 @@
-"""Lines that are drawn when somebody asks for them: a long text costs what is seen of it."""
+"""Lines that are drawn when they are read: a long text costs only what is seen of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tui.ui.widgets.markdown.text import Line
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Block:
-    """Lines that are not drawn yet; it stands in the place of each."""
+    """Lines that are not drawn yet; this stands in place of each."""
 
     count: int
     draw: Callable[[], Sequence[Line]]
@@ -51,15 +51,15 @@ class LazyLines(Sequence[Line]):
         self._rows.append(line)
 
     def extend(self, lines: Iterable[Line]) -> None:
-        """Add lines; what is not drawn of them stays so."""
+        """Add lines; undrawn ones stay so."""
         self._rows += lines._rows if isinstance(lines, LazyLines) else lines  # noqa: SLF001 - its own
 
     def defer(self, count: int, draw: Callable[[], Sequence[Line]]) -> None:
-        """Add `count` lines that `draw` will give when one of them is read."""
+        """Add `count` lines that `draw` returns when one of them is read."""
         self._rows += [_Block(count, draw)] * count
 
     def replace(self, start: int, count: int, lines: Iterable[Line]) -> None:
-        """Put other lines in the place of some, of whole blocks."""
+        """Replace some lines, which are whole blocks."""
         self._rows[start : start + count] = lines
 
     def cut(self, count: int) -> None:

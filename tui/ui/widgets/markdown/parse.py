@@ -1,6 +1,8 @@
-"""Markdown text in any pieces → complete clean rows → blocks that can be drawn one by one.
+"""Turns Markdown text in any pieces into complete clean rows, and rows into blocks that can be
+drawn one by one.
 
-The only user of markdown-it."""
+The only user of markdown-it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _OPEN_LINK = re.compile(r"\[([^\[\]\n]*)\](?:\([^)\n]*)?$")
 
 
 class Intake:
-    """What rows come out depends on the text alone, never on the pieces in which it is fed."""
+    """Collects text into rows, which depend on the text alone, never on the pieces in which it is
+    fed."""
 
     def __init__(self) -> None:
         self._pending: list[str] = []
@@ -43,7 +46,7 @@ class Intake:
         self._pending.append(text)
 
     def take(self, *, final: bool) -> list[str]:
-        """The rows that were completed since; with `final`, the last one too."""
+        """Return the rows that were completed since; with `final`, the last one too."""
         if not self._pending and not (final and self._partial):
             return []
         *whole, last = (self._partial + "".join(self._pending)).split("\n")
@@ -58,7 +61,7 @@ class Intake:
 
 
 def _broken(row: str) -> list[str]:
-    """The parts of a row, more than one where it is too long."""
+    """Return the parts of a row, more than one if it is too long."""
     parts: list[str] = []
     while len(row) > ROW_MAX:
         end = row.rfind(" ", 1, ROW_MAX) + 1 or ROW_MAX
@@ -68,9 +71,9 @@ def _broken(row: str) -> list[str]:
 
 
 def as_if_ended(rows: list[str], partial: str) -> list[str]:
-    """`rows` and the row being written as they are to be shown if nothing more came.
+    """Return `rows` and the row being written as they are shown if nothing more comes.
 
-    What a few characters more could turn into something quite different is held back, and open
+    Text that a few more characters could turn into something quite different is held back, and open
     emphasis, code and links are closed instead of being shown as characters.
     """
     if partial and not _UNDECIDED.match(partial):
@@ -110,8 +113,8 @@ _KINDS: dict[str, Kind] = {
 class Unit:
     """A top-level block, or one item of a top-level list.
 
-    `start` is its first line in the parsed source; `first` tells an item that begins its list;
-    `number` is an ordered item's.
+    `start` is its first line in the parsed source; `first` is true for an item that begins its
+    list; `number` is an ordered item's.
     """
 
     kind: Kind
@@ -130,24 +133,25 @@ def _parser() -> MarkdownIt:
 
 
 def groups(tokens: list[Token]) -> list[list[Token]]:
-    """Tokens by the block they belong to, one level deep."""
+    """Split tokens into the blocks they belong to, one level deep."""
     depth = 0
-    found: list[list[Token]] = [[]]
+    blocks: list[list[Token]] = [[]]
     for token in tokens:
-        found[-1].append(token)
+        blocks[-1].append(token)
         depth += token.nesting
         if depth == 0:
-            found.append([])
-    return found[:-1]
+            blocks.append([])
+    return blocks[:-1]
 
 
 def start_of(group: list[Token]) -> int:
-    """The line on which a group of tokens begins."""
+    """Return the line on which a group of tokens begins."""
     return group[0].map[0] if group[0].map else 0
 
 
 def parse(rows: list[str], references: References) -> list[Unit]:
-    """The units of the source, in order; inlines are not parsed yet. Adds to `references`."""
+    """Return the units of the source, in order; inlines are not parsed yet. Adds to
+    `references`."""
     tokens: list[Token] = []
     parser = _parser()
     parser.block.parse("\n".join(rows) + "\n", parser, {"references": references}, tokens)
@@ -166,7 +170,7 @@ def parse(rows: list[str], references: References) -> list[Unit]:
 
 
 def inline(token: Token, references: References) -> list[Token]:
-    """The children of an inline token."""
+    """Return the children of an inline token."""
     children: list[Token] = []
     parser = _parser()
     parser.inline.parse(token.content, parser, {"references": references}, children)
@@ -174,7 +178,7 @@ def inline(token: Token, references: References) -> list[Token]:
 
 
 def warm() -> None:
-    """Import what parsing and coloring need: for a thread, before the first answer comes."""
+    """Import what parsing and coloring need; for a thread, before the first answer comes."""
     _parser().parse("*x*")
     for name in ("pygments.lexers.python", "pygments.lexers.shell"):
         import_module(name)

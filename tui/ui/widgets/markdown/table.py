@@ -1,4 +1,5 @@
-"""Tables: boxed, fitted to the width, cells wrapped; too narrow for columns, one field a line."""
+"""Draws tables: boxed, fitted to the width, cells wrapped; if too narrow for columns, one field per
+line."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 Align: TypeAlias = Literal["left", "center", "right"]
 _LEAST, _WORD = 6, 14
-"""Cells that a column keeps, if it has as many, before the table becomes a list of fields: the
-first, or as many as its longest word has, up to the second."""
+"""Cells that a column keeps before the table becomes a list of fields: the first, or as many as its
+longest word has, up to the second; never more than it needs."""
 
 
 @dataclass(slots=True)
@@ -33,10 +34,9 @@ def _text(cell: Sequence[Span]) -> str:
 
 
 def fit(natural: Sequence[int], words: Sequence[int], room: int) -> list[int] | None:
-    """Column widths that need at most `room` cells together; the widest give way first.
+    """Return column widths that need at most `room` cells together; the widest shrink first.
 
-    `words` are the longest words of the columns. None when a column would get less than it can be
-    read in.
+    `words` are the longest words of the columns. None if a column would become too narrow to read.
     """
     if sum(natural) <= room:
         return list(natural)
@@ -53,6 +53,7 @@ def fit(natural: Sequence[int], words: Sequence[int], room: int) -> list[int] | 
     sizes = range(1, max(natural) + 1)
     widths = widths_of(bisect_right(sizes, room, key=lambda most: sum(widths_of(most))))
     spare = room - sum(widths)
+    # Distribute what rounding left over.
     for index, width in enumerate(natural):
         if spare and widths[index] < width:
             widths[index] += 1
@@ -86,6 +87,7 @@ def _boxed(table: Table, widths: list[int], styles: Styles) -> list[Line]:
     cells = [
         [wrap(cell, width) for cell, width in zip(row, widths, strict=True)] for row in table.rows
     ]
+    # Rules between rows help only if a row has several lines.
     ruled = any(len(cell) > 1 for row in cells[1:] for cell in row)
     for index, row in enumerate(cells):
         for step in range(max(len(cell) for cell in row)):
@@ -119,7 +121,7 @@ def _listed(table: Table, width: int, styles: Styles) -> list[Line]:
 
 
 def draw(table: Table, width: int, styles: Styles) -> list[Line]:
-    """The lines of a table in `width` cells."""
+    """Return the lines of a table in `width` cells."""
     columns = ["\n".join(map(_text, column)) for column in zip(*table.rows, strict=True)]
     natural = [max(1, *map(cell_len, text.split("\n"))) for text in columns]
     words = [max(map(len, filter(str.isascii, text.split())), default=0) for text in columns]

@@ -1,4 +1,4 @@
-"""Markdown as text for a pager or a pipe: without colors; headings and code are bold at most."""
+"""Markdown as text for a pager or a pipe: without colors; at most, headings and code are bold."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _LANGUAGE = re.compile(r"^```\w+$", re.MULTILINE)
 
 
 def terminal_text(markdown: str, width: int, *, styled: bool) -> str:
-    """The text in lines of at most `width` cells. `styled` headings and code are bold; else a
-    heading keeps its `#`."""
+    """Return the text in lines of at most `width` cells. If `styled`, headings and code are bold;
+    otherwise a heading keeps its `#`."""
     lines: list[str] = []
     for line in render(_LANGUAGE.sub("```", markdown), _STYLES, width):
         if line.source == "" and line.text.startswith("├"):
-            continue  # between two rows of a table; the one under the head has a source
+            continue  # a rule between two rows; the one under the head has a source
         if styled:
             parts = [
                 (s.style or Style()).render(s.text, color_system=ColorSystem.STANDARD)

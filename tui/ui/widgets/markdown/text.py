@@ -20,12 +20,12 @@ Span: TypeAlias = tuple[str, Style]
 
 
 class Line(NamedTuple):
-    """One drawn line and what it stands for when it is copied.
+    """One drawn line, and the text that copying it gives.
 
     Characters before `start` and from `end` on are decoration. `lead` is the source of the
-    decoration (as "- " of a bullet), `source` the source of the whole line where it is not the
-    text. `join` is None for a line of its own, else the text that stood where it was wrapped.
-    `fill` is the style that the rest of the row gets.
+    decoration (such as "- " for a bullet), `source` the source of the whole line if it differs from
+    the text. `join` is None for a line of its own, else the text at which it was wrapped. `fill` is
+    the style for the rest of the row.
     """
 
     segments: list[Segment]
@@ -46,24 +46,24 @@ BLANK = Line([], 0)
 
 
 def cells(spans: Iterable[Span]) -> int:
-    """How many cells they take."""
+    """Return how many cells the spans take."""
     return sum(cell_len(text) for text, _ in spans)
 
 
 def line(spans: Iterable[Span], **about: object) -> Line:
-    """A line of `spans`; `about` sets its other fields."""
+    """Return a line of `spans`; `about` sets its other fields."""
     spans = [span for span in spans if span[0]]
     segments = [Segment(text, style) for text, style in spans]
     return Line(segments, cells(spans), **about)  # pyright: ignore[reportArgumentType]
 
 
 def decoration(spans: Iterable[Span], *, source: str = "", fill: Style | None = None) -> Line:
-    """A line of which nothing can be selected, and nothing but `source` copied."""
+    """Return a line of which nothing can be selected, and only `source` is copied."""
     return line(spans, start=0, end=0, source=source, join=None if source else "", fill=fill)
 
 
 def prefixed(row: Line, prefix: Sequence[Span], lead: str = "") -> Line:
-    """`row` after a decoration whose source is `lead`."""
+    """Return `row` after a decoration whose source is `lead`."""
     size = sum(len(text) for text, _ in prefix)
     return row._replace(
         segments=[*(Segment(text, style) for text, style in prefix if text), *row.segments],
@@ -82,7 +82,7 @@ _UNITS = re.compile(rf" +|[^ {_WIDE}]+|[{_WIDE}][，。、；：！？）」』�
 
 
 class Piece(NamedTuple):
-    """Where a wrapped line lies in its text; `join` as in `Line`."""
+    """A wrapped line's place in its text; `join` as in `Line`."""
 
     start: int
     end: int
@@ -101,7 +101,7 @@ def _break(text: str, offset: int, width: int) -> list[Piece]:
             used += size
             position = match.end()
             continue
-        if unit[0] == " ":  # spaces at the end of a line stay with it, out of sight
+        if unit[0] == " ":  # spaces at the end of a line stay with it, invisible
             if position > start:
                 pieces.append(Piece(offset + start, offset + position, join))
                 join, start, used = unit, match.end(), 0
@@ -109,6 +109,7 @@ def _break(text: str, offset: int, width: int) -> list[Piece]:
                 join, start, used = (join or "") + unit, match.end(), 0
             position = start
             continue
+        # The word starts a new line, unless only an indent precedes it.
         indent = text[start:position]
         if indent.strip(" ") or used > width // 2:
             bare = indent.rstrip(" ") or indent
@@ -116,7 +117,7 @@ def _break(text: str, offset: int, width: int) -> list[Piece]:
             join, start, used = indent[len(bare) :], position, 0
         used += size
         position = match.end()
-        if used > width:  # an indented word that is too long keeps its indent
+        if used > width:  # a word that is too long keeps its indent
             chunks = _parts(text[start:position], width)
             for chunk in chunks[:-1]:
                 pieces.append(Piece(offset + start, offset + start + len(chunk), join))
@@ -128,8 +129,8 @@ def _break(text: str, offset: int, width: int) -> list[Piece]:
 
 
 def _parts(word: str, width: int) -> list[str]:
-    """A word that is too long in parts of at most `width` cells. A path or an address is broken
-    after a slash, where there is one in the second half of a part."""
+    """Split a word that is too long into parts of at most `width` cells. A path or an address is
+    broken after a slash, if there is one in the second half of a part."""
     parts: list[str] = []
     at = 0
     while at < len(word):
@@ -143,7 +144,7 @@ def _parts(word: str, width: int) -> list[str]:
 
 
 def breaks(text: str, width: int) -> list[Piece]:
-    """Where `text` is to be broken so that no line is wider than `width` (at least 2) cells."""
+    """Return the pieces of `text` in which no line is wider than `width` (at least 2) cells."""
     width = max(2, width)
     pieces: list[Piece] = []
     offset = 0
@@ -158,7 +159,7 @@ def breaks(text: str, width: int) -> list[Piece]:
 
 
 def cut(spans: Sequence[Span], pieces: Iterable[Piece]) -> list[Line]:
-    """A line for each piece; pieces are in order and do not overlap."""
+    """Return a line for each piece; pieces are in order and do not overlap."""
     rows: list[Line] = []
     index = at = 0  # `at` is where spans[index] begins
     for start, end, join in pieces:
@@ -182,12 +183,12 @@ def cut(spans: Sequence[Span], pieces: Iterable[Piece]) -> list[Line]:
 
 
 def wrap(spans: Sequence[Span], width: int) -> list[Line]:
-    """`spans` wrapped at words, or inside those that are too long."""
+    """Wrap `spans` at words, or inside those that are too long."""
     return cut(spans, breaks("".join(text for text, _ in spans), width))
 
 
 def chop(spans: Sequence[Span], width: int) -> list[Line]:
-    """`spans` (one line) cut at `width` cells wherever that is, spaces kept: for code."""
+    """Cut `spans` (one line) at exactly `width` cells, spaces kept: for code."""
     text = "".join(part for part, _ in spans)
     width = max(2, width)
     if (len(text) if text.isascii() else cell_len(text)) <= width:
@@ -202,42 +203,42 @@ def chop(spans: Sequence[Span], width: int) -> list[Line]:
 
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])https?://[^\s<>\"`\\|，。、；：！？）」』】》]+")
 _AROUND_URL = ".,;:!?'*_~…"
-"""What ends a sentence or marks a word, and not a URL that it comes after."""
+"""Characters that end a sentence or mark a word, not the URL before them."""
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _URL_MAX = 2_000
 
 
 def linked(text: str, style: Style, link: Style) -> list[Span]:
-    """`text` as spans: the URLs in it are in the style `link` too, and the terminal opens them."""
+    """Return `text` as spans; URLs in it also get the style `link`, and the terminal opens them."""
     if "://" not in text:
         return [(text, style)] if text else []
     spans: list[Span] = []
     at = 0
-    for found in _URL.finditer(text):
-        url = found.group().rstrip(_AROUND_URL)
+    for match in _URL.finditer(text):
+        url = match.group().rstrip(_AROUND_URL)
         if len(url) > _URL_MAX:
             continue
         while url[-1] in _PAIRS and url.count(url[-1]) > url.count(_PAIRS[url[-1]]):
             url = url[:-1].rstrip(_AROUND_URL)
         if url.isprintable() and not url.endswith("/" * 2):
-            start = found.start()
+            start = match.start()
             spans += [(text[at:start], style), (url, style + link + Style(link=url))]
             at = start + len(url)
     return [span for span in (*spans, (text[at:], style)) if span[0]]
 
 
 _HANG_ROOM = 24
-"""Cells from which on a broken line of code is marked, and continues under its own indent."""
+"""Cells from which a broken line of code is marked, and continues under its own indent."""
 CONTINUES = "↪ "
 _AFTER = frozenset(" ,;")
 """Code is best broken after one of these, else after other punctuation."""
 
 
 def fold(spans: Sequence[Span], width: int, mark: Style) -> list[Line]:
-    """`spans` (one line of code) broken after a space or punctuation where there is one.
+    """Break `spans` (one line of code) after a space or punctuation, if there is one.
 
-    The rest is marked in the style `mark` and indented like the line. Copied, the
-    rows are the line as it was.
+    The continuation is marked in the style `mark` and indented like the line. Copying the rows
+    gives the original line.
     """
     text = "".join(part for part, _ in spans)
     width = max(2, width)
@@ -249,7 +250,7 @@ def fold(spans: Sequence[Span], width: int, mark: Style) -> list[Line]:
         room = width - hang - len(CONTINUES)
     pieces = _code_pieces(text, width, room)
     rows = cut(spans, pieces)
-    if pieces[-1].end < len(text):  # spaces at the end, out of sight
+    if pieces[-1].end < len(text):  # trailing spaces, invisible
         rows[-1] = rows[-1]._replace(source=text[pieces[-1].start :])
     if room == width:
         return rows
@@ -258,7 +259,7 @@ def fold(spans: Sequence[Span], width: int, mark: Style) -> list[Line]:
 
 
 def _code_pieces(text: str, width: int, room: int) -> list[Piece]:
-    """Where a line of code is broken: the first piece in `width` cells, the others in `room`."""
+    """Return the pieces of a line of code: the first in `width` cells, the others in `room`."""
     pieces: list[Piece] = []
     body = len(text) - len(text.lstrip(" "))
     at, join, cells = 0, None, width
@@ -275,7 +276,7 @@ def _code_pieces(text: str, width: int, room: int) -> list[Piece]:
 
 
 def _code_break(text: str, least: int, most: int) -> int:
-    """The last good place to break, from `least` to `most`; `most` where there is none."""
+    """Return the last good place to break, from `least` to `most`; `most` if there is none."""
     if text[most] == " ":
         return most
     other = 0
@@ -289,7 +290,7 @@ def _code_break(text: str, least: int, most: int) -> int:
 
 
 def clip(text: str, width: int) -> str:
-    """The first line of `text`, cleaned, cut to `width` cells with an ellipsis."""
+    """Return the first line of `text`, cleaned, cut to `width` cells with an ellipsis."""
     text = clean(text[: 8 * width + 80]).split("\n", 1)[0].expandtabs(4).rstrip()
     if cell_len(text) <= width:
         return text
@@ -335,16 +336,17 @@ COMPONENTS = {f"markdown--{name}" for name in RULES}
 
 
 def css(selector: str, rules: Mapping[str, str] = RULES, *, prefix: str = "markdown") -> str:
-    """The rules as nested CSS for the widget `selector`."""
+    """Return the rules as nested CSS for the widget `selector`."""
     nested = "\n".join(f"    & > .{prefix}--{name} {{ {rule} }}" for name, rule in rules.items())
     return f"{selector} {{\n{nested}\n}}\n"
 
 
 def styles(widget: Widget) -> dict[str, Style]:
-    """Every name's style as it is for `widget` now; ask again when its styles are updated."""
-    found = {
+    """Return every name's style as it is for `widget` now; ask again when its styles are
+    updated."""
+    by_name = {
         name: widget.get_component_rich_style(f"markdown--{name}", partial=name in _OVERLAYS)
         for name in RULES
     }
-    found["code"] = Style(color=found["code"].color, bgcolor=found["code"].bgcolor)
-    return found
+    by_name["code"] = Style(color=by_name["code"].color, bgcolor=by_name["code"].bgcolor)
+    return by_name
