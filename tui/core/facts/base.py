@@ -70,14 +70,17 @@ class DurableFact(WireFact, frozen=True):
     @classmethod
     def of_record(cls, data: Mapping[str, Any]) -> Self:
         """The fact that a record tells again. A field that is missing or odd is empty."""
-        given, values = data.get, list[Any]()
-        for key, kind, read, empty in record_form.form_of(cls).read:
-            value = given(key)
-            if value is None:
-                values.append(empty)
-            else:
-                values.append(value if type(value) is kind else read(value))
-        return cls.completed(*values)
+        given = data.get
+        return cls.completed(
+            *[
+                empty
+                if (value := given(key)) is None
+                else value
+                if type(value) is kind
+                else read(value)
+                for key, kind, read, empty in record_form.form_of(cls).read
+            ]
+        )
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
