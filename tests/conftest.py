@@ -87,6 +87,7 @@ NOT_FAST = {
     *("agent/test_sub_agent_worktree.py", "context/test_token_ledger.py"),
     *("provider/test_anthropic_light.py", "provider/test_anthropic_load.py"),
     *("provider/test_anthropic_process.py", "tools/test_read_pdf.py"),
+    "support/test_preloaded.py",
     *("support/test_strict_server.py", "support/test_server_reports.py"),  # import all of the SDK
     *("tools/test_plain_search.py", "permissions/test_plain_git.py"),
 }

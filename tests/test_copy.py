@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.app.commands.registry import COMMANDS
+from tui.app.commands.table import COMMANDS
 from tui.ui.widgets.keys import HELP
 
 ROOT = Path(__file__).parents[1]

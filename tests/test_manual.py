@@ -19,7 +19,7 @@ import pytest
 from tests.pictures.scenes import SCENES
 from tui import plain
 from tui.app import manual
-from tui.app.commands.registry import COMMANDS
+from tui.app.commands.table import COMMANDS
 from tui.app.options.arguments import parse
 from tui.app.options.flags import COMMANDS as SUBCOMMANDS
 from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
@@ -31,7 +31,6 @@ from tui.core.keymap import DEFAULT_KEYS
 from tui.core.paths import Folders
 from tui.provider.practice.script import read_script
 from tui.settings import layers
-from tui.settings.descriptions import DESCRIPTIONS
 from tui.settings.schema import Setting, table
 from tui.settings.trust import Trust
 from tui.settings.user_commands import SHIPPED
@@ -288,10 +287,6 @@ def test_every_variable_that_is_named_is_read_somewhere() -> None:
     named = [name for line in rows for name in re.findall(r"`([A-Z_]{4,})`", line.split(" | ")[0])]
     assert len(named) > 5
     assert [name for name in named if f'"{name}"' not in source] == []
-
-
-def test_every_setting_has_words() -> None:
-    assert {setting.name.replace(".MODEL", "") for setting in all_settings()} == set(DESCRIPTIONS)
 
 
 # The manual as a whole

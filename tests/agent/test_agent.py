@@ -199,7 +199,7 @@ async def test_a_failed_request_ends_the_turn_and_the_session_goes_on(tmp_path: 
     agent = make_agent(tmp_path, provider)
     seen = await events_of(agent, "hi")
     assert seen[-2:] == [
-        facts.ErrorRaised("overloaded", "The server is overloaded.", True, "Wait."),
+        facts.ErrorRaised("overloaded", "The server is overloaded.", True, "Wait.", status=529),
         facts.TurnFinished("failed"),
     ]
     assert (await events_of(agent, "again"))[-1].type == "turn_finished"

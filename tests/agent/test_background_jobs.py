@@ -17,10 +17,9 @@ from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, JobSettings
 from tui.core.fact_words import job_end
-from tui.core.facts import Fact
+from tui.core.facts import Fact, JobFinished
 from tui.core.messages import text_of
 from tui.core.paths import Folders
-from tui.core.retold import job_finished
 from tui.provider.base import Request
 from tui.session.records import Record
 from tui.session.session import Session
@@ -62,7 +61,7 @@ async def test_its_end_is_said_with_the_next_prompt_once(tmp_path: Path) -> None
     assert job_end(ended).startswith("job-1 failed, exit code 3, ")
     assert Path(ended.path).read_text() == "first\nsecond\n"
     (record,) = of(agent, "job_ended")
-    assert job_finished(record) == ended
+    assert JobFinished.of_record(record) == ended
 
     await events_of(agent, "how is it?")
     prompt, notice = last_texts(provider.requests[2])

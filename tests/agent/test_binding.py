@@ -23,11 +23,10 @@ from tests.support.server_binding import ELSEWHERE, OTHER_SYSTEM
 from tests.support.server_script import Json
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
-from tui.context.overrides import Overlay
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config, McpServer, Prune
-from tui.core.facts import Fact
+from tui.core.facts import Fact, Overlay
 from tui.core.messages import ToolOutput
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider

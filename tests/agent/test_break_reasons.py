@@ -16,9 +16,9 @@ from tests.support.server_script import Json
 from tui.agent import request_builder
 from tui.agent.agent import Agent
 from tui.agent.break_reasons import BreakReason
-from tui.context.overrides import Overlay
 from tui.context.request_trail import has_thinking
 from tui.core.config import Compaction, Config, Prune
+from tui.core.facts import Overlay
 from tui.provider import catalogue
 
 ALL: dict[str, Any] = {"api_features": "all"}

@@ -284,7 +284,8 @@ async def test_R26_R27_memory_is_saved_before_a_compaction(tmp_path: Path) -> No
     seen = await drain(agent.context.compact())
     kinds = [e.type for e in seen]
     assert facts.Notice("📝 Saving context...") in seen
-    assert of(seen, facts.MemorySaved) == [facts.MemorySaved(str(memory), 2)]
+    (saved,) = of(seen, facts.MemorySaved)
+    assert (saved.path, saved.entries) == (str(memory), 2)
     assert kinds.index("memory_saved") < kinds.index("compaction_finished")
     assert "Tabs are forbidden." in memory.read_text()
     assert memory.stat().st_mode & 0o777 == 0o600

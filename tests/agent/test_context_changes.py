@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.agents import events_of, make_agent, record_types
 from tests.support.provider import ScriptedProvider, call, say
-from tui.context.overrides import Overlay
 from tui.context.validate import check
 from tui.core import facts
 from tui.core.errors import HoldfastError
+from tui.core.facts import Overlay
 from tui.core.messages import text_of
 
 

@@ -10,7 +10,8 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.limits import Limits, SessionCost, SpendingCounter, Spent, session_cost
-from tui.app.commands.views import status_figures
+from tui.app.reports import Report
+from tui.app.reports.session import status_rows
 from tui.context.validate import check
 from tui.core import facts
 from tui.core.clock import SystemClock
@@ -71,10 +72,8 @@ async def test_the_meter_tells_the_share_of_the_last_request_and_the_cost_of_the
     agent = make_agent(tmp_path, ScriptedProvider(), session=session, config=config)
     found = agent.spending()
     assert found.last.cache_share == 0.97
-    assert status_figures(agent) == [
-        "cache    97 % of the last request",
-        "cost     $0.0069",
-    ]
+    lines = list(Report("Status", list(status_rows(agent, tmp_path))).lines)
+    assert lines[-2:] == ["cache    97 % of the last request", "cost     $0.0069"]
     await agent.close()
 
 

@@ -19,9 +19,8 @@ from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.cli import main
 from tui.context import request_assembly
-from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
-from tui.core.facts import Fact
+from tui.core.facts import Fact, Overlay
 from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
 from tui.session.session import Session

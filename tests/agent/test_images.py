@@ -15,9 +15,9 @@ from tests.support.clock import FakeClock
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
-from tui.context.overrides import Overlay
 from tui.context.validate import check
 from tui.core import facts
+from tui.core.facts import Overlay
 from tui.core.images import MAX_FILE, Image, of_bytes
 from tui.core.messages import Block
 from tui.core.paths import folders

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
-from tui.agent.composition import Launch, listed_model, refresh_models, refreshed_models
+from tui.agent.composition import Access, Launch, listed_model, refresh_models, refreshed_models
 from tui.core.clock import SystemClock
 from tui.core.config import Config
 from tui.core.paths import folders
@@ -22,7 +22,7 @@ NAME = "claude-sonnet-5-5"
 
 @pytest.fixture
 def launch(own_folders: Path, tmp_path: Path) -> Launch:
-    return Launch(Workspace.at(tmp_path, ceiling="/"), Config(), folders(), key="k")
+    return Launch(Workspace.at(tmp_path, ceiling="/"), Config(), folders(), Access(key="k"))
 
 
 async def test_what_the_server_listed_goes_before_the_catalogue(launch: Launch) -> None:

@@ -16,7 +16,7 @@ from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, say
 from tests.tools.mcp.test_elicitation import ASKING
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch, make_servers
+from tui.agent.composition import Access, Launch, make_servers
 from tui.agent.composition import make_agent as assembled
 from tui.core import facts
 from tui.core.clock import SystemClock
@@ -205,7 +205,7 @@ async def test_no_request_waits_longer_than_ten_seconds_for_a_silent_server(tmp_
 async def test_where_nobody_goes_on_typing_servers_have_the_time_they_may_take(tmp_path: Path):
     config = Config(mcp={"silent": SILENT})
     work = Workspace.at(tmp_path, ceiling="/")
-    launch = Launch(work, config, folders(), practice=True, one_turn=True)
+    launch = Launch(work, config, folders(), Access(practice=True), one_turn=True)
     servers = make_servers(launch)
     assert servers is not None
     assert servers.patience_s == SETTLED_S
@@ -281,7 +281,9 @@ async def test_a_server_that_grows_tells_of_it(tmp_path: Path):
 @pytest.mark.parametrize("practice", [True, False])
 def test_nothing_is_imported_or_kept_without_servers(tmp_path: Path, practice: bool):
     def launch(**configured: McpServer) -> Launch:
-        return Launch(Workspace.at(tmp_path), Config(mcp=configured), folders(), practice=practice)
+        return Launch(
+            Workspace.at(tmp_path), Config(mcp=configured), folders(), Access(practice=practice)
+        )
 
     def made(launch: Launch) -> Agent:
         return assembled(launch, Session.in_memory(tmp_path, clock=SystemClock()), RulesOnly())

@@ -18,9 +18,9 @@ from tests.support.provider import ScriptedProvider, call, say
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent.agent import Agent
-from tui.context.overrides import Overlay
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Prune
+from tui.core.facts import Overlay
 from tui.core.messages import ToolOutput
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider

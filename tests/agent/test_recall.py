@@ -13,11 +13,11 @@ from tests.agent.test_compaction import SMALL, by_kind, drain, told
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
-from tui.context.overrides import Overlay
 from tui.context.recall import passages
 from tui.core.clock import SystemClock
 from tui.core.config import Compaction, Config
 from tui.core.errors import ToolError
+from tui.core.facts import Overlay
 from tui.core.messages import blocks_of, text_block, text_of
 from tui.core.paths import folders
 from tui.session.session import Session

@@ -14,10 +14,10 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent.agent import Agent
 from tui.agent.pruning import PruneSchedule
-from tui.context.overrides import Overlay
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.context.view import View
 from tui.core.config import Prune
+from tui.core.facts import Overlay
 from tui.core.files import installation_key
 from tui.core.paths import folders
 from tui.provider.anthropic import convert
@@ -159,7 +159,7 @@ async def test_a_mask_that_comes_while_a_request_is_made_is_in_it(
         results = [r for r in schedule.ctx.records if r.type == "tool_result"]
         if len(results) == 1:
             overlay = Overlay(results[0].id, "masked", "person")
-            schedule.ctx.recorder.append("overlay", **overlay.to_json())
+            schedule.ctx.record(overlay)
         return view
 
     monkeypatch.setattr(PruneSchedule, "before_request", masked)

@@ -17,9 +17,9 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
-from tui.context.overrides import Overlay
 from tui.core import facts
 from tui.core.config import Compaction
+from tui.core.facts import Overlay
 from tui.provider import catalogue
 
 SMALL = Compaction(keep_messages=2, memory_flush=False)

@@ -22,12 +22,11 @@ from tui.agent import answer_reports
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.context.notices import THINK_ON
-from tui.context.overrides import Overlay
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Thinking
 from tui.core.fact_words import request_line
-from tui.core.facts import Fact
+from tui.core.facts import Fact, Overlay
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
 

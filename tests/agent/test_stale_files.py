@@ -17,10 +17,10 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
-from tui.context.overrides import Overlay
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.errors import HoldfastError
+from tui.core.facts import Overlay
 from tui.core.messages import Block, text_of
 from tui.core.paths import folders
 from tui.provider.base import Request

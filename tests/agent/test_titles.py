@@ -105,8 +105,8 @@ async def test_it_is_asked_beside_the_conversation_which_grows_as_before(tmp_pat
         (title,) = [r.data for r in records if r.type == "title"]
         assert title["model"] == HAIKU
         assert title["usage"]["output_tokens"] == 9
-        shown = [event for event in one.shown if isinstance(event, TitleChanged)]
-        assert shown == [TitleChanged("Failing tests in calc.py")]
+        shown = [event.title for event in one.shown if isinstance(event, TitleChanged)]
+        assert shown == ["Failing tests in calc.py"]
         (measured,) = [e for e in one.shown if isinstance(e, facts.ContextMeasured)]
         answers = [r for r in records if r.type in {"assistant", "title"}]
         assert cost.session.requests == len(answers) == 3

@@ -22,11 +22,10 @@ from tests.support.server_script import Json
 from tui.agent import token_counter
 from tui.agent.agent import Agent
 from tui.agent.limits import Limits
-from tui.context.overrides import Overlay
 from tui.core import facts
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Retry
-from tui.core.facts import ContextMeasured, Debug, Fact
+from tui.core.facts import ContextMeasured, Debug, Fact, Overlay
 from tui.core.paths import folders
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider

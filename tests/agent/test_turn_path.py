@@ -15,10 +15,10 @@ from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import prompts
 from tui.agent.tool_results import PendingCall, ToolResults
 from tui.context.level_view import LevelViewer
-from tui.context.overrides import Overlay
 from tui.context.view import View
 from tui.core import facts
 from tui.core.clock import SystemClock
+from tui.core.facts import Overlay
 from tui.provider.base import Request
 from tui.session.records import Record
 from tui.session.session import Session
@@ -142,7 +142,8 @@ async def test_what_is_published_between_turns_is_returned_by_its_method(tmp_pat
     session.full = False
     saved, *_ = await agent.context.pin({session.records[0].id: True})
     assert saved == facts.StorageChanged(True)
-    assert (await events_of(agent, "again"))[0] == facts.UserMessage("again")
+    again = (await events_of(agent, "again"))[0]
+    assert again.to_json() == facts.UserMessage("again").to_json()
 
 
 async def test_what_is_published_in_a_turn_comes_in_the_turn(

@@ -155,7 +155,7 @@ def test_a_request_counts_while_its_process_runs(
 
 
 def test_options_arrive_as_they_were(tmp_path: Path) -> None:
-    given = Options(
+    given = Options().having(
         prompt="do it",
         cwd=tmp_path,
         add_dirs=(tmp_path / "a", tmp_path / "b"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
+from tui.app.reports import Report
 from tui.app.router import route
 from tui.app.services import SessionChoice
 from tui.context.job_endings import unreported
@@ -58,8 +59,8 @@ class Recorder:
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
         self.said.append(text)
 
-    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
-        self.said += [title, *lines]
+    def report(self, report: Report) -> None:
+        self.said += [report.title, *report.lines]
 
     def show(self, event: facts.Fact) -> None:
         self.shown.append(event)

@@ -112,7 +112,7 @@ async def test_a_key_of_the_environment_is_said_to_come_first_again(
         assert program.connection().endswith("with the key in ANTHROPIC_API_KEY.")
         said = await program.set_up(ProfileSetup("default"))
         assert said.endswith("ANTHROPIC_API_KEY still comes first at the next start.")
-        assert program.launch.key is None
+        assert program.launch.access.key is None
 
 
 async def test_a_key_that_cannot_be_one_changes_nothing(tmp_path: Path) -> None:

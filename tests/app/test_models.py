@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.support.server import LoopbackServer
 from tests.support.server_catalogue import listed
 from tests.support.server_models import MODELS
-from tui.app.options.arguments import Options
+from tui.app.options.arguments import ModelOptions, Options
 from tui.app.program import CompositionRoot
 from tui.core.clock import SystemClock
 from tui.core.paths import folders
@@ -22,7 +22,7 @@ def _program(
     if server is not None:
         folders().config.mkdir(parents=True, exist_ok=True)
         folders().config_file.write_text(f'base_url = "{server.url}"')
-    program = CompositionRoot(Options(cwd=tmp_path, model=model), None)
+    program = CompositionRoot(Options(cwd=tmp_path, models=ModelOptions(model=model)), None)
     program.launch = program.launch.with_key("k")
     return program
 
@@ -36,7 +36,7 @@ def test_a_short_name_is_resolved_at_once_and_asks_nobody(tmp_path: Path) -> Non
 
 
 def test_short_names_count_wherever_a_model_is_named(tmp_path: Path) -> None:
-    options = Options(cwd=tmp_path, model="sonnet", fallback_models=("haiku", "mine"))
+    options = Options().having(cwd=tmp_path, model="sonnet", fallback_models=("haiku", "mine"))
     launch = CompositionRoot(options, None).launch
     assert launch.model == "claude-sonnet-5-5"
     assert launch.config.fallback_models == ("claude-haiku-5-5", "mine")

@@ -11,7 +11,8 @@ from tests.support.provider import ScriptedProvider
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.agent.agent import Agent
-from tui.app.commands.permissions import rule_rows, would_run
+from tui.app.commands.permissions import would_run
+from tui.app.reports.permissions import rule_rows
 from tui.core.config import Permissions
 from tui.core.paths import folders
 from tui.core.workspace import Workspace

@@ -60,9 +60,9 @@ class World:
         options = parse([*words, "-C", str(self.work)])
         batches = AnthropicBatches(api_key="k", clock=SystemClock(), base_url=self.server.url)
         self.events = []
-        cancel, show = options.cancel, self.events.append
+        cancel, show = options.batch.cancel, self.events.append
         run = BatchApiRun(plan(options), show, clock=self.clock, cancel=cancel, server=batches)
-        if options.retry_failed:
+        if options.batch.retry_failed:
             run.take_up_failed()
         return run
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.clock import PATIENCE_S
+from tests.support.preloaded import RUN, start
 from tests.support.serving import serving
 from tui.batch import batch_api, run_store, state
 from tui.batch.questions import Questions
@@ -28,7 +29,7 @@ from tui.provider.anthropic.batches import AnthropicBatches
 from tui.session import catalog
 from tui.session.reader import read
 
-ROOT = Path(__file__).parents[2]
+PRELOAD = (*RUN, "pytest", "tests.batch", "tests.support.serving")
 TASKS = "- [ ] why is it blue?\n- [ ] how high is it?\n"
 TURNS = [
     {"text": "Because of the air."},
@@ -73,11 +74,12 @@ def watch(done: Callable[[str], None]) -> None:
 def run(work: Path, env: dict[str, str], last: int) -> tuple[int, list[str]]:
     """Run it until that step, 99 for to the end: its exit code, and the steps that it told."""
     words = [sys.executable, "-m", __name__, str(last), "run", "TASKS.md", "--batch-api"]
-    done = subprocess.run(
-        words, cwd=work, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, [line[5:] for line in done.stderr.splitlines() if line[:5] == "step "]
+    pipe = subprocess.PIPE
+    with start(words, cwd=work, env=env, stdout=pipe, stderr=pipe, preload=PRELOAD) as process:
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert b"Traceback" not in err, err
+    told = [line[5:] for line in err.decode().splitlines() if line[:5] == "step "]
+    return process.wait(), told
 
 
 @pytest.fixture
@@ -95,7 +97,6 @@ def folders_of(work: Path) -> Folders:
 def environment(work: Path, url: str) -> dict[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
         "HOLDFAST_HOME": str(work.parent / "home"),
         "HOME": str(work.parent),
         "ANTHROPIC_BASE_URL": url,

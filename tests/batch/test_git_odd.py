@@ -11,6 +11,7 @@ from tui.batch.git import RUNNING, GitIsolation
 from tui.batch.isolation import IsolationError
 from tui.core.errors import UsageError
 from tui.core.git import door
+from tui.core.git.door import GitError
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_another_git_at_work_is_waited_for(repo: Path, monkeypatch: pytest.Monke
     found.begin()
     (repo / "a.txt").write_text("y\n")
     lock.write_text("")
-    with pytest.raises(IsolationError, match=r"index\.lock"):
+    with pytest.raises(GitError, match=r"index\.lock"):
         found.keep("y")
 
 
@@ -273,6 +274,47 @@ def test_undoing_never_follows_a_link_that_took_the_place_of_a_folder(repo: Path
     assert files(repo) == before
 
 
+EXCHANGED = """\
+[filter "mine"]
+	clean = cat
+	smudge = "sh -c 'test -L dir || { mv dir aside; ln -s ../mine dir; }; cat'"
+"""
+"""Whatever is checked out first, a folder is exchanged then, and git goes on writing by path."""
+
+
+def test_what_is_put_back_is_not_written_through_a_folder_exchanged_meanwhile(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    (repo / ".gitattributes").write_text("dir/a filter=mine\n")
+    for name in ("dir/a", "dir/new"):
+        (repo / name).write_text("from the repository\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "files")
+    (tmp_path / "gitconfig").write_text(EXCHANGED)
+    found = isolation(repo)
+    found.begin()
+    for name in ("dir/a", "dir/b.txt", "dir/new"):
+        (repo / name).write_text("task\n")
+    found.undo("try")
+    assert not list(mine.iterdir())
+    assert (repo / "dir/new").read_text() == "from the repository\n"
+    assert not (repo / "dir").is_symlink()
+
+
+def test_a_folder_in_the_place_of_a_file_is_kept_with_what_git_ignores(repo: Path):
+    found = isolation(repo)
+    found.begin()
+    (repo / "a.txt").unlink()
+    (repo / "a.txt").mkdir()
+    (repo / "a.txt/built.o").write_text("built")
+    with pytest.raises(GitError, match=r"can't put a\.txt in its place: .*not empty"):
+        found.undo("try")
+    assert (repo / "a.txt/built.o").read_text() == "built"
+
+
 @pytest.mark.parametrize("name", ["index", "packed-refs"])
 def test_a_link_in_the_git_folder_is_not_written_through(repo: Path, tmp_path: Path, name: str):
     profile = tmp_path / "profile"
@@ -284,6 +326,6 @@ def test_a_link_in_the_git_folder_is_not_written_through(repo: Path, tmp_path: P
     before = profile.read_bytes()
     kept.unlink(missing_ok=True)
     kept.symlink_to(profile)
-    with pytest.raises(IsolationError, match="leads out of the repository"):
+    with pytest.raises(GitError, match="leads out of the repository"):
         found.keep("x")
     assert profile.read_bytes() == before

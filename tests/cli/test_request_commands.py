@@ -15,7 +15,7 @@ from tests.agent.test_requests_grow import program
 from tests.support.clock import FakeClock
 from tests.support.server import LoopbackServer
 from tui.cli import main
-from tui.context.overrides import Overlay
+from tui.core.facts import Overlay
 from tui.core.paths import folders
 from tui.session import catalog
 from tui.session.lock import SessionLock

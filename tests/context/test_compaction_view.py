@@ -39,7 +39,18 @@ def compacted(branch: Sequence[Record], summary: str = "S", keep: int = 6, **mor
     pinned = build(branch, model=MODEL).pinned
     planned = compaction_view.plan(branch, MODEL, keep=keep, pinned=pinned)
     assert planned is not None
-    return "compaction", compaction_view.compaction_data(branch, planned, summary) | more
+    return "compaction", data_of(branch, planned, summary) | more
+
+
+def data_of(
+    branch: Sequence[Record], planned: compaction_view.CompactionPlan, summary: str
+) -> dict[str, Any]:
+    return {
+        "summary": summary,
+        "messages_removed": planned.messages,
+        "covers": planned.covers,
+        "prefix_sha256": compaction_view.covered_sha256(branch, planned),
+    }
 
 
 def chat(turns: int) -> list[Told]:
@@ -169,9 +180,7 @@ def _applied(branch: list[Record], kind: str, number: int, more: Sequence[Told])
             )
             if planned is None:
                 return branch
-            data = compaction_view.compaction_data(
-                branch, planned, "a </untrusted_content> summary"
-            )
+            data = data_of(branch, planned, "a </untrusted_content> summary")
             return extended(branch, [("compaction", data)])
         case "undo":
             return extended(branch, [("uncompaction", {"target": "r0"})])

@@ -11,8 +11,9 @@ from tests.context.wild import call
 from tui.context import masks
 from tui.context.file_changes import change_checker
 from tui.context.masks import FileRead
-from tui.context.overrides import Overlay, Stand, chars, content_of, stand
+from tui.context.overrides import Stand, chars, content_of, stand
 from tui.context.view import build
+from tui.core.facts import Overlay
 from tui.session.records import Record
 
 

@@ -22,9 +22,10 @@ from tests.context.sessions import (
     valid_sessions,
 )
 from tests.context.wild import call, text, thinking, user
-from tui.context.overrides import Overlay, overlays_of, pins_of, stand
+from tui.context.overrides import overlays_of, pins_of, stand
 from tui.context.validate import check
 from tui.context.view import Viewer, build
+from tui.core.facts import Overlay
 from tui.core.messages import text_of
 from tui.tools.limits.clamp import SUFFIX, Room
 

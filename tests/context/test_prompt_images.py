@@ -9,7 +9,8 @@ from tests.context.pictures import image, png
 from tests.support.world import record
 from tui.context import view
 from tui.context.masks import one_image, record_of
-from tui.context.overrides import Overlay, overlay_in, overlays_of
+from tui.context.overrides import overlay_in, overlays_of
+from tui.core.facts import Overlay
 from tui.session.records import Record
 
 WORDS = [f"[image {n}: {n}.png 10×1{n} 44 B]" for n in range(4)]
@@ -21,7 +22,7 @@ def prompt() -> Record:
 
 
 def with_overlay(records: list[Record], overlay: Overlay) -> list[Record]:
-    return [*records, record("overlay", len(records) + 1, **overlay.to_json())]
+    return [*records, record("overlay", len(records) + 1, **overlay.to_record())]
 
 
 def kinds(records: list[Record]) -> list[str]:
@@ -49,7 +50,7 @@ def test_each_image_stands_as_it_was_set_last(steps: list[tuple[int, bool]]) -> 
 
 def test_the_overlay_survives_the_record() -> None:
     overlay = Overlay("r0001", "imageless", blocks=(1, 3))
-    assert overlay_in(record("overlay", 2, **overlay.to_json())) == overlay
+    assert overlay_in(record("overlay", 2, **overlay.to_record())) == overlay
     odd = record("overlay", 2, target="r0001", view="imageless", blocks=[1, "x", -2, None])
     read = overlay_in(odd)
     assert read

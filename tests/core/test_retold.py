@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,15 +16,6 @@ from tui.core.retold import retold, retold_lines
 from tui.session.field_types import FIELD_TYPES, leave_out_odd
 from tui.session.records import Record
 
-IN_ITS_OWN_FORM = {
-    "assistant": "the answer",
-    "interrupt": "the end of an answer",
-    "intent": "its call's card",
-    "permission": "its call's card",
-    "tool_result": "its call's card",
-    "user": "the prompt",
-}
-"""Records that every reader shows in a form of its own."""
 ONLY_FOR_THE_PROGRAM = {
     "file_change": "what a sub-agent did, in /diff",
     "frame": "what every request begins with, in F2",
@@ -38,7 +31,38 @@ def record(type_: str, **data: Any) -> Record:
 
 def test_every_record_is_told_again_or_has_a_reason_why_not() -> None:
     silent = {type_ for type_ in FIELD_TYPES if not next(retold([record(type_)]))[1]}
-    assert silent - {"notice"} == {*IN_ITS_OWN_FORM, *ONLY_FOR_THE_PROGRAM}
+    assert silent - {"notice"} == {*ONLY_FOR_THE_PROGRAM}
+
+
+def durable(kind: type[facts.DurableFact]) -> Iterator[type[facts.DurableFact]]:
+    """The classes of durable facts."""
+    for one in kind.__subclasses__():
+        yield from durable(one)
+        if one is not facts.RecordFact:
+            yield one
+
+
+@pytest.mark.parametrize("kind", [*durable(facts.DurableFact)], ids=lambda one: one.__name__)
+def test_what_is_written_is_read_again(kind: type[facts.DurableFact]) -> None:
+    assert kind.recorded_as() in {*FIELD_TYPES, "reload", "task"}
+    empty = kind.of_record({})
+    written = empty.to_record()
+    assert kind.of_record(written) == empty
+    assert json.loads(json.dumps(written)) == written
+    assert json.dumps(empty.to_json())
+
+
+def test_a_field_for_the_record_alone_is_not_told() -> None:
+    raised = facts.ErrorRaised("auth", "No key.", True, status=401, streamed="So far")
+    assert "streamed" not in raised.to_json()
+    assert raised.to_record() == {
+        "error_class": "auth",
+        "message": "No key.",
+        "hint": "",
+        "status": 401,
+        "request_id": None,
+        "text": "So far",
+    }
 
 
 JSON = st.recursive(
@@ -91,4 +115,4 @@ def test_what_was_done_to_the_context_is_told_again(
 def test_results_that_were_pruned_together_are_told_once() -> None:
     pruned = record("overlay", target="1", view="pruned", by="policy")
     told = [fact for _, fact in retold([pruned, pruned, record("note", text="x"), pruned])]
-    assert told == [facts.Pruned(2, 0), None, facts.Notice("x"), facts.Pruned(1, 0)]
+    assert told == [facts.Pruned(2, 0), None, facts.Note("x"), facts.Pruned(1, 0)]

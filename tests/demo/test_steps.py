@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.app.commands.registry import find
+from tui.app.commands import find
 from tui.core import facts
 from tui.core.facts import Fact
 from tui.core.messages import Usage

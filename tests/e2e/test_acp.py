@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any, TypeAlias
 
 import pytest
@@ -17,6 +17,7 @@ from acp import RequestError, schema
 
 from tests.support.clock import PATIENCE_S
 from tests.support.editor import Editing, EditorClient, connected
+from tests.support.preloaded import RUN, Process, start
 from tests.support.program import Program
 from tests.support.terminal import HOLDFAST, Terminal
 from tui.core.clock import SystemClock
@@ -24,6 +25,7 @@ from tui.session.lock import SessionLock
 
 Write: TypeAlias = Callable[[str], str]
 
+PRELOAD = (*RUN, "tui.cli.acp", "tui.cli.acp.agent", "tui.cli.acp.session")
 SCRIPT = """
 [[turn]]
 text = "I'll look."
@@ -42,36 +44,50 @@ async def started(
     work: Path, env: dict[str, str], *more: str
 ) -> AsyncGenerator[tuple[Process, asyncio.StreamReader, asyncio.StreamWriter]]:
     """`holdfast acp`, killed at the end if it has not ended before."""
-    process = await asyncio.create_subprocess_exec(
-        *HOLDFAST, "acp", *more, cwd=work, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdin is not None
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            yield process, process.stdout, process.stdin
-    finally:
-        if process.returncode is None:
+    with start(
+        [*HOLDFAST, "acp", *more], cwd=work, env=env,
+        stdin=PIPE, stdout=PIPE, stderr=PIPE, preload=PRELOAD,
+    ) as process:  # fmt: skip
+        reader, writer = await streams(process)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                yield process, reader, writer
+        finally:
+            writer.close()
             process.kill()
-        await process.wait()
+
+
+async def streams(process: Process) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """What it writes, and what it reads."""
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+    taking = partial(asyncio.StreamReaderProtocol, reader)
+    await loop.connect_read_pipe(taking, process.stdout)
+    giving = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+    transport, _ = await loop.connect_write_pipe(lambda: giving, process.stdin)
+    return reader, asyncio.StreamWriter(transport, giving, None, loop)
+
+
+async def end_of(process: Process) -> int:
+    """The exit code of one that ends by itself."""
+    return await asyncio.to_thread(process.wait, PATIENCE_S)
 
 
 @asynccontextmanager
 async def opened(
     work: Path, env: dict[str, str], *more: str, client: EditorClient | None = None
-) -> AsyncGenerator[tuple[Editing, Process]]:
+) -> AsyncGenerator[tuple[Editing, Process, asyncio.StreamWriter]]:
     client = client or EditorClient()
     async with (
         started(work, env, *more) as (process, reader, writer),
         connected(reader, writer, client) as (conn, checked),
     ):
         await conn.initialize(protocol_version=1)
-        yield Editing(conn, client, checked, work), process
+        yield Editing(conn, client, checked, work), process, writer
 
 
 async def test_a_task_from_beginning_to_end(work: Path, env: dict[str, str], script: Write) -> None:
     practice = ("--practice", "--practice-script", script(SCRIPT))
-    async with opened(work, env, *practice) as (editor, process):
+    async with opened(work, env, *practice) as (editor, process, writer):
         session = await editor.new()
         done = await editor.prompt(session, "Make it real.")
         assert done.stop_reason == "end_turn"
@@ -79,12 +95,11 @@ async def test_a_task_from_beginning_to_end(work: Path, env: dict[str, str], scr
         assert [asked["title"] for asked in editor.client.asked] == ["Edit README.md"]
         with pytest.raises(RequestError, match="There is no method '_nes/start'"):
             await editor.conn.ext_method("nes/start", {})
-        assert process.stdin is not None
-        process.stdin.close()
-        assert await process.wait() == 0
+        writer.close()
+        assert await end_of(process) == 0
         assert process.stderr is not None
-        assert await process.stderr.read() == b""
-    async with opened(work, env, *practice) as (editor, process):
+        assert process.stderr.read() == b""
+    async with opened(work, env, *practice) as (editor, *_):
         await editor.conn.load_session(cwd=str(work), session_id=session, mcp_servers=[])
         assert editor.client.updates[0]["content"]["text"] == "Make it real."
         assert editor.client.said == "I'll look.Done."
@@ -94,7 +109,7 @@ async def test_what_another_program_has_open_is_not_loaded(
     work: Path, env: dict[str, str], home: Path, script: Write
 ) -> None:
     practice = ("--practice", "--practice-script", script('[[turn]]\ntext = "Hi."\n'))
-    async with opened(work, env, *practice) as (editor, _):
+    async with opened(work, env, *practice) as (editor, *_):
         session = await editor.new()
         await editor.prompt(session, "Hello.")
         await editor.conn.close_session(session_id=session)
@@ -116,16 +131,15 @@ async def test_an_end_in_mid_turn_is_an_interruption(
 ) -> None:
     practice = ("--practice", "--practice-script", script(SCRIPT))
     client = EditorClient(answer=None)
-    async with opened(work, env, *practice, client=client) as (editor, process):
+    async with opened(work, env, *practice, client=client) as (editor, process, writer):
         session = await editor.new()
         prompt = asyncio.create_task(editor.prompt(session, "Make it real."))
         await client.asking.wait()
         if end == "signal":
             process.send_signal(signal.SIGTERM)
         else:
-            assert process.stdin is not None
-            process.stdin.close()
-        assert await process.wait() == 0
+            writer.close()
+        assert await end_of(process) == 0
         prompt.cancel()
     (path,) = home.rglob(f"*{session}.jsonl")
     kinds = [json.loads(line)["type"] for line in path.read_text().splitlines()]
@@ -171,27 +185,22 @@ async def test_bad_input_is_answered_and_the_process_lives_on(
         assert found.protocol_version == 1
         writer.write(b'{"id": 3, "method": "initia')
         writer.close()
-        assert await process.wait() == 0
+        assert await end_of(process) == 0
         last = json.loads(await reader.readline())
         assert last["error"]["code"] == -32700
 
 
 def test_it_is_not_for_a_terminal(work: Path, env: dict[str, str]) -> None:
-    with Terminal([*HOLDFAST, "acp"], cwd=work, env=env) as terminal:
+    with Terminal([*HOLDFAST, "acp"], cwd=work, env=env, preload=PRELOAD) as terminal:
         terminal.wait_for("started by an editor, not by hand")
 
 
 def test_files_are_no_editor(holdfast: Program, work: Path) -> None:
-    with (work / "README.md").open("rb") as file:
-        done = subprocess.run(
-            [*HOLDFAST, "acp"],
-            cwd=holdfast.work,
-            env=holdfast.env,
-            stdin=file,
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert b"talks to an editor over pipes" in done.stderr
-    assert done.stdout == b""
+    with (work / "README.md").open("rb") as file, start(
+        [*HOLDFAST, "acp"], cwd=holdfast.work, env=holdfast.env,
+        stdin=file, stdout=PIPE, stderr=PIPE, preload=PRELOAD,
+    ) as process:  # fmt: skip
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert b"talks to an editor over pipes" in err
+    assert out == b""

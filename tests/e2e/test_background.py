@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.conftest import Serve
 from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
+from tests.support.preloaded import PLAIN
 from tests.support.program import Done, Program
 from tests.support.terminal import HOLDFAST, Terminal
 from tui.app import background
@@ -87,7 +88,7 @@ def listed(done: Done) -> list[dict[str, Any]]:
 
 
 def attach(work: Path, env: dict[str, str], *words: str) -> Terminal:
-    return Terminal([*HOLDFAST, "attach", "--plain", *words], cwd=work, env=env)
+    return Terminal([*HOLDFAST, "attach", "--plain", *words], cwd=work, env=env, preload=PLAIN)
 
 
 def test_it_works_alone_and_is_listed_until_somebody_looks(
@@ -177,7 +178,9 @@ def test_background_commands_go_along_to_and_fro(
     env["ANTHROPIC_BASE_URL"] = serve(
         {"text": "I begin.", "tools": [begin]}, RUN, {"text": "All done."}
     ).url
-    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env, preload=PLAIN
+    ) as screen:
         screen.wait_for("4 no: ")
         screen.type("1\r")
         screen.wait_for("Tool run_command cat go: started.")
@@ -220,7 +223,9 @@ def test_who_quits_decides_about_background_commands(
     begin = {"name": "run_command", "input": {"command": "sleep 300", "background": True}}
     env["ANTHROPIC_BASE_URL"] = serve({"text": "I.", "tools": [begin]}, {"text": "Begun."}).url
     asked = ("Commands are still running", "sleep 300", "for none: ")
-    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env, preload=PLAIN
+    ) as screen:
         screen.wait_for("Begun.")
         screen.wait_until(lambda: screen.text.rstrip().endswith(">"))
         screen.type("/quit\r")
@@ -230,7 +235,9 @@ def test_who_quits_decides_about_background_commands(
         assert screen.exit_code() == 0
     (row,) = listed(holdfast("ps", "--json"))
     assert (row["state"], row["command"]) == ("command_running", "sleep 300")
-    with Terminal([*HOLDFAST, "--plain", "-c"], cwd=holdfast.work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--plain", "-c"], cwd=holdfast.work, env=env, preload=PLAIN
+    ) as screen:
         screen.wait_for("resumed", ">")
         screen.type("/jobs\r")
         screen.wait_for("job-1", "running")
@@ -248,7 +255,9 @@ def test_who_quits_in_a_turn_may_let_it_continue_in_the_background(
 ) -> None:
     os.mkfifo(holdfast.work / "go")
     env["ANTHROPIC_BASE_URL"] = serve(RUN, {"text": "All done."}).url
-    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env, preload=PLAIN
+    ) as screen:
         screen.wait_for("Tool run_command cat go: started.")
         screen.type("/quit\r")
         screen.wait_for("The agent is working", "for none: ")
@@ -270,7 +279,9 @@ def test_a_command_of_a_sub_agent_goes_along(
         {"text": "It is over."},
         {"text": "All done."},
     ).url
-    with Terminal([*HOLDFAST, "--plain", "-y", "run it"], cwd=holdfast.work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--plain", "-y", "run it"], cwd=holdfast.work, env=env, preload=PLAIN
+    ) as screen:
         until_kept(kept)
         screen.type("/bg\r")
         screen.wait_for("Open it with: holdfast attach ")
@@ -430,7 +441,9 @@ def test_who_comes_second_is_asked(
     until(kept, one.id, "waiting")
     with attach(holdfast.work, env, one.id) as first:
         first.wait_for("1 once, 2 this session")
-        with Terminal([*HOLDFAST, "--plain", "-r", one.id], cwd=holdfast.work, env=env) as second:
+        with Terminal(
+            [*HOLDFAST, "--plain", "-r", one.id], cwd=holdfast.work, env=env, preload=PLAIN
+        ) as second:
             second.wait_for("This session is open elsewhere")
     assert "No session" in holdfast("attach", one.id, code=4).stderr
 
@@ -440,7 +453,9 @@ def test_opening_it_elsewhere_asks_first(
 ) -> None:
     one = start(WRITE, {"text": "All done."})
     until(kept, one.id, "waiting")
-    with Terminal([*HOLDFAST, "--plain", "-r", one.id], cwd=holdfast.work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--plain", "-r", one.id], cwd=holdfast.work, env=env, preload=PLAIN
+    ) as screen:
         screen.wait_for("This session runs in the background", "write_file", "for none: ")
         assert background.is_running(one)
         screen.type("1\r")
@@ -518,7 +533,9 @@ def test_bg_hands_a_running_turn_over_and_quits(
 ) -> None:
     os.mkfifo(holdfast.work / "go")
     env["ANTHROPIC_BASE_URL"] = serve(RUN, {"text": "All done."}).url
-    with Terminal([*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--plain", "run it"], cwd=holdfast.work, env=env, preload=PLAIN
+    ) as screen:
         screen.wait_for("Tool run_command cat go: started.")
         screen.type("/bg\r")
         screen.wait_for("Open it with: holdfast attach ")
@@ -536,7 +553,7 @@ def test_bg_with_a_prompt_starts_another_one(
     holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
 ) -> None:
     env["ANTHROPIC_BASE_URL"] = serve({"text": "All done."}).url
-    with Terminal([*HOLDFAST, "--plain"], cwd=holdfast.work, env=env) as screen:
+    with Terminal([*HOLDFAST, "--plain"], cwd=holdfast.work, env=env, preload=PLAIN) as screen:
         screen.wait_for(" >")
         screen.type("/bg do it\r")
         screen.wait_for("Running in the background: ")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Serve
+from tests.support.preloaded import SCREEN
 from tests.support.program import Program, of_type
 from tests.support.serving import serving
 from tests.support.terminal import HOLDFAST, Terminal
@@ -75,15 +76,19 @@ def test_a_broken_configuration_is_named_with_what_is_allowed(
 def test_what_stops_the_screen_is_told_after_it_is_left(
     work: Path, env: dict[str, str], config: Callable[[str], Path]
 ) -> None:
-    with Terminal([*HOLDFAST, "--practice", "-r", "./README.md"], cwd=work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--practice", "-r", "./README.md"], cwd=work, env=env, preload=SCREEN
+    ) as screen:
         assert screen.exit_code() == 4
         screen.wait_for("README.md isn't a session")
         assert "Traceback" not in screen.text
-    with Terminal([*HOLDFAST, "--practice-script", "none.toml"], cwd=work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--practice-script", "none.toml"], cwd=work, env=env, preload=SCREEN
+    ) as screen:
         assert screen.exit_code() == 2
         screen.wait_for("none.toml: cannot be read: No such file")
     config("modle = 'x'\n")
-    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
+    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env, preload=SCREEN) as screen:
         assert screen.exit_code() == 2
         screen.wait_for("config.toml: modle: isn't a known key. Did you mean model?")
         assert "Traceback" not in screen.text
@@ -107,7 +112,9 @@ def test_what_is_no_key_is_never_sent(holdfast: Program, serve: Serve, key: str)
 def test_without_a_usable_key_the_screen_offers_ways_on(
     work: Path, env: dict[str, str], key: str, words: str
 ) -> None:
-    with Terminal([*HOLDFAST], cwd=work, env={**env, "ANTHROPIC_API_KEY": key}) as screen:
+    with Terminal(
+        [*HOLDFAST], cwd=work, env={**env, "ANTHROPIC_API_KEY": key}, preload=SCREEN
+    ) as screen:
         screen.wait_for(words, "paste an API key", "Another server", "Practice model")
         # One that comes so soon may not have been meant.
         screen.press("\x1b", lambda: screen.process.poll() is not None)
@@ -193,7 +200,7 @@ def test_on_the_screen_too_an_unsaved_session_says_so(
 ) -> None:
     home.mkdir()
     (home / "data").write_text("a file")
-    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
+    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env, preload=SCREEN) as screen:
         screen.wait_for("Ask for anything")
         screen.type("read README.md\r")
         screen.wait_for(ANSWER, "1 turn", "not saved")

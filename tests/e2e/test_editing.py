@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.preloaded import PLAIN
 from tests.support.terminal import HOLDFAST, Terminal
 
 APP = "class App:\n\tdef run(self):\n\t\tif self.ready:\n\t\t\treturn “done”\n"
@@ -71,7 +72,7 @@ def test_every_way_of_editing_can_be_undone(
         + '[[turn]]\ntext = "All done."\n'
     )
     words = [*HOLDFAST, "--plain", "--practice-script", path, "--allow", "edit_file"]
-    with Terminal([*words, "--allow", "apply_patch"], cwd=work, env=env) as screen:
+    with Terminal([*words, "--allow", "apply_patch"], cwd=work, env=env, preload=PLAIN) as screen:
         screen.wait_for("Ctrl+D quits.", "> ")
         screen.type("edit it all\r")
         screen.wait_for(

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from tests.support.clock import PATIENCE_S
+from tests.support.preloaded import SCREEN
 from tests.support.terminal import HOLDFAST, Terminal
 
 APPS: Final = {
@@ -83,7 +84,7 @@ def test_a_signal_puts_the_terminal_back(
     there: Path, env: dict[str, str], app: str, number: signal.Signals
 ) -> None:
     argv, shown = APPS[app]
-    with Terminal([*HOLDFAST, *argv], cwd=there, env=env) as screen:
+    with Terminal([*HOLDFAST, *argv], cwd=there, env=env, preload=SCREEN) as screen:
         screen.wait_for(shown)
         screen.process.send_signal(number)
         told = 130 if (app, number) == ("run", signal.SIGTERM) else 128 + number
@@ -94,7 +95,7 @@ def test_a_signal_puts_the_terminal_back(
 @pytest.mark.parametrize("app", APPS)
 def test_a_terminal_that_goes_away_ends_it(there: Path, env: dict[str, str], app: str) -> None:
     argv, shown = APPS[app]
-    with Terminal([*HOLDFAST, *argv], cwd=there, env=env) as screen:
+    with Terminal([*HOLDFAST, *argv], cwd=there, env=env, preload=SCREEN) as screen:
         screen.wait_for(shown)
         screen.hang_up()
         assert screen.process.wait(PATIENCE_S) == 128 + signal.SIGHUP
@@ -109,7 +110,7 @@ def test_a_terminal_whose_output_is_stopped_does_not_keep_it_from_ending(
 ) -> None:
     """As TCOOFF does it (Linux 6.18): whatever is written waits, also what is said at the end."""
     argv, shown = APPS[app]
-    with Terminal([*HOLDFAST, *argv], cwd=there, env=env) as screen:
+    with Terminal([*HOLDFAST, *argv], cwd=there, env=env, preload=SCREEN) as screen:
         screen.wait_for(shown)
         termios.tcflow(screen.slave, termios.TCOOFF)
         screen.resize(90, 25)

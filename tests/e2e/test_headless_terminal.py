@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.preloaded import RUN
 from tests.support.program import Program
 from tests.support.terminal import HOLDFAST, Terminal
 
@@ -25,7 +26,7 @@ def test_print_mode_on_a_terminal_is_cleaned(
     work: Path, env: dict[str, str], script: Callable[[str], str]
 ) -> None:
     argv = [*HOLDFAST, "--practice-script", _script(script), "-p", "go"]
-    with Terminal(argv, cwd=work, env=env) as screen:
+    with Terminal(argv, cwd=work, env=env, preload=RUN) as screen:
         assert screen.exit_code() == 0
         raw = screen.raw
     assert "abcdef" in raw.decode()

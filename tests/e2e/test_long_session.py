@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.preloaded import SCREEN
 from tests.support.server_script import Json, Script
 from tests.support.serving import serving
 from tests.support.terminal import HOLDFAST, Terminal
@@ -111,7 +112,7 @@ async def test_200_turns_on_the_strict_server_in_three_processes(
         env = {**env, "ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": server.url}
 
         def opened(*argv: str) -> Terminal:
-            return Terminal([*HOLDFAST, *argv], cwd=work, env=env)
+            return Terminal([*HOLDFAST, *argv], cwd=work, env=env, preload=SCREEN)
 
         first, second = KILLED_AT
         with opened() as screen:
@@ -171,7 +172,7 @@ async def test_200_turns_of_a_practice_script_in_three_processes(
     marks = (0, *KILLED_AT, TURNS)
     for run, (begin, end) in enumerate(pairwise(marks)):
         argv = ["--practice-script", str(script), *(["-c"] if run else [])]
-        with Terminal([*HOLDFAST, *argv], cwd=work, env=env) as screen:
+        with Terminal([*HOLDFAST, *argv], cwd=work, env=env, preload=SCREEN) as screen:
             screen.wait_for(READY, *([f" {begin} turns"] if run else []))
             for turn in range(begin, end):
                 screen.forget()
@@ -182,7 +183,9 @@ async def test_200_turns_of_a_practice_script_in_three_processes(
         if not run:
             await pin_first(session_file(home), "user")
     script.write_text(written({"tools": [1]}, {"text": "We keep SQLite, it says."}))
-    with Terminal([*HOLDFAST, "--practice-script", str(script), "-c"], cwd=work, env=env) as screen:
+    with Terminal(
+        [*HOLDFAST, "--practice-script", str(script), "-c"], cwd=work, env=env, preload=SCREEN
+    ) as screen:
         screen.wait_for(READY, f" {TURNS} turns")
         screen.type("what was decided on the database?\r")
         screen.wait_for("it says.", f" {TURNS + 1} turns")

@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.conftest import Serve
 from tests.support.clock import PATIENCE_S
+from tests.support.preloaded import SCREEN
 from tests.support.program import Program, of_type, until
 from tests.support.server import LoopbackServer
 from tests.support.server_script import signature_of
@@ -401,7 +402,7 @@ def test_on_the_screen_ask_approve_run_quit_and_resume(
     holdfast = asking(server, FAST + "[compaction]\nmemory_flush = false\n")
 
     def opened(*argv: str) -> Terminal:
-        return Terminal([*HOLDFAST, *argv], cwd=work, env=holdfast.env)
+        return Terminal([*HOLDFAST, *argv], cwd=work, env=holdfast.env, preload=SCREEN)
 
     with opened() as screen:
         screen.wait_for("Ask for anything")

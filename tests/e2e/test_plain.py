@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.support.clock import PATIENCE_S
+from tests.support.preloaded import PLAIN
 from tests.support.program import Program
-from tests.support.terminal import HOLDFAST, Terminal
+from tests.support.terminal import HOLDFAST, XTERM, Terminal
 
 Open: TypeAlias = Callable[..., Terminal]
 
@@ -28,8 +29,8 @@ ASKED = "1 once, 2 this session, 3 always, 4 no: "
 @pytest.fixture
 def plain(work: Path, env: dict[str, str]) -> Open:
     def start(*argv: str, term: str = "xterm-256color", **more: Any) -> Terminal:
-        words = ["env", f"TERM={term}", *HOLDFAST, "--practice", *argv]
-        return Terminal(words, cwd=work, env=env, **more)
+        words, kind = [*HOLDFAST, "--practice", *argv], {**XTERM, "TERM": term}
+        return Terminal(words, cwd=work, env=env, kind=kind, preload=PLAIN, **more)
 
     return start
 
@@ -311,7 +312,7 @@ def test_without_a_terminal_it_refuses(holdfast: Program) -> None:
 
 def test_without_a_key_and_an_answer_the_exit_code_says_so(work: Path, env: dict[str, str]) -> None:
     without = {name: value for name, value in env.items() if not name.startswith("ANTHROPIC_")}
-    with Terminal([*HOLDFAST, "--plain"], cwd=work, env=without) as screen:
+    with Terminal([*HOLDFAST, "--plain"], cwd=work, env=without, preload=PLAIN) as screen:
         screen.wait_for("How do you want to connect?", "or just Enter for none: ")
         screen.type("\r")
         assert screen.exit_code() == 3

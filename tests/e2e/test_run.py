@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from tests.batch.test_git import files, git, log
 from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
+from tests.support.preloaded import Process
 from tests.support.processes import kill_kept
 from tests.support.program import Program, of_type, until
 
@@ -73,7 +73,7 @@ def states(repo: Path) -> list[str]:
     return [task["status"] for task in saved(repo)]
 
 
-def kill_all(process: subprocess.Popen[str], home: Path) -> None:
+def kill_all(process: Process, home: Path) -> None:
     """kill -9, of the program, of keepers and of the commands that they keep."""
     process.kill()
     process.wait()

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.support.clock import PATIENCE_S
+from tests.support.preloaded import SCREEN
 from tests.support.processes import gone
 from tests.support.terminal import HOLDFAST, Terminal
 
@@ -26,7 +27,7 @@ READY = "Ask for anything"
 @pytest.fixture
 def holdfast(work: Path, env: dict[str, str]) -> Open:
     def start(*argv: str, **more: Any) -> Terminal:
-        return Terminal([*HOLDFAST, "--practice", *argv], cwd=work, env=env, **more)
+        return Terminal([*HOLDFAST, "--practice", *argv], cwd=work, env=env, preload=SCREEN, **more)
 
     return start
 
@@ -276,7 +277,7 @@ def test_a_terminal_that_goes_away_ends_the_program(
     assert "tool_result" not in kinds
     assert "interrupt" not in kinds
     os.kill(int(pid.read_text()), signal.SIGTERM)  # it runs on
-    with Terminal([*HOLDFAST, "--practice", "-c"], cwd=work, env=env) as screen:
+    with Terminal([*HOLDFAST, "--practice", "-c"], cwd=work, env=env, preload=SCREEN) as screen:
         screen.wait_until(lambda: "tool_result" in [r["type"] for r in records(home)])
     (note,) = [r["text"] for r in records(home) if r["type"] == "note"]
     assert "has ended meanwhile" in note

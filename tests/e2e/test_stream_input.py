@@ -6,13 +6,17 @@ import base64
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.preloaded import Process, start
+from tests.support.program import Program
+from tests.support.terminal import HOLDFAST
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5Er"
@@ -25,7 +29,7 @@ Script = Callable[[str], str]
 class Talk:
     """The program's side of a conversation by lines."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Process) -> None:
         assert process.stdin
         assert process.stdout
         self.process, self.input, self.output = process, process.stdin, process.stdout
@@ -55,14 +59,9 @@ class Talk:
 def talk(work: Path, env: dict[str, str]) -> Callable[..., Any]:
     @contextmanager
     def open_(*words: str) -> Generator[Talk]:
-        argv = [sys.executable, "-m", "tui", "-p", *STREAM, *words]
-        with subprocess.Popen(
-            argv,
-            cwd=work,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        pipe = subprocess.PIPE
+        with start(
+            [*HOLDFAST, "-p", *STREAM, *words], cwd=work, env=env, stdin=pipe, stdout=pipe
         ) as process:
             try:
                 yield Talk(process)
@@ -249,29 +248,23 @@ def test_a_line_that_says_nothing_is_named_and_costs_nothing(
 
 
 def test_a_result_that_fits_the_schema_is_printed(
-    work: Path, env: dict[str, str], script: Script, tmp_path: Path
+    holdfast: Program, script: Script, tmp_path: Path
 ) -> None:
     schema = tmp_path / "schema.json"
     schema.write_text('{"type": "array", "items": {"type": "integer"}}')
     name = script('[[turn]]\ntools = [{name = "submit_result", input = {result = [1, 2]}}]\n')
     more = ("--practice-script", name, "--json-schema", str(schema))
-    argv = [sys.executable, "-m", "tui", "-p", "count", *more]
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*argv, *words], cwd=work, env=env, capture_output=True, text=True, check=False
-        )
-
+    run = partial(holdfast, "-p", "count", *more)
     plain, whole = run(), run("--output-format", "json")
-    assert (plain.returncode, plain.stdout) == (0, "[1,2]\n")
-    assert json.loads(whole.stdout)["structured_output"] == [1, 2]
+    assert plain.stdout == "[1,2]\n"
+    assert whole.object["structured_output"] == [1, 2]
     script(say("no") + say("no"))
-    without = run()
-    assert (without.returncode, without.stdout) == (1, "")
+    without = run(code=1)
+    assert without.stdout == ""
     assert "no result that fits" in without.stderr
     for bad in ("{", "[" * 50_000):
         schema.write_text(bad)
-        assert run().returncode == 2
+        run(code=2)
 
 
 def test_where_no_line_could_be_used_the_run_has_failed(talk: Callable[..., Any]) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.batch.test_git import git
 from tests.e2e.conftest import Serve
+from tests.support.preloaded import PLAIN, SCREEN
 from tests.support.program import Program, of_type, until
 from tests.support.server import LoopbackServer
 from tests.support.terminal import HOLDFAST, Terminal
@@ -121,7 +122,9 @@ def test_a_refusal_is_said_where_a_person_sits(
     refused = {"faults": [{"status": 400, "message": REFUSED}]}
     server = serve(said("The first."), said("The second.", **refused))
     holdfast = at(asking, server)
-    with Terminal([*HOLDFAST, *how], cwd=holdfast.work, env=holdfast.env) as screen:
+    with Terminal(
+        [*HOLDFAST, *how], cwd=holdfast.work, env=holdfast.env, preload=(*SCREEN, *PLAIN)
+    ) as screen:
         screen.wait_for(ready)
         screen.type("one\r")
         screen.wait_for("The first.")

@@ -159,7 +159,11 @@ ACP_LOADED: Final[Reasons] = {
     "sub_agent": _OF_CALL,
     "title": "The list of sessions has it.",
 }
-EXPORT: Final[Reasons] = {**_OF_TEXT, "intent": _OF_CALL, "title": _HEADING}
+EXPORT: Final[Reasons] = {
+    **{kind: why for kind, why in _OF_TEXT.items() if kind != "permission"},
+    "intent": _OF_CALL,
+    "title": _HEADING,
+}
 REPORT: Final[Reasons] = {
     "checkpoint": _REWIND,
     "frame": _FRAME,

@@ -14,7 +14,7 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.world import OldSession, World
 from tui.app import manual
-from tui.app.commands.registry import COMMANDS
+from tui.app.commands.table import COMMANDS
 from tui.app.dialog_data import ModelRow
 from tui.app.services import SessionChoice
 from tui.context.token_ledger import Item
@@ -24,9 +24,9 @@ from tui.core.errors import ToolError
 from tui.plain import views
 from tui.plain.input_loop import complete
 from tui.plain.views import REASONS, SHOWN, VIEWS, item_lines
-from tui.tools.mcp import Server
-from tui.tools.mcp.oauth import OpenPage, Paste
-from tui.tools.mcp.servers import McpPrompt, McpResource
+from tui.tools.mcp import McpPrompt, McpResource, Server
+from tui.tools.mcp.oauth import OpenPage
+from tui.tools.mcp.redirect import Paste
 
 CARRIED_OUT = {c.name for c in COMMANDS if not c.directive} - REASONS.keys()
 
@@ -313,17 +313,19 @@ async def test_signing_in_to_an_mcp_server(
         assert "The keyring is locked." in face.text
 
 
-async def test_the_prompts_of_an_mcp_server_are_commands(world: World, tmp_path: Path) -> None:
+async def test_the_prompts_of_an_mcp_server_are_commands(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
 
-    class Offers(Server):
-        async def prompt_text(self, prompt: McpPrompt, arguments: str) -> str:
-            if not arguments:
-                raise ToolError(f"The prompt {prompt.name} needs: path.")
-            asked.append(arguments)
-            return f"Review {arguments}."
+    async def prompt_text(prompt: McpPrompt, arguments: str) -> str:
+        if not arguments:
+            raise ToolError(f"The prompt {prompt.name} needs: path.")
+        asked.append(arguments)
+        return f"Review {arguments}."
 
-    server = Offers("odd", McpServer(command="x"), tmp_path, tmp_path / "x.log", state="ready")
+    server = Server("odd", McpServer(command="x"), tmp_path, tmp_path / "x.log", state="ready")
+    monkeypatch.setattr(server.calls, "prompt_text", prompt_text)
     server.prompts = (McpPrompt("review", "Review a file.", (("path", True),)),)
     server.resources = (McpResource("note://all", "All"), McpResource("note://a b", "Two"))
     world.mcp = (server,)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tui.core.errors import StorageError
+from tui.core.facts import RepairApplied
 from tui.core.paths import folders
 from tui.session.lock import SessionLock
 from tui.session.reader import read
@@ -99,7 +100,7 @@ async def test_a_new_session_in_which_nothing_was_asked_makes_no_file(
 async def test_what_waits_for_a_prompt_is_written_with_it(session: Session) -> None:
     assert session.path
     before = session.path.read_bytes()
-    session.with_next_prompt("repair", findings=[])
+    session.with_next_prompt(RepairApplied(()))
     assert session.path.read_bytes() == before
     session.append("user", text="next")
     session.append("user", text="after")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tui.core.config import Config, Price
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders, folders
-from tui.settings.descriptions import DESCRIPTIONS, SECTIONS, WHEN
 from tui.settings.edit import change_settings, changes_of_text, changes_to_default
+from tui.settings.fields import Field, fields_of, heading_of
 from tui.settings.layers import LoadedSettings, load, project_file
 from tui.settings.schema import Setting, display, field_text, search, table, without_secrets
 from tui.settings.trust import Trust
@@ -42,36 +42,30 @@ def row(rows: list[Setting], name: str) -> Setting:
     return next(row for row in rows if row.name == name)
 
 
-def keys_of(kind: type[msgspec.Struct], at: str = "") -> Iterator[str]:
-    """The dotted keys of the schema; of tables with names of the person's own the table's."""
-    for name, inner in get_type_hints(kind, include_extras=True).items():
-        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-            yield from keys_of(inner, f"{at}{name}.")
-        elif name == "prices":
-            yield from keys_of(Price, "prices.")
+def settings_of(section: type[msgspec.Struct], at: str = "") -> Iterator[tuple[str, Field]]:
+    """The settings of the schema by dotted key; of tables with names of the person's own, the
+    table or what each has in it."""
+    for name, field in fields_of(section).items():
+        if inner := Price if name == "prices" else field.section:
+            yield from settings_of(inner, f"{at}{name}.")
         else:
-            yield f"{at}{name}"
+            yield f"{at}{name}", field
 
 
-def test_every_key_of_the_schema_is_described_and_no_other() -> None:
-    assert set(DESCRIPTIONS) == set(keys_of(Config))
-    assert all(
-        words.help.endswith(".") and len(words.help) < 100 for words in DESCRIPTIONS.values()
-    )
-    assert {words.when for words in DESCRIPTIONS.values()} <= set(WHEN)
+def test_every_setting_has_a_label_of_its_own_that_fits_its_column_and_a_sentence() -> None:
+    fields = [field for _, field in settings_of(Config)]
+    assert [field.name for field in fields if not field.label] == []
+    assert all(field.help.endswith(".") and len(field.help) < 100 for field in fields)
+    assert max(len(field.label) for field in fields) <= 24
+    assert len({field.label for field in fields}) == len(fields)
 
 
-def test_every_setting_has_a_label_of_its_own_that_fits_its_column() -> None:
-    labels = {key: words.label for key, words in DESCRIPTIONS.items()}
-    assert not [key for key, label in labels.items() if label == key], "settings without a label"
-    assert max(map(len, labels.values())) <= 24
-    assert len(set(labels.values())) == len(labels)
-
-
-def test_every_key_has_a_row_in_a_named_section(home: Folders) -> None:
+def test_every_key_has_a_row_in_a_section_with_a_heading(home: Folders) -> None:
     rows = table(loaded(home), models=["m"])
-    assert {row.name.replace("prices.m.", "prices.") for row in rows} == set(DESCRIPTIONS)
-    assert {(row.section or ("",))[0] for row in rows} == set(SECTIONS)
+    assert {row.name.replace("prices.m.", "prices.") for row in rows} == dict(
+        settings_of(Config)
+    ).keys()
+    assert all(heading_of(row.section) for row in rows)
     assert len({row.key for row in rows}) == len(rows)
     sections = [row.section for row in rows]
     assert sections == sorted(sections, key=sections.index), "a section is in one piece"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.app.options.arguments import Options
+from tui.app.options.arguments import ModelOptions, Options
 from tui.app.program import CompositionRoot
 from tui.core import facts, theme_cache
 from tui.core.config import Config, Permissions
@@ -47,7 +47,7 @@ async def test_new_sessions_begin_with_the_settings_as_they_are_now(
 
 
 async def test_the_command_line_stays_above_the_file(tmp_path: Path) -> None:
-    program = CompositionRoot(Options(cwd=tmp_path, model="named"), None)
+    program = CompositionRoot(Options(cwd=tmp_path, models=ModelOptions(model="named")), None)
     write('model = "other"')
     await program.use_settings()
     assert program.launch.model == "named"
@@ -58,10 +58,10 @@ async def test_a_key_does_not_go_to_another_server(program: CompositionRoot) -> 
     program.launch = program.launch.with_key("secret")
     write('model = "other"')
     await program.use_settings()
-    assert program.launch.key == "secret"
+    assert program.launch.access.key == "secret"
     write('base_url = "http://127.0.0.1:1"')
     await program.use_settings()
-    assert program.launch.key is None
+    assert program.launch.access.key is None
 
 
 async def test_a_theme_is_remembered_for_the_next_first_frame(program: CompositionRoot) -> None:

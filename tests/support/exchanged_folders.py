@@ -13,12 +13,15 @@ one did.
 from __future__ import annotations
 
 import asyncio
+import binascii
 import json
 import os
+import struct
 import subprocess
 import sys
+import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +31,7 @@ from typing import Any, Final, TypeAlias
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tests.tools.folder import Folder
+from tui.context import project_files
 from tui.core.config import SandboxSettings
 from tui.core.errors import HoldfastError
 from tui.core.git.checkout import Checkout
@@ -100,6 +104,23 @@ def picture(folder: Path) -> dict[str, str]:
     return seen
 
 
+def picture_of(text: str) -> bytes:
+    """A PNG of one pixel that holds a text."""
+
+    def part(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    parts = (
+        part(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)),
+        part(b"tEXt", b"Comment\0" + text.encode()),
+        part(b"IDAT", zlib.compress(b"\0\0")),
+        part(b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
 def fill(work: Path, home: Path) -> None:
     """Make the folder `deep` in a workspace, the link to a home folder that looks alike, and
     files of each kind that is read by itself."""
@@ -109,6 +130,9 @@ def fill(work: Path, home: Path) -> None:
             (place / f"d{number}/file").write_text(f"{text}\n")
         (place / "config").write_text(f"{text}\n")
         (place / "note.md").write_text(f"---\ndescription: {text}\n---\n{text}\n")
+        for name in ("AGENTS.md", "MEMORY.md"):
+            (place / name).write_text(f"{text}\n")
+        (place / "picture.png").write_bytes(picture_of(text))
         (place / "SKILL.md").write_text(f"---\nname: one\ndescription: {text}\n---\n{text}\n")
     (home / NAME).write_text(MARK)
     (home / f"d1/{NAME}").write_text(MARK)
@@ -144,6 +168,9 @@ class Readers:
         self.all: dict[str, Reader] = {
             **{name: self._tool(*each) for name, each in _TOOLS.items()},
             "a name after @": self._mentioned,
+            "an image after @": lambda: self._said("See @deep/picture.png", say("done")),
+            "an image by read_file": self._seen,
+            "instructions and memory": lambda: asyncio.to_thread(self._project_files),
             **{f"$ {line}": self._command(line) for line in _LINES},
             "checkpoints": lambda: asyncio.to_thread(self._checkpoint),
             "git status": lambda: asyncio.to_thread(self._git),
@@ -162,23 +189,28 @@ class Readers:
         return read
 
     async def _said(self, prompt: str, *answers: list[Block]) -> str:
-        """The results of tools in a turn of an agent in ask mode, whom nobody answers."""
+        """The results of tools and the images in a turn of an agent in ask mode, whom nobody
+        answers."""
         self.provider.answers += answers
         await events_of(self.agent, prompt)
         blocks: list[Block] = self.provider.requests[-1].messages[-1]["content"]
-        return json.dumps([block for block in blocks if block["type"] == "tool_result"])
+        results = json.dumps([block for block in blocks if block["type"] == "tool_result"])
+        return results + "".join(_images_in(blocks))
 
     async def _mentioned(self) -> str:
         named = "@deep/config @deep/d1/file @deep/d1 and @deep"
         return await self._said(f"Look at {named}", say("done"))
 
     def _command(self, line: str) -> Reader:
-        async def read() -> str:
-            self._calls += 1
-            asked = call("run_command", f"toolu_{self._calls}", command=line)
-            return await self._said("go", [asked], say("done"))
+        return lambda: self._asked("run_command", command=line)
 
-        return read
+    def _seen(self) -> Awaitable[str]:
+        return self._asked("read_file", path="deep/picture.png")
+
+    async def _asked(self, tool: str, **arguments: Any) -> str:
+        self._calls += 1
+        asked = call(tool, f"toolu_{self._calls}", **arguments)
+        return await self._said("go", [asked], say("done"))
 
     def _checkpoint(self) -> str:
         first, now = self.checkpoints.take(), self.checkpoints.take()
@@ -200,20 +232,35 @@ class Readers:
         objects = {line.split()[1] for line in listed.splitlines()}
         return listed + "".join(checkout.git("cat-file", "blob", one) for one in objects)
 
+    def _project_files(self) -> str:
+        here = Workspace.at(self.work, ceiling=self.work)
+        below = project_files.nested(here, [self.work / "deep/config"])
+        found = project_files.find(here, self.home, allows=_trusted)
+        return repr((found.sources, below))
+
     def _loaded(self) -> str:
-        """All that counts: what was trusted is known by its content."""
-
-        def counts(_: object, data: bytes) -> bool:
-            return MARK.encode() not in data
-
         deep = self.work / "deep"
-        commands = user_commands.load([deep], counts=counts, workspace=self.work)
-        agents = agent_definitions.load([], counts, brought=[deep], workspace=self.work)
-        rules = rule_files.load(self.work, self.home, counts)
-        skills = InstalledSkills(self.home, self.work, counts)
+        commands = user_commands.load([deep], counts=_trusted, workspace=self.work)
+        agents = agent_definitions.load([], _trusted, brought=[deep], workspace=self.work)
+        rules = rule_files.load(self.work, self.home, _trusted)
+        skills = InstalledSkills(self.home, self.work, _trusted)
         skills.load()
         said = [skills.instructions(name) for name in skills.skills]
         return repr((commands, agents, rules, skills, said))
+
+
+def _trusted(_: object, data: bytes) -> bool:
+    """All that lies in the workspace: what was trusted is known by its content."""
+    return MARK.encode() not in data
+
+
+def _images_in(blocks: list[Block]) -> Iterator[str]:
+    """What the images hold, those of results as well."""
+    for block in blocks:
+        if block["type"] == "tool_result" and not isinstance(block["content"], str):
+            yield from _images_in(block["content"])
+        if block["type"] == "image":
+            yield binascii.a2b_base64(block["source"]["data"]).decode("latin-1")
 
 
 async def confined(base: Path, engine: str) -> Confinement | None:
@@ -284,6 +331,8 @@ def make(base: Path) -> None:
     (base / "session").mkdir()
     (work / "file.txt").write_text("text\n")
     fill(work, base / "home")
+    (work / "AGENTS.md").write_text("See @deep/note.md\n")
+    (work / "MEMORY.md").symlink_to("deep/MEMORY.md")
     for place in ("skills", "rules"):
         (work / ".claude").mkdir(exist_ok=True)
         (work / f".claude/{place}").symlink_to("../deep")

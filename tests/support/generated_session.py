@@ -27,12 +27,11 @@ from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
 from tui.agent.prompts import parse
-from tui.context.overrides import Overlay
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.core.config import Compaction, Config, Prune
 from tui.core.errors import ProviderError
-from tui.core.facts import ErrorRaised, Fact, ToolFinished
+from tui.core.facts import ErrorRaised, Fact, Overlay, ToolFinished
 from tui.core.files import known_key
 from tui.core.messages import ToolOutput, Usage
 from tui.core.paths import folders

@@ -29,6 +29,7 @@ from pathlib import Path
 from threading import Condition
 from typing import Final
 
+from tests.support.preloaded import SCREEN, Process, start
 from tests.support.server_script import Json, Script
 from tests.support.serving import serving
 from tests.support.terminal import HOLDFAST, Terminal
@@ -160,20 +161,20 @@ class Play:
             return ["-y"]
         return ["-y", "--bg", "do it"] if self.kind == "background" else ["-y", "-p", "do it"]
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> Process:
         words = self.words()
         self.starts += 1
         if words == ["-y"]:
             return self._on_screen(words)
         with (self.place / f"out{self.starts}").open("wb") as out:
-            return subprocess.Popen(
-                [*HOLDFAST, *words], cwd=self.work, env=self.env, stdin=subprocess.DEVNULL,
-                stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+            return start(
+                [*HOLDFAST, *words], cwd=self.work, env=self.env,
+                stdout=out, stderr=out, start_new_session=True,
             )  # fmt: skip
 
-    def _on_screen(self, words: list[str]) -> subprocess.Popen[bytes]:
+    def _on_screen(self, words: list[str]) -> Process:
         """Start a command, move it to the background, and kill around the move."""
-        with Terminal([*HOLDFAST, *words], cwd=self.work, env=self.env) as screen:
+        with Terminal([*HOLDFAST, *words], cwd=self.work, env=self.env, preload=SCREEN) as screen:
             screen.wait_for("Explain this project")
             line = string_of(self.model.command()["command"]) if self.kind == "own" else ""
             screen.type(f"!{line}\r" if line else "do it\r")
@@ -198,7 +199,7 @@ class Play:
         places = list(running.iterdir()) if running.is_dir() else []
         return [folder for place in places for folder in command_folders(place)]
 
-    def kill(self, process: subprocess.Popen[bytes], who: str) -> None:
+    def kill(self, process: Process, who: str) -> None:
         """At this moment; a keeper or a command once there is one."""
         if who in {"keeper", "command"}:
             self._until(lambda: bool(self._keepers()), 3.0)
@@ -220,7 +221,7 @@ class Play:
     def _keepers(self) -> list[Json]:
         return [note(folder, STATE) for folder in self._folders() if lives(folder)]
 
-    def _drivers(self, process: subprocess.Popen[bytes]) -> list[int]:
+    def _drivers(self, process: Process) -> list[int]:
         if self.kind != "background" or self.starts > 1:
             return [process.pid]
         kept = background.sessions(folders(self.env), SystemClock().now())
@@ -242,7 +243,7 @@ class Play:
                 break
         self._until(lambda: not any(map(lives, self._folders())))
 
-    def _gone(self, process: subprocess.Popen[bytes]) -> bool:
+    def _gone(self, process: Process) -> bool:
         return not any(map(born, self._drivers(process)))
 
     def _until(self, done: Callable[[], bool], seconds: float = _PATIENCE_S) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+from tests.support import preloaded
 from tests.support.clock import PATIENCE_S
 from tests.support.json_schema import check_event
+from tests.support.preloaded import Process
 from tests.support.terminal import HOLDFAST
 
 
@@ -60,39 +62,41 @@ class Program:
         stdin: str | bytes = b"",
         code: int = 0,
         env: Mapping[str, str] | None = None,
+        fresh: bool = False,
     ) -> Done:
         """Run it to its end. Fails on another exit code, and on a traceback anywhere.
 
-        `env` is added to the environment.
+        `env` is added to the environment. A `fresh` one is a process that has imported nothing.
         """
-        done = subprocess.run(
-            [*HOLDFAST, *argv],
-            cwd=self.work,
-            env={**self.env, **(env or {})},
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-        assert b"Traceback" not in done.stdout + done.stderr, done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
+        with self._begun(argv, env or {}, fresh=fresh) as process:
+            given = stdin.encode() if isinstance(stdin, str) else stdin
+            try:
+                out, err = process.communicate(given, PATIENCE_S)
+            finally:
+                process.kill()
+        ended = process.returncode
+        assert ended == code, (ended, out, err)
+        assert b"Traceback" not in out + err, err
+        return Done(code, out, err)
+
+    def _begun(self, argv: Sequence[str], env: Mapping[str, str], *, fresh: bool) -> Process:
+        words, pipe = [*HOLDFAST, *argv], subprocess.PIPE
+        env = {**self.env, **env}
+        if fresh:
+            return subprocess.Popen(
+                words, cwd=self.work, env=env, stdin=pipe, stdout=pipe, stderr=pipe
+            )
+        return preloaded.start(words, cwd=self.work, env=env, stdin=pipe, stdout=pipe, stderr=pipe)
 
     def lines(self, *argv: str, code: int = 0) -> list[dict[str, Any]]:
         """The events of a run."""
         return self(*argv, "--output-format", "stream-json", code=code).events
 
     @contextmanager
-    def started(self, *argv: str) -> Generator[subprocess.Popen[str]]:
+    def started(self, *argv: str) -> Generator[Process]:
         """Start it, to read its stdout line by line. Killed at the end, or after `PATIENCE_S`."""
-        with subprocess.Popen(
-            [*HOLDFAST, *argv],
-            cwd=self.work,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+        with preloaded.start(
+            [*HOLDFAST, *argv], cwd=self.work, env=self.env, stdout=subprocess.PIPE, text=True
         ) as process:
             watchdog = Timer(PATIENCE_S, process.kill)
             watchdog.start()
@@ -103,7 +107,7 @@ class Program:
                 process.kill()
 
 
-def until(process: subprocess.Popen[str], kind: str, text: str = "") -> dict[str, Any]:
+def until(process: Process, kind: str, text: str = "") -> dict[str, Any]:
     """The next event of a type on a started program's stdout whose text holds `text`."""
     assert process.stdout is not None
     for line in process.stdout:

@@ -432,7 +432,7 @@ class ScriptedModel:
     def _refuse(self, error: Exception) -> None:
         self._steps.clear()
         if self.tried is not None:
-            self.ctx.recorder.append("repair", rung=self.tried, findings=[], by="person")
+            self.ctx.record(facts.RepairApplied((), self.tried, "person"))
             self.tried = None
         raise error
 

@@ -14,10 +14,13 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from tests.support import preloaded
 from tests.support.clock import PATIENCE_S
+from tests.support.preloaded import Process
 from tests.support.shown import Shown
 
 XTERM = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -35,14 +38,19 @@ class Terminal:
         columns: int = 110,
         rows: int = 32,
         kind: Mapping[str, str] = XTERM,
+        preload: Sequence[str] = (),
     ) -> None:
-        """`kind` is what the terminal says of itself, in the place of what `env` says."""
+        """`kind` is what the terminal says of itself, in the place of what `env` says.
+
+        With modules to `preload`, the program that `argv` names is forked from one that has them.
+        """
         self.master, slave = pty.openpty()
         self.slave = slave
         self.resize(columns, rows)
         self.before = termios.tcgetattr(slave)
         own = {name: value for name, value in env.items() if name not in XTERM}
-        self.process = subprocess.Popen(
+        begin = partial(preloaded.start, preload=preload) if preload else subprocess.Popen
+        self.process: Process = begin(
             argv,
             cwd=cwd,
             env={**own, **kind},

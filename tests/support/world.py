@@ -25,15 +25,13 @@ from tui.agent.prompts import ParsedPrompt
 from tui.agent.request_builder import Fit
 from tui.agent.turn import TurnRunner
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
-from tui.app.services import AppServices, SessionChoice
-from tui.context.overrides import Overlay
+from tui.app.services import AppServices, LiveSettings, SessionChoice
 from tui.context.repair_levels import RepairLevel
 from tui.context.system_prompt import Injected
 from tui.core import facts
-from tui.core.config import Config, Permissions, Status, TerminalSettings
-from tui.core.facts import Fact
+from tui.core.config import Config, Permissions
+from tui.core.facts import Fact, Overlay
 from tui.core.images import Image, images_of_record
-from tui.core.keymap import keymap_of
 from tui.core.messages import blocks_of, text_block, text_of
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
@@ -347,11 +345,7 @@ class World:
         self.models: tuple[ModelRow, ...] = ()
         self.mcp: Sequence[Server] = mcp
         self.was_elevated = False
-        self.calm = False
-        self.vim = False
-        self.status = Status()
-        self.terminal = TerminalSettings()
-        self.keys: Mapping[str, str | tuple[str, ...]] = {}
+        self.config = Config()
         self.untitled = False
         self.tried: RepairLevel | None = None
         self.fallbacks: tuple[str, ...] = ()
@@ -456,11 +450,7 @@ class World:
             trust=lambda: self.trust,
             read_settings=read_settings,
             version="1.2.3",
-            calm=self.calm,
-            vim=self.vim,
-            status=self.status,
-            terminal=self.terminal,
-            keys=keymap_of(self.keys),
+            settings=LiveSettings(self.config),
         )
 
     def _session(self, choice: SessionChoice) -> WatchedSession:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
 from tests.tools.folder import Folder, said
 from tui.tools import file_access
 from tui.tools.file_ledger import FileLedger
@@ -260,12 +261,12 @@ async def test_cancelling_before_the_last_step_writes_nothing(
 
     def wait(fd: int, mode: int) -> None:
         reached.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE_S)
         real(fd, mode)
 
     monkeypatch.setattr("tui.tools.file_access.os.fchmod", wait)
     call = asyncio.create_task(folder.call(write_file, path="a.txt", content="new\n"))
-    await asyncio.to_thread(reached.wait, 10)
+    await asyncio.to_thread(reached.wait, PATIENCE_S)
     call.cancel()
     asyncio.get_running_loop().call_soon(go_on.set)
     with pytest.raises(asyncio.CancelledError):

@@ -9,6 +9,7 @@ from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
 from tui.core import facts
+from tui.core.config import Config
 from tui.ui.notifications import Notifier
 
 ASKED = facts.PermissionAsked("t1", "run_command", "It runs.")
@@ -78,7 +79,7 @@ async def test_the_bell_rings_for_a_long_turn_once_the_terminal_is_left() -> Non
 
 async def test_reduced_motion_counts_and_does_not_turn() -> None:
     world, hold = World(), Hold()
-    world.calm = True
+    world.config = Config(motion="reduced")
     world.scripts.append(turn(hold))
     async with running(world) as (app, pilot):
         assert app.animation_level == "none"

@@ -42,9 +42,24 @@ from tui.agent.tool_dispatch import ToolDispatcher
 from tui.agent.tool_results import ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
 from tui.agent.user_questions import UserQuestions
+from tui.context.overrides import pending
+from tui.context.repair_levels import RepairLevel
+from tui.context.token_ledger import Ledger
+from tui.context.view import View
 from tui.core import facts
-from tui.core.facts import Fact
-from tui.permissions.rules import without_tool
+from tui.core.config import Config
+from tui.core.errors import HoldfastError
+from tui.core.fact_words import break_price
+from tui.core.facts import Fact, Overlay
+from tui.core.formatting import tokens
+from tui.permissions.gate import Gate
+from tui.permissions.policy import Policy, decide
+from tui.permissions.rules import require_tools, without_tool
+from tui.permissions.types import Call, Decision, Mode
+from tui.provider.base import ModelInfo, Provider, Request
+from tui.provider.failover import Failover
+from tui.provider.prices import CacheLife
+from tui.provider.retry import RetryControl
 from tui.settings.agent_definitions import AgentDefinitions
 from tui.settings.hook_files import Hooks
 from tui.tools.ask_user import AskUser
@@ -212,7 +227,7 @@ class Agent:
     def rename(self, title: str) -> None:
         """Give the session another title, by a record; one that is being written is dropped."""
         self._titles.close()
-        self._ctx.recorder.append("title", title=title)
+        self._ctx.recorder.write(facts.TitleChanged(title))
 
     def send(self, prompt: ParsedPrompt) -> AsyncGenerator[Fact]:
         """Run one turn and yield its events; the last is TurnFinished.
@@ -255,8 +270,7 @@ class Agent:
 
     async def note(self, text: str) -> Sequence[Fact]:
         """Record a line that is for the person only, and show it."""
-        self._ctx.recorder.append("note", text=text)
-        await self._ctx.recorder.show(facts.Notice(text))
+        await self._ctx.recorder.record_synced(facts.Note(text))
         return self._ctx.events.take()
 
     async def close_calls(self, ids: Collection[str]) -> Sequence[Fact]:
@@ -268,6 +282,79 @@ class Agent:
         await self.sub_agents.settle()
         await self._dispatcher.close(calls_of(self.session.records, ids))
         return self._ctx.events.take()
+
+    def reload(self, *, wait: bool = False) -> None:
+        """Build the system prompt and the tools again for the next request: a break. With `wait`
+        the next compaction does it, which restarts the cache in any case.
+
+        What changed since the session began is then said there, and not at the end.
+        """
+        if wait:
+            self._ctx.record(facts.FrameAwaited())
+        else:
+            self._requests.frame.renew("reload")
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """The levels of effort that the model offers, the lowest first."""
+        return self._ctx.link.model.efforts
+
+    @property
+    def effort(self) -> str:
+        """The level in force; "" where the model has none."""
+        return self._requests.effort
+
+    @property
+    def effort_to_come(self) -> str:
+        """The level that waits for the next break; "" where none does."""
+        wanted = self._requests.frame.level(self._ctx.link.model)
+        return "" if wanted == self.effort else wanted
+
+    @property
+    def own_effort(self) -> str:
+        """The level that the model has if none is named."""
+        return self._ctx.link.model.effort
+
+    def effort_cost(self, level: str) -> facts.ContextBroken | None:
+        """What `use_effort` would cost; None where it costs nothing."""
+        return self._requests.effort_cost(level)
+
+    def think_cost(self, on: bool) -> facts.ContextBroken | None:
+        """What /think would cost; None where it costs nothing."""
+        return self._requests.effort_cost(think=on)
+
+    async def use_effort(self, level: str, *, wait: bool = False) -> Sequence[Fact]:
+        """Think as deep as a level says from the next request on, or with `wait` from the next
+        break on that restarts the cache; kept with the session."""
+        self._directives.apply({"effort": level}, wait=wait)
+        await self._ctx.recorder.show(facts.DirectivesChanged(**self._directives.now.to_json()))
+        return self._ctx.events.take()
+
+    def cost_of_change(self, targets: Collection[str]) -> facts.ContextBroken | None:
+        """What masking these records, or showing them again, costs with the next request; None
+        where none of them was sent yet."""
+        return cost_of_change(self._ctx, targets, less=self._pruning.joining(self.view(), targets))
+
+    def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
+        """What masking records comes to, by the tokens that each of them saves."""
+        return price_of_masks(self._ctx, saved, self._pruning.joining(self.view(), saved))
+
+    @property
+    def pending(self) -> Mapping[str, Overlay]:
+        """The changes that wait for the next break, by the records that they concern."""
+        return pending(self.session.records)
+
+    def measure(self) -> facts.ContextMeasured:
+        """How full the context is now."""
+        return self._requests.meter.measure()
+
+    def waiting(self) -> Waiting:
+        """The old results that wait to be pruned, for the next break or until it pays."""
+        return self._pruning.waiting(self.view())
+
+    def reload_cost(self) -> facts.ContextBroken:
+        """What `reload` would cost."""
+        return self._requests.reload_cost()
 
     def steer(self, prompt: ParsedPrompt) -> None:
         """Queue a prompt for the running turn; it is sent once the running tools are done."""
@@ -319,6 +406,152 @@ class Agent:
     def full_outputs(self) -> Path:
         """The folder of full results, and of the copies that the file tools made."""
         return self._ctx.workspace.tool_results
+
+    @property
+    def keeping(self) -> ShellOutput:
+        """Where what the person's own commands print is stored, and cut for the model."""
+        ctx = self._ctx
+        return ShellOutput(self.full_outputs, ctx.guard_limits, self._jobs, ctx.toolbox.outputs)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The items of the next request."""
+        return self._ctx.ledger
+
+    def use_model(self, info: ModelInfo) -> Sequence[Fact]:
+        """Ask another model from the next request on; a parked turn resumes with it at once."""
+        self._requests.use(info)
+        self._ctx.publish(*self._requests.measured())
+        self._counter.schedule()
+        if self._deferred.waiting:
+            self._ctx.link.control.retry_now()
+        return self._ctx.events.take()
+
+    async def use_server(
+        self,
+        provider: Provider,
+        info: ModelInfo,
+        small_model: ModelInfo | None,
+        *,
+        server: str,
+        first_party: bool,
+        cache_life: CacheLife,
+    ) -> Sequence[Fact]:
+        """Ask through another provider from the next request on; nothing may run meanwhile."""
+        self._refuse_in_turn()
+        ctx, before = self._ctx, self._ctx.link.provider
+        ctx.link.provider, ctx.link.direct = self._with_fallbacks(provider), provider
+        ctx.link.small_model = small_model
+        ctx.link.server, ctx.link.first_party, ctx.link.cache_life = server, first_party, cache_life
+        found = self.use_model(info)
+        self._background.append(asyncio.create_task(self._load()))
+        await before.aclose()
+        return found
+
+    def _with_fallbacks(self, provider: Provider) -> Provider:
+        ctx = self._ctx
+        if not ctx.link.fallbacks:
+            return provider
+        return Failover(provider, ctx.link.fallbacks, clock=ctx.clock, adapt=self._requests.adapt)
+
+    def fits(self, info: ModelInfo) -> Fit:
+        """Whether the session as it is fits a model; to be asked before switching."""
+        return self._requests.fits(info)
+
+    def retry_now(self) -> bool:
+        """Wait no longer, for a retry or a parked turn. False where nothing was waited for."""
+        return self._ctx.link.control.retry_now()
+
+    def other_model(self) -> bool:
+        """Go on with a fallback model. False where there is none, or nothing was waited for."""
+        return bool(self._ctx.link.fallbacks) and self._ctx.link.control.other_model()
+
+    def offers(self) -> tuple[RepairLevel, ...]:
+        """The levels of the repair ladder that can be tried after a refused request; else none."""
+        return self._repair.offers()
+
+    async def repair(self, level: RepairLevel) -> Sequence[Fact]:
+        """Send what the model sees on a level of the ladder, from the next request on.
+
+        Recorded; `go_on` then asks again. Raises RuntimeError while a turn runs.
+        """
+        self._refuse_in_turn()
+        applied = self._repair.climb(level)
+        await self._ctx.recorder.show(applied, *self._requests.measured())
+        self._counter.schedule()
+        return self._ctx.events.take()
+
+    async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
+        """Change how records stand in what the model sees, from the next request on.
+
+        Allowed at any time: a request that is under way stays as it was sent. Raises HoldfastError
+        where a target is no record of this session that the model sees.
+        """
+        await self._overrides.overlay(changes)
+        self._counter.schedule()
+        return self._ctx.events.take()
+
+    async def pin(self, pins: Mapping[str, bool]) -> Sequence[Fact]:
+        """Keep records from everything that takes results away by itself, or let them go again.
+
+        When, and errors, as for `overlay`.
+        """
+        await self._overrides.pin(pins)
+        return self._ctx.events.take()
+
+    async def outdated(self) -> set[str]:
+        """The records that show the model files as they are no longer, by their ids."""
+        frame = self._requests.frame
+        return await frame.stale.outdated(frame.is_sent)
+
+    async def show_difference(self, record: str) -> str:
+        """Show the model with the next request how the file has changed that a record shows.
+        Returns its name. Raises HoldfastError where nothing changed, or where that isn't known."""
+        frame = self._requests.frame
+        return await frame.stale.show_difference(record, frame.is_sent)
+
+    def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
+        """What `compact` would keep, sum up and hold on to; None where there is nothing to do."""
+        return self._compactor.plan(focus)
+
+    def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
+        """Put a summary in the place of the beginning (/compact); yields what happens, as `send`.
+
+        `cancel` stops it and changes nothing. The last event is CompactionFinished, whose
+        `problem` says why not where it failed; only a notice comes where there is nothing to do.
+        """
+        return self._ctx.events.run(self._compactor.compact_now, focus)
+
+    async def uncompact(self) -> Sequence[Fact]:
+        """Send the full view again, from the next request on. Raises RuntimeError in a turn."""
+        self._refuse_in_turn()
+        await self._compactor.undo()
+        self._counter.schedule()
+        return self._ctx.events.take()
+
+    def flush_memory(self) -> AsyncGenerator[Fact]:
+        """Keep in MEMORY.md what is worth it of what is new (/new, on quit); nothing where none is.
+
+        Yields what happens, as `send`; `cancel` stops it.
+        """
+        return self._ctx.events.run(self._memory.flush_now)
+
+    @property
+    def memory_pending(self) -> bool:
+        """Whether `flush_memory` would ask the model at all."""
+        return self._memory.pending()
+
+    def view(self) -> View:
+        """What the model will see of the record, less the prompt that follows."""
+        return self._requests.view(prompt_follows=True)
+
+    def next_request(self, *, prompt_follows: bool = False) -> Request:
+        """The request that the record makes; with `prompt_follows`, less the prompt."""
+        return self._requests.request(prompt_follows=prompt_follows)
+
+    def fixed_texts(self) -> dict[str, str]:
+        """The texts of the ledger's items that every request carries, by id."""
+        return self._requests.fixed_texts()
 
     async def close(self) -> None:
         """Interrupt, stop background commands, sync and let go of everything.

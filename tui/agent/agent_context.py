@@ -19,8 +19,9 @@ from tui.agent.turn_state import TurnState
 from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
 from tui.core.config import Config
-from tui.core.facts import Debug, Fact, QueueChanged
-from tui.core.messages import Usage
+from tui.core.facts import Debug, DurableFact, Fact, QueueChanged
+from tui.core.messages import Block, Usage
+from tui.core.output_store import OutputStore
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace
 from tui.provider.base import Request
@@ -155,6 +156,10 @@ class AgentContext:
     def publish(self, *events: Fact) -> None:
         for event in events:
             self.events.publish(event)
+
+    def record(self, fact: DurableFact) -> Record:
+        """Append a fact to the session, and publish it unless it is for the record alone."""
+        return self.recorder.record(fact)
 
     def publish_queue(self) -> None:
         """Show in the turn that runs what is queued now."""

@@ -10,10 +10,9 @@ from typing import Any
 
 from tui.agent.agent_context import AgentContext
 from tui.context.job_endings import TAIL_CHARS, TAIL_LINES, unreported
-from tui.core.facts import Fact, JobFinished, JobStarted
+from tui.core.facts import Fact, JobFinished, JobMoved, JobStarted, ProcessBegan
 from tui.core.messages import string_of
 from tui.keeper.command import SupervisedCommand
-from tui.session.records import JOB_ENDED, JOB_MOVED
 from tui.tools.jobs import Job, Origin
 from tui.tools.process import born
 
@@ -50,13 +49,8 @@ class BackgroundJobs:
         """Keep a command of the person's own, which is recorded from now on: it may outlive the
         program."""
         birth = await asyncio.to_thread(born, command.pid)
-        self.ctx.recorder.append(
-            "job",
-            call_id=origin.call_id,
-            pid=command.pid,
-            born=birth,
-            command=_short(string_of(command.call.get("command"))),
-        )
+        said = _short(string_of(command.call.get("command")))
+        self.ctx.record(ProcessBegan(origin.call_id, command.pid, birth, said))
         limits = self.ctx.config.guard
         return await self.ctx.toolbox.jobs.adopt(command, path=path, limits=limits, origin=origin)
 
@@ -68,9 +62,7 @@ class BackgroundJobs:
     def _began(self, job: Job) -> None:
         moved = job.origin.moved_by
         if moved and not job.origin.taken_over:
-            self.ctx.recorder.append(
-                JOB_MOVED, call_id=job.origin.call_id, job=job.id, pid=job.pid, by=moved
-            )
+            self.ctx.record(JobMoved(job.origin.call_id, job.id, job.pid, moved))
         started = JobStarted(job.id, job.origin.call_id, _short(job.command), job.pid, moved)
         self._do(self._tell(started))
 
@@ -99,12 +91,10 @@ class BackgroundJobs:
             str(job.path) if there else "",
             job.bytes,
             text,
+            hidden=job.origin.hidden,
+            end_read=job.end_read,
         )
-        fields = finished.to_json()
-        del fields["type"]
-        if job.origin.hidden:  # kept nowhere, as if it had ended in front
-            fields |= {"text": "", "path": ""}
-        ctx.recorder.append(JOB_ENDED, **fields, hidden=job.origin.hidden, end_read=job.end_read)
+        ctx.recorder.write(finished)
         await self._tell(finished)
         if ctx.session.saved:
             await asyncio.to_thread(job.settle)

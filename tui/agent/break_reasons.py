@@ -9,7 +9,8 @@ from typing import Any
 from tui.context.breaks import BREAK, in_turn, turn_start
 from tui.context.compaction_view import in_force
 from tui.context.frame import FRAME
-from tui.context.overrides import Overlay, overlay_in
+from tui.context.overrides import overlay_in
+from tui.core.facts import Overlay
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 

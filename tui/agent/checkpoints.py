@@ -156,13 +156,10 @@ class Checkpoints:
                 self.publish(Notice("Checkpoints of the files are taken again."))
             self._say_skipped(taken.skipped)
             if prompt or taken.id != self._last:
-                given = {"call_id": call_id, "prompt": prompt}
-                given = {name: id_ for name, id_ in given.items() if id_}
-                self.recorder.append(
-                    CHECKPOINT, checkpoint=taken.id, files=taken.files, by=by, **given
-                )
+                recorded = CheckpointTaken(taken.id, taken.files, call_id, by, prompt)
+                self.recorder.write(recorded)
                 if by == "call" and taken.files:
-                    self.publish(CheckpointTaken(taken.id, taken.files, call_id))
+                    self.publish(recorded)
             self._last = taken.id
             return taken
 

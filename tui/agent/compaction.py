@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from msgspec import structs
+
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import ChangePrice, price_of_compaction
 from tui.agent.exam import ExamResult, examine, examiner, forecast
@@ -119,7 +121,7 @@ class Compactor:
         if stuck := compaction_triggers.stuck(self.ctx.records):
             handed = facts.HandOff(stuck.asked, stuck.done, stuck.left)
             if sentence := words(handed):
-                self.ctx.recorder.append("note", text="\n".join(sentence.lines))
+                self.ctx.recorder.write(facts.Note("\n".join(sentence.lines)))
             await self.ctx.recorder.show(handed)
             raise LimitReachedError(
                 "Stopped: the context was compacted twice without progress.",
@@ -205,16 +207,13 @@ class Compactor:
         except Exception as error:
             log.exception("compaction failed")
             return self._give_up(before, reason, f"{type(error).__name__}: {error}")
-        planned, summary = made.plan, made.summary
-        self._record(made, reason, before=before)
+        planned = made.plan
+        finished, checked = self._record(made, reason, before=before)
         self._announced = False
         if self.requests.frame.waits:
             self.requests.frame.renew("compaction")
         after = self.ctx.ledger.tokens  # which the meter shows, too
-        await self.ctx.recorder.show(
-            facts.CompactionFinished(before, after, planned.messages, summary, reason),
-            *([made.exam.event(self.ctx, len(made.verbatim))] if made.exam else []),
-        )
+        await self.ctx.recorder.show(structs.replace(finished, tokens_after=after), *checked)
         if made.notes is not None:
             await self.memory.keep(made.notes, upto=planned.covers)
         elif not made.flushed:
@@ -355,10 +354,11 @@ class Compactor:
         if view.summary is None:
             self.ctx.publish(facts.Notice("Nothing to undo: the context isn't compacted."))
             return
-        self.ctx.recorder.append("uncompaction", target=view.summary.record.id)
+        undone = facts.CompactionUndone(0, view.summary.record.id)
+        self.ctx.recorder.write(undone)
         self.requests.view()
-        undone = facts.CompactionUndone(self.ctx.ledger.tokens)
-        await self.ctx.recorder.show(undone, *self.requests.measured())
+        shown = structs.replace(undone, tokens=self.ctx.ledger.tokens)
+        await self.ctx.recorder.show(shown, *self.requests.measured())
 
     def _plan(self, view: View, *, fill: bool = False) -> CompactionPlan | None:
         """What goes and what stays; with `fill` as much stays as there is room for."""
@@ -386,24 +386,28 @@ class Compactor:
         freed = sum(sizes.get(id_, 0) for id_ in planned.summarised)
         return freed + (sizes.get(view.summary.record.id, 0) if view.summary else 0)
 
-    def _record(self, made: _Made, reason: Reason, *, before: int) -> None:
+    def _record(
+        self, made: _Made, reason: Reason, *, before: int
+    ) -> tuple[facts.CompactionFinished, list[facts.ExamFinished]]:
         """Append the records of the compaction and its exam, and make the view by them."""
-        data: dict[str, Any] = compaction_view.compaction_data(
-            self.ctx.records,
-            made.plan,
+        finished = facts.CompactionFinished(
+            before,
+            self.ctx.ledger.compacted(made.plan.summarised, made.summary),
+            made.plan.messages,
             made.summary,
-            tokens_before=before,
-            tokens_after=self.ctx.ledger.compacted(made.plan.summarised, made.summary),
-            reason=reason,
+            reason,
+            covers=made.plan.covers,
+            prefix_sha256=compaction_view.covered_sha256(self.ctx.records, made.plan),
+            model=self.ctx.link.model.id,
+            usage=made.usage,
+            verbatim=made.verbatim,
+            **made.block,
         )
-        data |= {"model": self.ctx.link.model.id, "usage": made.usage.to_json(), **made.block}
-        if made.verbatim:
-            data["verbatim"] = list(made.verbatim)
-        self.ctx.recorder.append("compaction", **data)
-        if made.exam:
-            sent = {"verbatim": len(made.verbatim)}
-            self.ctx.recorder.append("exam", **made.exam.to_json(), **sent)
+        checked = [made.exam.event(self.ctx, len(made.verbatim))] if made.exam else []
+        for fact in (finished, *checked):
+            self.ctx.recorder.write(fact)
         self.requests.view()
+        return finished, checked
 
     def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:
         """Nothing was changed, and it is not tried again in this turn."""

@@ -80,29 +80,42 @@ PRACTICE = "practice"
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """Everything that decides what an agent is made of. `key` never shows in a repr; `sign_in` is
-    what the SDK signs in with where there is no key.
+class Access:
+    """How the model is reached: the practice model, or the configured server with a `key`, which
+    never shows in a repr, or what the SDK signs in with where there is none.
 
-    `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
-    what the person should be told first; `boot` is a boot file named elsewhere, in the place of
-    the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run; `around` puts
-    something around the model, beneath the retries: a drill. `short_names`: the configuration had
-    some, which are resolved here; `effort` is how deep the model thinks, "" as configured; `trust`
-    says what of the folder's own files counts. `foreign_server`: the folder named the server, which
-    gets nothing of the environment, neither key nor headers. `confined`: commands run in a sandbox,
-    as the configuration says. `texts` go into the system prompt, and `own_tools` are offered beside
-    the built-in ones: both are of who starts this run. `answers_only`: the model has no tools.
+    `foreign_server`: the folder named the server, which gets nothing of the environment, neither
+    key nor headers. `around` puts something around the model, beneath the retries: a drill.
+    `short_names`: the configuration had some, which are resolved here.
     """
 
-    workspace: Workspace
-    config: Config
-    folders: Folders
     practice: bool = False
     practice_delay_s: float = 0.0
     script: Path | None = None
     key: str | None = field(default=None, repr=False)
     sign_in: SignIn | None = None
+    foreign_server: bool = False
+    around: Callable[[Provider, Clock], Provider] | None = None
+    short_names: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything that decides what an agent is made of.
+
+    `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
+    what the person should be told first; `boot` is a boot file named elsewhere, in the place of
+    the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run. `effort` is
+    how deep the model thinks, "" as configured; `trust` says what of the folder's own files counts.
+    `confined`: commands run in a sandbox, as the configuration says. `texts` go into the system
+    prompt, and `own_tools` are offered beside the built-in ones: both are of who starts this run.
+    `answers_only`: the model has no tools.
+    """
+
+    workspace: Workspace
+    config: Config
+    folders: Folders
+    access: Access = Access()
     elevated: bool = False
     mode: Mode = "ask"
     texts: tuple[Source, ...] = ()
@@ -113,27 +126,29 @@ class Launch:
     notices: tuple[str, ...] = ()
     boot: Path | None = None
     one_turn: bool = False
-    around: Callable[[Provider, Clock], Provider] | None = None
-    short_names: bool = False
     effort: str = ""
     trust: Trust = field(default_factory=Trust)
-    foreign_server: bool = False
     confined: bool = False
     answers_only: bool = False
 
+    def reached(self, **changed: Any) -> Launch:
+        """The same with another way to the model: values of `Access` by name."""
+        return replace(self, access=replace(self.access, **changed))
+
     def with_key(self, key: str | None) -> Launch:
-        return replace(self, key=key, sign_in=None)
+        return self.reached(key=key, sign_in=None)
 
     def signed_by(self, credential: Credential | None) -> Launch:
         """The same with what signs its requests."""
         if isinstance(credential, SignIn):
-            return replace(self, key=None, sign_in=credential)
+            return self.reached(key=None, sign_in=credential)
         return self.with_key(credential.key if credential else None)
 
     @property
     def base_url(self) -> str:
         """The server that is asked: the configured one, else that of a profile; "" for the API."""
-        return self.config.base_url or (self.sign_in.base_url if self.sign_in else "")
+        signed = self.access.sign_in
+        return self.config.base_url or (signed.base_url if signed else "")
 
     def whole_name(self, name: str) -> str:
         """The model that a short name stands for; any other as it is. Blocks."""
@@ -141,7 +156,7 @@ class Launch:
 
     @property
     def model(self) -> str:
-        return PRACTICE if self.practice else self.config.model
+        return PRACTICE if self.access.practice else self.config.model
 
 
 def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = None) -> Provider:
@@ -149,18 +164,20 @@ def make_provider(launch: Launch, clock: Clock, control: RetryControl | None = N
 
     Raises UsageError for a broken practice script.
     """
-    if launch.practice:
+    if launch.access.practice:
         from tui.provider.practice.provider import PracticeModel  # noqa: PLC0415 - one is used
         from tui.provider.practice.script import read_script  # noqa: PLC0415
 
-        script = read_script(launch.script) if launch.script else None
-        model: Provider = PracticeModel(clock=clock, script=script, delay_s=launch.practice_delay_s)
+        script = read_script(launch.access.script) if launch.access.script else None
+        model: Provider = PracticeModel(
+            clock=clock, script=script, delay_s=launch.access.practice_delay_s
+        )
     else:
         from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - one is used
 
         model = AnthropicProvider(**_server_arguments(launch), clock=clock)
-    if launch.around is not None:
-        model = launch.around(model, clock)
+    if launch.access.around is not None:
+        model = launch.access.around(model, clock)
     retry, most = launch.config.retry, launch.max_wait_s
     short = most is not None and most * 1000 < retry.max_delay_ms  # longer waits are the agent's
     return RetryProvider(
@@ -178,9 +195,9 @@ def make_batches(launch: Launch, clock: Clock) -> MessageBatches:
 def _server_arguments(launch: Launch) -> dict[str, Any]:
     """How the server of a launch is asked."""
     return {
-        "api_key": launch.key,
-        "profile": launch.sign_in.profile if launch.sign_in else None,
-        "env_headers": not launch.foreign_server,
+        "api_key": launch.access.key,
+        "profile": launch.access.sign_in.profile if launch.access.sign_in else None,
+        "env_headers": not launch.access.foreign_server,
         "base_url": launch.base_url,
         "first_byte_timeout_s": launch.config.retry.first_byte_timeout_s,
         "stall_timeout_s": launch.config.retry.stall_timeout_s,
@@ -190,14 +207,14 @@ def _server_arguments(launch: Launch) -> dict[str, Any]:
 
 def server_name(launch: Launch) -> str:
     """The server that is asked, by which thinking that it signed is known again."""
-    return PRACTICE if launch.practice else server_of(launch.base_url)
+    return PRACTICE if launch.access.practice else server_of(launch.base_url)
 
 
 def is_first_party(launch: Launch) -> bool:
     """Whether the server knows all that the API has, as its own servers do."""
     features = launch.config.api_features
     own = server_name(launch) == DEFAULT_SERVER
-    return not launch.practice and (features == "all" or (features == "auto" and own))
+    return not launch.access.practice and (features == "all" or (features == "auto" and own))
 
 
 def cache_life(launch: Launch) -> CacheLife:
@@ -210,7 +227,7 @@ def cache_life(launch: Launch) -> CacheLife:
 
 def known_model(launch: Launch, name: str) -> ModelInfo:
     """What is known of a model before the server has been asked."""
-    if launch.practice:
+    if launch.access.practice:
         from tui.provider.practice.provider import INFO  # noqa: PLC0415 - one is used
 
         return INFO
@@ -222,7 +239,7 @@ def known_model(launch: Launch, name: str) -> ModelInfo:
 def listed_model(launch: Launch, name: str) -> ModelInfo:
     """What the server said of a model when it listed them last, else what is known. Blocks."""
     known = known_model(launch, name)
-    if launch.practice:
+    if launch.access.practice:
         return known
     listed = model_list.listed(launch.folders.cache, launch.base_url)
     said = next((model for model in listed if model.get("id") == name), None)
@@ -236,7 +253,7 @@ def listed_model(launch: Launch, name: str) -> ModelInfo:
 
 def asked_model(launch: Launch, name: str) -> ModelInfo | None:
     """The model that a command asks for; None where the server is not known to have it. Blocks."""
-    if launch.practice:
+    if launch.access.practice:
         return None
     whole, config = launch.whole_name(name), launch.config
     listed = model_list.listed(launch.folders.cache, launch.base_url)
@@ -260,12 +277,16 @@ async def refreshed_models(launch: Launch, clock: Clock) -> AsyncGenerator[None]
 async def refresh_models(launch: Launch, clock: Clock) -> None:
     """Ask the server which models it has, unless it said so within a day. Never raises."""
     cache, url = launch.folders.cache, launch.base_url
-    if launch.practice or not await asyncio.to_thread(model_list.is_due, cache, url, clock.now()):
+    if launch.access.practice or not await asyncio.to_thread(
+        model_list.is_due, cache, url, clock.now()
+    ):
         return
     from tui.provider.anthropic import AnthropicProvider  # noqa: PLC0415 - as above
 
-    profile = launch.sign_in.profile if launch.sign_in else None
-    server = AnthropicProvider(api_key=launch.key, profile=profile, clock=clock, base_url=url)
+    profile = launch.access.sign_in.profile if launch.access.sign_in else None
+    server = AnthropicProvider(
+        api_key=launch.access.key, profile=profile, clock=clock, base_url=url
+    )
     try:
         if found := await server.list_models():
             await asyncio.to_thread(model_list.keep, cache, url, found, clock.now())
@@ -283,7 +304,7 @@ def with_whole_names(launch: Launch) -> Launch:
     changed = structs.replace(
         config, model=model, small_model=small, fallback_models=tuple(fallbacks)
     )
-    return replace(launch, config=changed, short_names=True)
+    return replace(launch, config=changed).reached(short_names=True)
 
 
 def make_agent(
@@ -311,7 +332,7 @@ def make_agent(
     found = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
-        on=launch.around is None and not launch.answers_only,
+        on=launch.access.around is None and not launch.answers_only,
     )
     prompt = system_prompt.compose(
         launch.workspace,
@@ -419,7 +440,7 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact
 def _small_model(launch: Launch) -> ModelInfo | None:
     """What titles sessions and explores. A server of another kind has the default one only if it
     lists it."""
-    if launch.practice:
+    if launch.access.practice:
         return None
     found = listed_model(launch, launch.config.small_model)
     chosen = launch.config.small_model != Config().small_model
@@ -430,7 +451,7 @@ def _confinement(
     launch: Launch, session: Session, readable: tuple[Path, ...]
 ) -> Confinement | None:
     """What confines commands; None in a drill, whose folder is thrown away."""
-    if not launch.confined or launch.around is not None:
+    if not launch.confined or launch.access.around is not None:
         return None
     settings = launch.config.sandbox
     workspace = replace(launch.workspace, readable=readable)
@@ -469,7 +490,7 @@ def _agents(launch: Launch) -> AgentDefinitions:
 
 def _hooks(launch: Launch) -> Hooks:
     """The person's hooks, and those of the folder that they trust. Blocks. None in a drill."""
-    if launch.around is not None:
+    if launch.access.around is not None:
         return Hooks()
     root = launch.workspace.root
     brought = [root / name for name in HOOK_FILES]
@@ -486,7 +507,7 @@ def _hooks(launch: Launch) -> Hooks:
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:
     """What is known of a model that a definition names. A server of another kind has it only if it
     lists it."""
-    if launch.practice:
+    if launch.access.practice:
         return None
     found = listed_model(launch, launch.whole_name(name))
     return found if is_first_party(launch) or found.source == "server" else None
@@ -499,8 +520,8 @@ def _by_requests(config: Config) -> Config:
 def make_servers(launch: Launch) -> Servers | None:
     """The MCP servers, not started; None where there are none. A drill has none, and the practice
     model none behind an address."""
-    configured = {} if launch.around is not None else launch.config.mcp
-    if launch.practice:
+    configured = {} if launch.access.around is not None else launch.config.mcp
+    if launch.access.practice:
         configured = {name: one for name, one in configured.items() if not one.url}
     if not configured:
         return None
@@ -532,7 +553,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     """What finds problems in edited files, nothing of it started; None where it is off, and in a
     drill."""
     settings, root = launch.config.diagnostics, launch.workspace.root
-    if settings.mode == "off" or launch.around is not None or not launch.confined:
+    if settings.mode == "off" or launch.access.around is not None or not launch.confined:
         return None
     from tui.tools.lsp import CheckerPlace, Checkers, NotConfinedError  # noqa: PLC0415 - if it is on
 
@@ -563,7 +584,10 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
 def _checkpoints(launch: Launch, session: Session) -> Callable[[], CheckpointStore] | None:
     """Opens what holds checkpoints of the workspace; None for a session that isn't saved, or has no
     tools, and in a drill."""
-    settings, changes_nothing = launch.config.checkpoints, launch.answers_only or launch.around
+    settings, changes_nothing = (
+        launch.config.checkpoints,
+        launch.answers_only or launch.access.around,
+    )
     if settings.mode == "off" or session.path is None or changes_nothing:
         return None
 

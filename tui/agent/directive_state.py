@@ -8,6 +8,7 @@ from dataclasses import replace
 from tui.agent.agent_context import AgentContext
 from tui.agent.prompts import Directives, from_json
 from tui.agent.request_builder import RequestBuilder
+from tui.core.facts import DirectivesChanged
 
 
 class DirectiveState:
@@ -32,5 +33,4 @@ class DirectiveState:
         self._ctx.state.elevated = self.now.elevated
         self._ctx.state.verbose = self.now.verbose
         self._ctx.workspace = self._ctx.workspace.widen(self.now.elevated)
-        waits = {"wait": True} if wait else {}
-        self._ctx.recorder.append("directive", **self.now.to_json(), **waits)
+        self._ctx.recorder.write(DirectivesChanged(**self.now.to_json(), wait=wait))

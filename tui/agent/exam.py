@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.side_question import answer_to, small_request
@@ -57,17 +57,8 @@ class ExamResult:
         """What the person is shown; `verbatim` facts are sent with the summary."""
         facts, price = tuple(one.to_json() for one in self.marked), ctx.price_of(self.model)
         usd = price.cost(self.usage) if price else None
-        return ExamFinished(facts, self.held, verbatim, self.model, self.problem, usd)
-
-    def to_json(self) -> dict[str, Any]:
-        """As a record has it."""
-        return {
-            "mode": self.mode,
-            "model": self.model,
-            "facts": [one.to_json() for one in self.marked],
-            "problem": self.problem,
-            "usage": self.usage.to_json(),
-        }
+        figures = self.held, verbatim, self.model, self.problem, usd
+        return ExamFinished(facts, *figures, mode=self.mode, usage=self.usage)
 
 
 def examiner(ctx: AgentContext) -> ModelInfo:

@@ -15,7 +15,6 @@ from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
 from tui.agent.stale_files import StaleFiles
 from tui.context import effort, job_endings, notices, seen_files, system_prompt
-from tui.context.breaks import BREAK
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
 from tui.context.job_endings import unreported
 from tui.context.notices import NOTICE, Form, ModelKnowledge
@@ -25,15 +24,16 @@ from tui.context.record_index import RecordIndex
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import is_paused
 from tui.context.system_prompt import environment, hash_of, newer_version
-from tui.core.facts import ContextBroken, Notice
+from tui.core.facts import ContextBroken, FrameMade, ModelNotice, Notice, ThinkingBroken
 from tui.core.formatting import plural
 from tui.core.git.branch import branch_of
 from tui.core.messages import list_of, text_of, tool_calls
 from tui.core.redaction import mask_values
+from tui.core.server_results import CALL, is_result
 from tui.permissions.search_domains import search_domains
 from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo
-from tui.provider.server_tools import CALL, WEB_SEARCH, is_result, is_server_tool, web_search
+from tui.provider.server_tools import WEB_SEARCH, is_server_tool, web_search
 from tui.session.records import Record
 from tui.settings.rule_files import RuleFile
 from tui.tools.base import Tool
@@ -381,9 +381,9 @@ class FrameState:
         thoughts = sum(has_thinking(content_of(r)) for r in ctx.records if r.type == "assistant")
         why_new = self._why_new() if thoughts and before is None else ""
         data = frame.to_json() | {"reason": reason, "version": tui.__version__}
-        ctx.recorder.append(FRAME, **sealed(data, ctx.key))
+        ctx.record(FrameMade(**sealed(data, ctx.key)))
         if why_new:
-            ctx.recorder.append(BREAK, reason="reload", by="program", why=why_new)
+            ctx.record(ThinkingBroken("reload", "program", why=why_new))
             ctx.publish(ContextBroken("reload", "program", ctx.ledger.tokens, thoughts))
         self._waiting = frozenset()
 
@@ -403,7 +403,7 @@ class FrameState:
     def _note(self, data: dict[str, Any]) -> None:
         if self._ctx.session.redact:
             data, _ = mask_values(data)
-        self._ctx.recorder.append(NOTICE, **sealed(data, self._ctx.key))
+        self._ctx.record(ModelNotice(**sealed(data, self._ctx.key)))
         if data["kind"] != "continue":
             self._ctx.debug(f"[DEBUG] Said at the end: {data['text']}")
 

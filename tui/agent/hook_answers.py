@@ -52,36 +52,32 @@ SPEAKS: Final = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events whose hooks tell the model what they print."""
 _JUDGES: Final = "PreToolUse"
 """The event whose hooks say no to a call."""
+# Texts, not patterns: compiling them takes 10 ms, and most sessions have no hooks.
 _REFUSALS: Final = (
     r"(?:den(?:y|ied)|disallow(?:ed)?|forbid(?:den)?|block(?:ed)?|reject(?:ed)?|refused?)"
 )
+"""Words that are a decision under any key, such as the `permission` of other programs' hooks."""
 _CONSENTS: Final = r"(?:allow(?:ed)?|approved?|permit(?:ted)?|accept(?:ed)?|ok|safe)"
 _ABOUT: Final = r"(?:is|should|must|be|the|tool|command|call|action|request|use|execution)*"
-_NO: Final = re.compile(_REFUSALS)
-"""Words that are a decision under any key, such as the `permission` of other programs' hooks."""
-_REFUSING: Final = re.compile(f"{_ABOUT}{_REFUSALS}{_ABOUT}")
-_CONSENTING: Final = re.compile(f"{_ABOUT}{_CONSENTS}{_ABOUT}")
+_REFUSING: Final = f"{_ABOUT}{_REFUSALS}{_ABOUT}"
+_CONSENTING: Final = f"{_ABOUT}{_CONSENTS}{_ABOUT}"
 """Keys that decide by yes or no, as `block` and `is_allowed`."""
 _NOT: Final = frozenset({"", "0", "false", "never", "no", "none", "null", "off"})
-_SAYS_NO: Final = re.compile(
-    rf"""^[^\w\n]*+(?=[a-dfnoprstv])(?:
+_SAYS_NO: Final = rf"""(?imx)^[^\w\n]*+(?=[a-dfnoprstv])(?:
     (?:(?:permission|access|command|tool|call|operation|action|request)[ ](?:is[ ]|was[ ])?)?
         (?:(?-i:DENY|DENIED|BLOCK|BLOCKED|FORBIDDEN|REJECTED|REFUSED)\b
         |(?:{_REFUSALS}|not[ ](?:allowed|permitted)|(?:block|deny|refus|reject)ing)\b
             (?=[^\w\n]*$|[ ]?[^\w\s]|[ ](?:as|because|by|due|since|to)\b))
         (?![^\w\n]*(?:0|no|none|nothing|false|off)\b)
     |(?:action|answer|behavior|outcome|permission|response|result|status|verdict
-        |(?:permission[_-]?)?decision)[^\w\n]{{1,9}}{_REFUSALS}[^\w\n]*$)""",
-    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
-)
+        |(?:permission[_-]?)?decision)[^\w\n]{{1,9}}{_REFUSALS}[^\w\n]*$)"""
 """A line of plain text that says no."""
-_KEY: Final = re.compile(
-    r"""(?:["']|[{,]\s*)(?:(?:(?:permission[_-]?)?decision|hookSpecificOutput)\\*["']?\s*:"""
+_KEY: Final = (
+    r"""(?im)(?:["']|[{,]\s*)(?:(?:(?:permission[_-]?)?decision|hookSpecificOutput)\\*["']?\s*:"""
     r"""|continue\\*["']?\s*:\s*\\*["']?false\b)"""
     # As YAML, `key=value`, a printed object of another language, …
     r"""|decision[^\w\n.]{0,9}[:=>][^\w\n.]{0,9}(?:deny|denied|block|blocked)\b"""
-    r"""|^continue\s*[:=]\s*false\b""",
-    re.IGNORECASE | re.MULTILINE,
+    r"""|^continue\s*[:=]\s*false\b"""
 )
 _MARKED: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -163,9 +159,9 @@ def _unclear(text: str, rest: str, event: str) -> Iterator[str]:
     """Why the text around the objects of an output may be a decision."""
     if text.startswith("{") and rest.startswith("{"):
         yield "it begins with { but isn't JSON"
-    elif event not in SPEAKS and _KEY.search(rest):
+    elif event not in SPEAKS and re.search(_KEY, rest):
         yield "it has a decision in a text that isn't JSON"
-    elif event == _JUDGES and (found := _SAYS_NO.search(rest)):
+    elif event == _JUDGES and (found := re.search(_SAYS_NO, rest)):
         line = rest[found.start() :].lstrip().partition("\n")[0]
         yield f"it says {_shown(line)} in a text that isn't JSON"
 
@@ -277,12 +273,12 @@ def _says_no(key: str, value: object) -> bool:
     an answer in it, as services put the output of a program into their own."""
     text = value.strip() if isinstance(value, str) else ""
     word = text.casefold() if isinstance(value, str) else str(bool(value)).casefold()
-    if _REFUSING.fullmatch(key) and word not in _NOT:
+    if re.fullmatch(_REFUSING, key) and word not in _NOT:
         return True
-    if value is not None and word in _NOT - {""} and _CONSENTING.fullmatch(key):
+    if value is not None and word in _NOT - {""} and re.fullmatch(_CONSENTING, key):
         return True
-    no = (key == "continue" and value is False) or _NO.fullmatch(text.casefold())
-    return bool(no) or (text.startswith(("{", "[")) and _KEY.search(text) is not None)
+    no = (key == "continue" and value is False) or re.fullmatch(_REFUSALS, text.casefold())
+    return bool(no) or (text.startswith(("{", "[")) and re.search(_KEY, text) is not None)
 
 
 def _own(said: _Object) -> dict[str, Any]:

@@ -221,12 +221,8 @@ class HookRunner:
         said = (run.said.notice, run.said.text if hook.event not in SPEAKS else "")
         shown = "\n".join(filter(None, said))
         text = _cut(shown if run.outcome == "ok" else run.problem)
-        ended = HookFinished(
-            hook.event, hook.command, run.outcome, run.code, seconds, text, call_id
-        )
-        fields = {name: value for name, value in ended.to_json().items() if name != "type"}
-        self.ctx.recorder.append("hook", **fields)
-        self.ctx.publish(ended)
+        ended = run.outcome, run.code, seconds, text, call_id
+        self.ctx.record(HookFinished(hook.event, hook.command, *ended))
 
 
 @dataclass(slots=True)

@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tui.agent.agent_context import AgentContext
-from tui.context.overrides import CROWD, MEDIA, NO_DOCUMENTS, Overlay, content_of, overlays_of
+from tui.context.overrides import CROWD, MEDIA, NO_DOCUMENTS, content_of, overlays_of
 from tui.context.record_index import RecordIndex
 from tui.context.rules.media import MANY_IMAGES, image_info_of, most_media
 from tui.context.view import View
 from tui.core.documents import page_count
 from tui.core.errors import ImageError, StorageError
-from tui.core.facts import Notice
+from tui.core.facts import Notice, Overlay
 from tui.core.formatting import plural, size
 from tui.core.image_files import ENDINGS
 from tui.core.image_resize import fitted_base64
@@ -93,7 +93,7 @@ def keep_to_limits(
     most = most_media(model.window)
     gone = _beyond_limits(ctx.records, view, most, documents=documents)
     for change in _overlays(ctx.records, gone):
-        ctx.recorder.append("overlay", **change.to_json())
+        ctx.record(change)
     refused = gone.pop(NO_DOCUMENTS)
     if crowd := gone.pop(CROWD):
         what = _in_words(crowd)

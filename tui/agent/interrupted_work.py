@@ -237,9 +237,9 @@ async def publish_opening(
     view = await asyncio.to_thread(requests.view)  # keys are answered meanwhile
     pruning.begin(view)
     if findings := new_findings(session.records, (*session.findings, *view.findings)):
-        codes = [finding.to_json() for finding in findings]
-        ctx.publish(facts.RepairApplied(tuple(codes)))
-        session.with_next_prompt("repair", findings=codes)
+        applied = facts.RepairApplied(tuple(finding.to_json() for finding in findings))
+        ctx.publish(applied)
+        session.with_next_prompt(applied)
     if ctx.sources.directives:
         directives.apply(ctx.sources.directives)
         await ctx.recorder.sync()

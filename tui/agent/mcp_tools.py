@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.request_builder import RequestBuilder
-from tui.core.facts import Notice, ToolsAwaited, ToolsChanged
+from tui.core.facts import Notice, ToolsAwaited, ToolsChanged, ToolsSwitched
 from tui.core.formatting import plural, tokens
 from tui.core.messages import CALL_TOOL
 from tui.tokens import estimate
@@ -58,7 +58,7 @@ class McpTools:
         (server.switched_off.discard if on else server.switched_off.add)(tool)
         found = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
         off = {one.name: sorted(one.switched_off) for one in found if one.switched_off}
-        self.ctx.recorder.append("mcp", off=off)
+        self.ctx.record(ToolsSwitched(off))
 
     async def before_request(self) -> None:
         """Take over what changed. The first time, wait a little for what is still starting."""

@@ -17,16 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import structs
+
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
 from tui.agent.recovery import RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.context.history import same_model
-from tui.context.overrides import MEDIA, Overlay
+from tui.context.overrides import MEDIA
 from tui.context.request_assembly import MARGIN_TOKENS
 from tui.context.view import View
 from tui.core.errors import LimitReachedError, ProviderError
-from tui.core.facts import Notice, OverflowCompactionStarted, RecoveryStep, Step
+from tui.core.facts import Notice, OverflowCompactionStarted, Overlay, RecoveryStep, Step
 from tui.core.messages import Usage, blocks_of
 from tui.provider.base import Request
 from tui.session.records import Record, is_answer, is_prompt
@@ -131,17 +133,9 @@ class OverflowRecovery:
         return done
 
     async def _show(self, done: RecoveryStep, error: ProviderError, streamed: str) -> None:
-        self.ctx.recorder.append(
-            "recovery",
-            step=done.step,
-            action=done.text,
-            error_class=error.error_class,
-            tokens_before=done.tokens_before,
-            tokens_after=done.tokens_after,
-            request_id=error.request_id,
-            text=streamed,
-        )
-        await self.ctx.recorder.show(done, *self.requests.measured())
+        of_error = {"error_class": error.error_class, "request_id": error.request_id}
+        recorded = structs.replace(done, **of_error, streamed=streamed)
+        await self.ctx.recorder.record_synced(recorded, *self.requests.measured())
 
     def _less_output(self, error: ProviderError, request: Request) -> str:
         room = error.overflow.output_room(MARGIN_TOKENS) if error.overflow else None
@@ -230,7 +224,7 @@ class OverflowRecovery:
 
     def _overlay(self, changes: Sequence[Overlay]) -> None:
         for change in changes:
-            self.ctx.recorder.append("overlay", **change.to_json())
+            self.ctx.record(change)
 
 
 def has_media(record: Record) -> bool:

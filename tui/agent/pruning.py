@@ -11,19 +11,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.answer_facts import AnswerFacts, ThinkingAnswers
 from tui.agent.request_builder import RequestBuilder
 from tui.context import cache_cost
 from tui.context.cache_cost import PruneFigures
-from tui.context.overrides import SPEAKING, Overlay, Stand, stand
+from tui.context.overrides import SPEAKING, Stand, stand
 from tui.context.prune import Due
 from tui.context.record_index import RecordNumbers
 from tui.context.view import View
 from tui.core.errors import HoldfastError
-from tui.core.facts import ContextChanged, Pruned
+from tui.core.facts import ContextChanged, Overlay, Pinned, Pruned
 from tui.session.records import Record
 
 
@@ -143,8 +143,7 @@ class PruneSchedule:
 
     def _prune(self, due: Sequence[Due], why: str) -> None:
         for one in due:
-            overlay = Overlay(one.record, "pruned", "policy", why, age=one.age)
-            self.ctx.recorder.append("overlay", **overlay.to_json())
+            self.ctx.record(Overlay(one.record, "pruned", "policy", why, age=one.age))
 
     def _thoughts(self, due: Sequence[Due], place: int | None) -> int:
         """How many answers would lose their thinking for these alone.
@@ -229,13 +228,13 @@ class ContextOverrides:
 
     async def overlay(self, changes: Sequence[Overlay]) -> None:
         """Raises HoldfastError where a target is no record that the model sees."""
-        await self._change("overlay", [change.to_json() for change in changes])
+        await self._change(changes)
 
     async def pin(self, pins: Mapping[str, bool]) -> None:
         """Raises as `overlay` does."""
-        await self._change("pin", [{"target": id_, "pinned": on} for id_, on in pins.items()])
+        await self._change([Pinned(id_, on) for id_, on in pins.items()])
 
-    async def _change(self, type_: str, changes: Sequence[dict[str, Any]]) -> None:
+    async def _change(self, changes: Sequence[Overlay | Pinned]) -> None:
         known = {
             record.id: {"call_id": record.data.get("call_id")}
             if record.type == "tool_result"
@@ -243,13 +242,13 @@ class ContextOverrides:
             for record in self.ctx.records
             if record.type in SPEAKING
         }
-        if unknown := [change["target"] for change in changes if change["target"] not in known]:
+        if unknown := [one.target for one in changes if one.target not in known]:
             raise HoldfastError(f"No item {unknown[0]} in this session.")
         for change in changes:
-            self.ctx.recorder.append(type_, **change)
+            self.ctx.record(change)
         self.requests.view()
-        changed = ContextChanged(tuple(change | known[change["target"]] for change in changes))
-        await self.ctx.recorder.show(changed, *self.requests.measured())
+        told = tuple(change.to_record() | known[change.target] for change in changes)
+        await self.ctx.recorder.show(ContextChanged(told), *self.requests.measured())
 
 
 def _pruned(view: View) -> set[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from tui.context.token_ledger import Ledger
 from tui.core.cancellation import to_the_end
 from tui.core.errors import StorageError
-from tui.core.facts import Fact, StorageChanged
+from tui.core.facts import DurableFact, Fact, RecordFact, StorageChanged
 from tui.session.records import Record
 from tui.session.session import Session
 
@@ -122,11 +122,18 @@ class Recorder:
         self._ledger = ledger
         self._saved = True
 
-    def append(self, type_: str, **data: Any) -> Record:
-        """Append without waiting for the disk."""
-        record = self._session.append(type_, **data)
+    def write(self, fact: DurableFact) -> Record:
+        """Append a fact without waiting for the disk, and tell nobody."""
+        record = self._session.record(fact)
         self._ledger.add(record)
         self._report()
+        return record
+
+    def record(self, fact: DurableFact) -> Record:
+        """Append a fact, and publish it unless it is for the record alone."""
+        record = self.write(fact)
+        if not isinstance(fact, RecordFact):
+            self._events.publish(cast("Fact", fact))
         return record
 
     async def sync(self) -> None:
@@ -137,6 +144,11 @@ class Recorder:
             pass  # kept in memory by the session; the light says so
         finally:
             self._report()
+
+    async def record_synced(self, fact: Fact, *more: Fact) -> None:
+        """Append a fact; publish it, with what comes of it, once it is on the disk."""
+        self.write(cast("DurableFact", fact))
+        await self.show(fact, *more)
 
     async def show(self, *events: Fact) -> None:
         """Sync, then publish what was appended. Cancelled, it does so first (`to_the_end`)."""

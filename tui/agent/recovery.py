@@ -19,17 +19,15 @@ from datetime import datetime, timedelta
 from tui.agent.agent_context import AgentContext
 from tui.agent.interrupted_work import last_of_turn, parked_in
 from tui.agent.request_builder import RequestBuilder
-from tui.context.breaks import BREAK
 from tui.context.compaction_block import COMPACTION, begins_with_block
 from tui.context.level_view import WHOLE, level_of
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
 from tui.context.request_trail import has_thinking
 from tui.core.clock import timestamp
 from tui.core.errors import ProviderError
-from tui.core.facts import Parked
+from tui.core.facts import Parked, RepairApplied, ThinkingBroken
 from tui.core.formatting import moment_of, wait_time
 from tui.provider.base import Request
-from tui.session.records import Finding
 from tui.tokens.estimate import json_weight
 
 
@@ -68,22 +66,20 @@ class RequestRepair:
         fewer, _ = apply_level(messages, level)
         return json_weight(fewer) < json_weight(messages)
 
-    def climb(self, level: RepairLevel, *, by: str = "person") -> tuple[Finding, ...]:
+    def climb(self, level: RepairLevel, *, by: str = "person") -> RepairApplied:
         """Go up to a level from the next request on. Returns what that does."""
         _, findings = apply_level(self.requests.view().messages, level)
-        codes = [finding.to_json() for finding in findings]
-        self.ctx.recorder.append("repair", rung=level, findings=codes, by=by)
+        applied = RepairApplied(tuple(one.to_json() for one in findings), level, by)
+        self.ctx.recorder.write(applied)
         self.requests.view()
-        return findings
+        return applied
 
     def without_thinking(self, error: ProviderError, sent: Request) -> bool:
         """Leave all thinking out of the next request, where the server refused it in this one."""
         content = (message["content"] for message in sent.messages)
         if not error.thinking_refused or not any(map(has_thinking, content)):
             return False
-        self.ctx.recorder.append(
-            BREAK, reason="refused", by="server", message=error.message, request_id=error.request_id
-        )
+        self.ctx.record(ThinkingBroken("refused", "server", error.message, error.request_id))
         return True
 
     def without_block(self, error: ProviderError, sent: Request) -> bool:
@@ -134,18 +130,9 @@ class DeferredRetry:
                 "larger --max-wait."
             )
             return False
-        parked = Parked(timestamp(until), error.message, error.error_class, error.status)
-        self.ctx.recorder.append(
-            "parked",
-            until=parked.until,
-            reason=parked.reason,
-            error_class=parked.error_class,
-            status=parked.status,
-            request_id=error.request_id,
-            received=error.received,
-            text=streamed,
-        )
-        await self.ctx.recorder.show(parked)
+        of_error = error.error_class, error.status, error.request_id, error.received
+        parked = Parked(timestamp(until), error.message, *of_error, streamed)
+        await self.ctx.recorder.record_synced(parked)
         await self._wait(until)
         return True
 

@@ -42,7 +42,7 @@ from tui.context.prune import rule_to_json
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import Comparison, place_of
 from tui.context.view import View
-from tui.core.facts import ContextBroken, Fact
+from tui.core.facts import ContextBroken, Fact, RequestMade
 from tui.core.messages import string_of, text_block
 from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
@@ -531,9 +531,7 @@ class RequestBuilder:
         event = broken(ctx, why, tokens if changed >= 0 else ctx.ledger.tokens)
         if why.reason == "unexplained":
             log.error("a request changed what was sent before at message %s", changed)
-        cost = {"tokens": event.tokens, "thoughts": event.thoughts, "cost_usd": event.cost_usd}
-        ctx.recorder.append(BREAK, **why.to_json(), message=changed, **cost)
-        ctx.publish(event)
+        ctx.record(structs.replace(event, start=why.start, cause=why.cause, message=changed))
 
     def _record_request(
         self, made: Request, model: ModelInfo, found: Comparison, why: BreakReason | None
@@ -550,24 +548,25 @@ class RequestBuilder:
         if not same:
             reason = "effort"
             ctx.publish(self._keys_cost(reason, "person"))
-        data: dict[str, Any] = {
-            "n": ctx.session.requests + 1,
-            "model": made.model,
-            "server": ctx.link.server,
-            **found.sent.to_json(),
-            "max_tokens": made.max_tokens,
-            "thinking": made.thinking,
-            "effort": made.effort,
-            "marks": self._marks,
-            "form": list(astuple(rendering.form)),
-            "shared_thinking": rendering.shared_thinking,
-            "prune": rule_to_json(self.rules.of(model)),
-            "diagnostics": made.diagnostics,
-            "cache_life": self.forms.life(model),
-        }
-        if rendering.untrusted:
-            data["untrusted"] = sorted(rendering.untrusted)
-        ctx.recorder.append(REQUEST, **data, **({"break": reason} if reason else {}))
+        ctx.record(
+            RequestMade(
+                n=ctx.session.requests + 1,
+                model=made.model,
+                server=ctx.link.server,
+                **found.sent.to_json(),
+                max_tokens=made.max_tokens,
+                thinking=made.thinking,
+                effort=made.effort,
+                marks=self._marks,
+                form=list(astuple(rendering.form)),
+                shared_thinking=rendering.shared_thinking,
+                prune=rule_to_json(self.rules.of(model)),
+                diagnostics=made.diagnostics,
+                cache_life=self.forms.life(model),
+                untrusted=sorted(rendering.untrusted),
+                breaks=reason,
+            )
+        )
 
     def _built(
         self,

@@ -13,7 +13,7 @@ from tui.agent.agent_context import AgentContext
 from tui.context.record_index import RecordIndex
 from tui.core.errors import ProviderError
 from tui.core.fact_words import without_feature
-from tui.core.facts import Notice
+from tui.core.facts import FeatureMissing, Notice
 
 FEATURE: Final = "feature"
 """The type of the record."""
@@ -50,21 +50,11 @@ class ServerFeatures:
 
     def note(self, feature: str, model: str, message: str, request_id: str | None = None) -> None:
         """Record that the server refused something of a model, in these words."""
-        self.ctx.recorder.append(FEATURE, **self._data(feature, model, message, request_id))
+        self.ctx.record(FeatureMissing(feature, self.ctx.link.server, model, message, request_id))
 
     def note_with_prompt(self, feature: str, model: str, error: ProviderError) -> None:
         """As `note`, at once in force, but recorded only with the next prompt, if there is one."""
         self._unrecorded.add((feature, model))
-        data = self._data(feature, model, error.message, error.request_id)
-        self.ctx.session.with_next_prompt(FEATURE, **data)
-
-    def _data(
-        self, feature: str, model: str, message: str, request_id: str | None
-    ) -> dict[str, str | None]:
-        return {
-            "feature": feature,
-            "server": self.ctx.link.server,
-            "model": model,
-            "message": message,
-            "request_id": request_id,
-        }
+        self.ctx.session.with_next_prompt(
+            FeatureMissing(feature, self.ctx.link.server, model, error.message, error.request_id)
+        )

@@ -253,11 +253,10 @@ class MemoryFlush:
             log.exception("couldn't save the memory")
             return False
         last = self._fresh(upto)[-1].id
-        data = {"path": str(path), "notes": notes, "added": added, "covers": last}
-        self.ctx.recorder.append(
-            "memory", **data, model=self.ctx.link.model.id, usage=usage.to_json()
+        model = self.ctx.link.model.id
+        await self.ctx.recorder.record_synced(
+            facts.MemorySaved(str(path), added, notes=notes, covers=last, model=model, usage=usage)
         )
-        await self.ctx.recorder.show(facts.MemorySaved(str(path), added))
         return bool(added)
 
     def _fresh(self, upto: str) -> list[Record]:

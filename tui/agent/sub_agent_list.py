@@ -7,10 +7,12 @@ The parent's record names each: `sub_agent` when it starts and when it ends (wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
+
+from msgspec import structs
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.background_jobs import OwnedJob
@@ -19,6 +21,7 @@ from tui.context.file_changes import details_of
 from tui.context.overrides import content_of
 from tui.context.record_index import RecordIndex
 from tui.core.errors import SessionError, ToolError
+from tui.core.facts import FileChanged, SubAgentFinished
 from tui.core.formatting import money, plural, tokens
 from tui.core.messages import string_of, text_of
 from tui.core.text_cleaning import one_line
@@ -206,25 +209,15 @@ class SubAgentList:
                 for one in self._ctx.records
                 if one.type == FILE_CHANGE
             }
-            for change in changes_in(since, record.data):
-                if (change["session"], change["session_call"]) not in noted:
-                    self._ctx.recorder.append(FILE_CHANGE, **change)
+            ended = SubAgentFinished.of_record(record.data)
+            for change in changes_in(since, ended.id, ended.session_id):
+                if (change.session, change.session_call) not in noted:
+                    self._ctx.record(change)
             calls = sum(one.type == "tool_result" for one in since)
             used = spent_by_model(since)
-            ended = {"state": "interrupted", "calls": calls, "spent": used}
-            self._ctx.recorder.append(SUB_AGENT, **record.data | ended)
-
-
-def facts_of(one: SubAgent) -> dict[str, str]:
-    """What each record of a sub-agent says."""
-    return {
-        "call_id": one.call_id,
-        "session": one.session_id,
-        "path": str(one.path) if one.path else "",
-        "agent": one.agent,
-        "description": one.description,
-        "model": one.model,
-    }
+            self._ctx.recorder.write(
+                structs.replace(ended, outcome="interrupted", calls=calls, spent=used)
+            )
 
 
 def _of_record(record: Record) -> SubAgent:
@@ -253,17 +246,13 @@ def _unfinished(records: Iterable[Record]) -> list[Record]:
     return list(found.values())
 
 
-def changes_in(records: Iterable[Record], facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def changes_in(records: Iterable[Record], call_id: str, session: str) -> Iterator[FileChanged]:
     """What the records of a sub-agent did to files, as its parent records it."""
     for record in records:
         for details in details_of(record):
             if "after_sha256" in details:
-                yield {
-                    "call_id": facts.get("call_id"),
-                    "session": facts.get("session"),
-                    "session_call": record.data.get("call_id"),
-                    **{name: details.get(name) for name in _CHANGE_FIELDS},
-                }
+                fields = {name: details.get(name) for name in _CHANGE_FIELDS}
+                yield FileChanged(call_id, session, record.data.get("call_id"), **fields)
 
 
 def last_words(records: Iterable[Record]) -> str:

@@ -9,20 +9,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from msgspec import structs
+
 from tui.agent.agent_context import AgentContext
 from tui.agent.interrupted_work import InterruptedWork, last_of_turn, turn_is_open
 from tui.agent.limits import Spent, spent_by_model
 from tui.agent.prompts import ParsedPrompt
-from tui.agent.sub_agent_list import SubAgent, changes_in, facts_of, last_words
+from tui.agent.sub_agent_list import SubAgent, changes_in, last_words
 from tui.context import untrusted
 from tui.context.overrides import content_of
 from tui.core import facts
 from tui.core.errors import HoldfastError
 from tui.core.facts import Alive, Fact, RetryScheduled, TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import ToolOutput, string_of, tool_calls
+from tui.core.server_results import is_result, result_of
 from tui.core.text_cleaning import one_line
-from tui.provider.server_tools import is_result, result_of
-from tui.session.records import FILE_CHANGE, SUB_AGENT, Record
+from tui.session.records import Record
 
 if TYPE_CHECKING:
     from tui.agent.sub_agent_worktree import SubAgentWorktree
@@ -133,9 +135,9 @@ class SubAgentRun:
     def _note_changes(self) -> None:
         """Record for the parent what was done to files."""
         new, self._noted = self._records[self._noted :], len(self._records)
-        for change in changes_in(new, facts_of(self.one)):
-            self.ctx.recorder.append(FILE_CHANGE, **change)
-            self._changed[self.ctx.workspace.show(Path(str(change["path"])))] = None
+        for change in changes_in(new, self.one.call_id, self.one.session_id):
+            self.ctx.record(change)
+            self._changed[self.ctx.workspace.show(Path(str(change.path)))] = None
 
     async def end(self) -> None:
         """Close it, and record how it ended."""
@@ -146,9 +148,19 @@ class SubAgentRun:
         one.seconds = ctx.clock.monotonic() - one.started if one.started else 0.0
         self._note_changes()
         self._answer = last_words(self._records[0 if self._had_ended else self.first :])
-        used = spent_by_model(self._records[self.first :])
-        ended = {"state": one.state, "calls": one.calls, "spent": used}
-        record = ctx.recorder.append(SUB_AGENT, **facts_of(one), **ended)
+        ended = facts.SubAgentFinished(
+            one.call_id,
+            one.session_id,
+            one.agent,
+            one.state,
+            one.calls,
+            0,
+            path=str(one.path) if one.path else "",
+            description=one.description,
+            model=one.model,
+            spent=spent_by_model(self._records[self.first :]),
+        )
+        record = ctx.recorder.write(ended)
         self.spent = one.spent = Spent.of_sub_agent(record, ctx.config.prices)
         self._figures = one.figures
         try:
@@ -159,17 +171,9 @@ class SubAgentRun:
             await self.own.leave()
         if one.path is not None:
             one.session = None
+        spent = self.spent
         await ctx.recorder.show(
-            facts.SubAgentFinished(
-                one.call_id,
-                one.session_id,
-                one.agent,
-                one.state,
-                one.calls,
-                self.spent.requests,
-                self.spent.usage,
-                self.spent.usd,
-            )
+            structs.replace(ended, requests=spent.requests, usage=spent.usage, cost_usd=spent.usd)
         )
         if self.before is not None:
             one.spent, one.calls = self.before.spent + one.spent, self.before.calls + one.calls

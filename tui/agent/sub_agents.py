@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from tui.agent.agent_context import AgentContext
 from tui.agent.frame_sources import FrameSources
 from tui.agent.mcp_tools import SEARCH_TOOLS
-from tui.agent.sub_agent_list import SubAgent, SubAgentList, facts_of
+from tui.agent.sub_agent_list import SubAgent, SubAgentList
 from tui.agent.sub_agent_run import MakeAgent, RunnableAgent, SubAgentRun
 from tui.context import system_prompt
 from tui.context.system_prompt import Source
@@ -32,7 +32,6 @@ from tui.permissions.types import Call
 from tui.provider.base import (
     ModelInfo,
 )
-from tui.session.records import SUB_AGENT
 from tui.session.session import Session
 from tui.settings.agent_definitions import SMALL, AgentDefinition, AgentDefinitions
 from tui.tools.ask_user import AskUser
@@ -108,13 +107,12 @@ class SubAgentStarter:
             agent = await self._agent(one, definition, model, session, own)
             one.cancel = agent.cancel
             work = SubAgentRun(ctx, one, agent, tool, len(session.records), before, own)
-            ctx.recorder.append(SUB_AGENT, **facts_of(one), state="started")
             path = str(one.path) if one.path else None
             about, resumed = one.description, before is not None
             started = facts.SubAgentStarted(
                 one.call_id, one.session_id, path, one.agent, about, one.model, resumed
             )
-            await ctx.recorder.show(started)
+            await ctx.recorder.record_synced(started)
             async with self._place(one, tool):
                 if not one.stopped:
                     await work.do(params.prompt, left_open=left_open)

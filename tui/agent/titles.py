@@ -85,12 +85,12 @@ class TitleWriter:
         try:
             if (model := self._ctx.link.small_model) is None:
                 if (title := by_rule(prompt)) not in {"", self._ctx.session.title}:
-                    await self._record(title)
+                    await self._record(TitleChanged(title))
                 return
             async with asyncio.timeout(PATIENCE_S):
                 done = await self._ask(model, prompt, answer)
             title = cleaned(text_of(done.content)) or self._ctx.session.title
-            await self._record(title, model=model.id, usage=done.usage.to_json())
+            await self._record(TitleChanged(title, model.id, done.usage))
         except (HoldfastError, TimeoutError) as error:
             log.warning("no title for the session: %s", str(error) or "no answer in time")
         except Exception:
@@ -113,13 +113,13 @@ class TitleWriter:
                         pass
         raise ProviderError("stream_broken", "The answer ended early.")
 
-    async def _record(self, title: str, **made: object) -> None:
+    async def _record(self, changed: TitleChanged) -> None:
         ctx, show = self._ctx, self._show
         if show is None or self._titled:
             return
-        ctx.recorder.append("title", title=title, **made)
+        ctx.recorder.write(changed)
         await ctx.recorder.sync()
-        for event in (*ctx.events.take(), TitleChanged(title), *self._requests.measured()):
+        for event in (*ctx.events.take(), changed, *self._requests.measured()):
             show(event)
 
 

@@ -39,8 +39,10 @@ from tui.core.cancellation import to_the_end
 from tui.core.documents import PAGE_TOKENS
 from tui.core.errors import ToolError
 from tui.core.facts import (
+    CallBegan,
     PermissionAnswered,
     PermissionAsked,
+    ProcessBegan,
     TodosChanged,
     ToolOutputChunk,
     ToolStarted,
@@ -464,15 +466,9 @@ class ToolDispatcher:
         if tool.effect in {"write", "run"}:
             self._stopped = None
         arguments = sha256(encode({"input": state.call.get("input")})).hexdigest()
-        self.ctx.recorder.append(
-            "intent",
-            call_id=state.id,
-            tool=tool.name,
-            effect=tool.effect,
-            args_sha256=arguments,
-            label=" ".join(tool.label(params).split())[:LABEL_CHARS],
-            **await self._target(tool, params),
-        )
+        label = " ".join(tool.label(params).split())[:LABEL_CHARS]
+        target = await self._target(tool, params)
+        self.ctx.record(CallBegan(state.id, tool.name, tool.effect, arguments, label, **target))
         await self.ctx.recorder.sync()
         if self.ctx.session.lost:  # whoever has the session now decides about this call
             raise ToolError(f"{self.ctx.session.lost} Nothing was done.")
@@ -556,11 +552,13 @@ class ToolDispatcher:
             self.ctx.workspace,
         )
         confined = level not in {Level.READ_ONLY, Level.OUTSIDE} and not call.background
-        if confinement is None or call.command is None or not (confined and output.is_error):
+        if confinement is None or call.command is None or not confined:
             return output
         cwd = workspace.resolve(call.paths[0]) if call.paths else workspace.root
         said = text_of(output.content)
-        stopped = await asyncio.to_thread(confinement.stopped_clones, call.command, cwd, said)
+        stopped = await asyncio.to_thread(
+            confinement.stopped_clones, call.command, cwd, said, failed=output.is_error
+        )
         if stopped is None:
             return output
         what = stopped.words(workspace.root)
@@ -758,18 +756,10 @@ class ToolDispatcher:
         self, call: Call, answer: str, by: str, reason: str, level: Level = Level.OUTSIDE
     ) -> None:
         runs = self._holds and call.command is not None and answer not in {"deny", "no"}
-        shown = {"level": level.value} if runs else {}
-        self.ctx.recorder.append(
-            "permission",
-            call_id=call.id,
-            tool=call.tool,
-            subject=call.subject,
-            answer=answer,
-            by=by,
-            reason=reason,
-            **shown,
+        shown = level.value if runs else ""
+        self.ctx.record(
+            PermissionAnswered(call.id, call.tool, answer, by, reason, shown, call.subject)
         )
-        self.ctx.publish(PermissionAnswered(call.id, call.tool, answer, by, reason, **shown))
         self._debug_decision(call.tool, answer, by, reason)
 
     def _debug_decision(self, tool: str, answer: str, by: str, reason: str) -> None:
@@ -790,13 +780,7 @@ class ToolDispatcher:
 
         def started(pid: int) -> None:
             command = " ".join(str(state.call.get("input", {}).get("command", "")).split())
-            self.ctx.recorder.append(
-                "job",
-                call_id=state.id,
-                pid=pid,
-                born=born(pid),
-                command=command[:LABEL_CHARS],
-            )
+            self.ctx.record(ProcessBegan(state.id, pid, born(pid), command[:LABEL_CHARS]))
 
         def waited() -> None:
             state.started = self.ctx.clock.monotonic()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,10 @@ from tui.agent.supervised_commands import sweep
 from tui.context.repair import INTERRUPTED
 from tui.context.untrusted import wrap
 from tui.core.cancellation import to_the_end
-from tui.core.facts import ContextChanged, Debug, Fact, Notice, ToolFinished
+from tui.core.facts import ContextChanged, Debug, Fact, Notice, Pinned, ToolFinished
 from tui.core.files import safe_name
 from tui.core.messages import Block, ToolOutput, text_block, text_of
 from tui.core.output_store import OutputStore
-from tui.session.records import Record
 from tui.tokens import tokenizer
 from tui.tools.limits.pipeline import GuardLimits, guard, interrupted_receipt
 from tui.tools.limits.receipt import Keep, Receipt
@@ -111,14 +110,16 @@ class ToolResults:
             text[:SHOWN_CHARS],
             display,
             tuple(_without_data(b) for b in content if b.get("type") == "image"),
+            content,
+            details,
         )
-        record = self._record(finished, content, details)
+        record = self.ctx.recorder.write(finished)
         del open_calls[state.id]
         shown: list[Fact] = [finished]
         if output.pin:
-            change = {"target": record.id, "pinned": True}
-            self.ctx.recorder.append("pin", **change)
-            shown.append(ContextChanged((change | {"call_id": state.id},)))
+            pinned = Pinned(record.id, pinned=True)
+            self.ctx.record(pinned)
+            shown.append(ContextChanged((pinned.to_record() | {"call_id": state.id},)))
         await self.ctx.recorder.show(*shown)
         if self.ctx.state.verbose:
             await self._debug(state.name, text)
@@ -149,29 +150,20 @@ class ToolResults:
             seconds, partial = self._seconds(state), state.partial
             receipt = await self._partial_receipt(state)
             made = ToolFinished(
-                state.id, state.name, True, seconds, receipt, "interrupted", partial
+                state.id,
+                state.name,
+                True,
+                seconds,
+                receipt,
+                "interrupted",
+                partial,
+                content=[text_block(INTERRUPTED)],
+                details={"interrupted": True, "partial": partial},
             )
-            details = {"interrupted": True, "partial": partial}
-            self._record(made, [text_block(INTERRUPTED)], details)
+            self.ctx.recorder.write(made)
             if state.started is not None:
                 finished.append(made)
         await self.ctx.recorder.show(*finished)
-
-    def _record(
-        self, made: ToolFinished, content: Sequence[Block], details: Mapping[str, Any]
-    ) -> Record:
-        return self.ctx.recorder.append(
-            "tool_result",
-            call_id=made.id,
-            name=made.name,
-            content=content,
-            is_error=made.is_error,
-            seconds=made.seconds,
-            receipt=made.receipt,
-            summary=made.summary,
-            display=made.display,
-            details=details,
-        )
 
     async def _partial_receipt(self, state: PendingCall) -> dict[str, Any] | None:
         output = state.output

@@ -10,7 +10,8 @@ import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any
+
+from msgspec import UNSET, structs
 
 from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
@@ -34,13 +35,14 @@ from tui.agent.request_builder import RequestBuilder
 from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.tool_dispatch import ToolDispatcher
 from tui.context.interrupted_calls import open_calls, printed_before
-from tui.context.request_trail import BOUND_TO, has_thinking
+from tui.context.request_trail import has_thinking
 from tui.core import facts, images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.fact_words import acknowledgement, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.formatting import money, tokens
 from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
+from tui.core.server_results import result_of, sources_of
 from tui.permissions.policy import Grant
 from tui.provider.base import (
     AttemptStarted,
@@ -50,7 +52,6 @@ from tui.provider.base import (
     ServerToolCalled,
     ServerToolReturned,
 )
-from tui.provider.server_tools import result_of, sources
 from tui.session.records import HOOK, MENTIONED
 
 log = logging.getLogger(__name__)
@@ -131,11 +132,9 @@ class ModelStream:
                         self.ctx.publish(self._returned(block))
                         continue
                     case RetryScheduled() | ModelSwitched():
-                        type_ = "retry" if isinstance(part, RetryScheduled) else "failover"
-                        fields = part.to_json()
-                        del fields["type"]
-                        self.ctx.recorder.append(type_, **fields, text=self.text)
+                        self.ctx.record(structs.replace(part, streamed=self.text))
                         self.forget()
+                        continue
                     case _:
                         pass
                 self.ctx.publish(part)
@@ -148,10 +147,7 @@ class ModelStream:
     def _returned(self, block: Block) -> facts.ToolFinished:
         """The end of a call of the server's, which may have begun in the answer before."""
         found, now = result_of(block), self.ctx.clock.monotonic()
-        seconds = now - self._called.pop(found.id, now)
-        return facts.ToolFinished(
-            found.id, found.name, found.is_error, seconds, None, found.summary, found.text
-        )
+        return structs.replace(found, seconds=now - self._called.pop(found.id, now))
 
     def forget(self) -> None:
         """What was streamed is void, or complete."""
@@ -216,8 +212,7 @@ class TurnRunner:
             self._record_interrupt()
         except LimitReachedError as reached:
             outcome = "limit"
-            self.ctx.recorder.append("note", text=str(reached))
-            self.ctx.publish(facts.Notice(str(reached)))
+            self.ctx.record(facts.Note(str(reached)))
         except HoldfastError as error:
             outcome = "failed"
             self._fail(error)
@@ -321,16 +316,18 @@ class TurnRunner:
         text = "\n\n".join([*parts, *([printed] if printed else [])])
         if text:
             content = [*(image.block for image in prompt.images.values()), text_block(text)]
-            named: dict[str, Any] = {"images": list(prompt.images)} if prompt.images else {}
-            if prompt.command:
-                named["command"] = prompt.command.to_json()
-            said = self.ctx.recorder.append(
-                "user", content=content, text=prompt.text or text, **named
+            said = facts.UserMessage(
+                text,
+                text.removeprefix(own or text).lstrip("\n"),
+                content=content,
+                typed=prompt.text or text,
+                images=list(prompt.images),
+                command=prompt.command.to_json() if prompt.command else {},
             )
+            record = self.ctx.recorder.write(said)
             if self.ctx.checkpoints is not None and self.ctx.parent is None:
-                self.ctx.checkpoints.begin(said.id)
-            rest = text.removeprefix(own or text).lstrip("\n")
-            shown.append(facts.UserMessage(text, rest))
+                self.ctx.checkpoints.begin(record.id)
+            shown.append(said)
         await self.ctx.recorder.show(*shown)
         runs = prompt.command.runs if prompt.command else ()
         calls = [*(call("run_command", {"command": run}) for run in runs), *prompt.reads]
@@ -371,7 +368,7 @@ class TurnRunner:
             return True
         self._held += 1
         text = f"The {event} hook says the work isn't done yet: {answer.blocked}"
-        self.ctx.recorder.append("user", content=[text_block(text)], by=HOOK)
+        self.ctx.recorder.write(facts.UserMessage(text, content=[text_block(text)], by=HOOK))
         await self.ctx.recorder.show(facts.Notice(text))
         return False
 
@@ -379,7 +376,7 @@ class TurnRunner:
         """Read what a prompt names, and run what its command does, by calls that stand in the
         record as an answer's."""
         calls = self.dispatcher.unique_ids(calls)
-        self.ctx.recorder.append("assistant", content=calls, by=MENTIONED, stop_reason="tool_use")
+        self.ctx.record(facts.CallsMentioned(calls, MENTIONED))
         await self.dispatcher.run_all(calls)
 
     async def collect(self, calls: Collection[str]) -> None:
@@ -501,15 +498,10 @@ class TurnRunner:
         """
         content = self.dispatcher.unique_ids(answer.content)
         bound = self.requests.sent.hashes.get(self._stream.model, "")
-        self.ctx.recorder.append(
-            "assistant", **answer_fields(answer, content, bound, self.ctx.link.server)
-        )
+        message = message_of(answer, content, bound, self.ctx.link.server)
+        self.ctx.recorder.write(message)
         reports = self.requests.sent.reports(answer, self._stream.model)
-        message = facts.AssistantMessage(
-            text_of(content), answer.stop_reason, answer.usage, answer.request_id
-        )
-        pages = tuple(source._asdict() for source in sources(content))
-        cited = [facts.SourcesCited(pages)] if pages else []
+        cited = sources_of(content)
         usd = Spent.on(answer.usage, self.ctx.price_of(self._stream.model)).usd
         paid = facts.RequestPaid(usd, self.ctx.spent().session.usd)
         try:
@@ -575,11 +567,8 @@ class TurnRunner:
     def _record_interrupt(self) -> None:
         if (self.closing or self.ctx.state.pause.wanted) and self.deferred.waiting:
             return
-        self.ctx.recorder.append(
-            "interrupt",
-            reason="cancelled",
-            text=self._stream.text,
-            thinking=self._stream.thinking,
+        self.ctx.record(
+            facts.TurnInterrupted("cancelled", self._stream.text, self._stream.thinking)
         )
 
     def _fail(self, error: HoldfastError) -> None:
@@ -590,34 +579,36 @@ class TurnRunner:
             kind, status, request_id = error.error_class, error.status, error.request_id
             category, explanation = error.category, error.explanation
         message = "; ".join([error.message, *_notes(error)])
-        self.ctx.recorder.append(
-            "error",
-            error_class=kind,
-            message=message,
-            hint=error.hint,
+        raised = facts.ErrorRaised(
+            kind,
+            message,
+            True,
+            error.hint,
+            category=category,
+            explanation=explanation,
             status=status,
             request_id=request_id,
-            text=self._stream.text,
+            streamed=self._stream.text,
         )
-        offers = self.repair.offers()
-        why = category, explanation
-        self.ctx.publish(facts.ErrorRaised(kind, message, True, error.hint, offers, *why))
+        self.ctx.recorder.write(raised)
+        self.ctx.publish(structs.replace(raised, offers=self.repair.offers()))
 
 
-def answer_fields(
+def message_of(
     answer: Completed, content: list[Block], bound: str, server: str
-) -> dict[str, Any]:
-    """The fields of an answer's record. `bound` is the hash of the request that it answers."""
-    return {
-        "content": content,
-        "model": answer.model,
-        "usage": answer.usage.to_json(),
-        "stop_reason": answer.stop_reason,
-        "request_id": answer.request_id,
-        "server": server,
-        **({"message_id": answer.message_id} if answer.message_id else {}),
-        **({BOUND_TO: bound} if has_thinking(content) else {}),
-    }
+) -> facts.AssistantMessage:
+    """An answer as a fact. `bound` is the hash of the request that it answers."""
+    return facts.AssistantMessage(
+        text_of(content),
+        answer.stop_reason,
+        answer.usage,
+        answer.request_id,
+        content=content,
+        model=answer.model,
+        server=server,
+        message_id=answer.message_id or "",
+        bound_to=bound if has_thinking(content) else UNSET,
+    )
 
 
 def _notes(error: Exception) -> list[str]:

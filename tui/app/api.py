@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
-from tui.app.commands.registry import find
+from tui.app.commands import find
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import (
     DamageQuestion,
@@ -32,6 +32,7 @@ from tui.app.open_session import after_opening
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.program import CompositionRoot
+from tui.app.reports import Report
 from tui.app.router import route_own
 from tui.app.services import AppServices, SessionChoice
 from tui.core.errors import UsageError
@@ -227,8 +228,8 @@ class HeadlessFrontend:
         self.said = " ".join(filter(None, (text, hint)))
         self.show(Notice(self.said))
 
-    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:  # noqa: ARG002 - as the port has it
-        self.show(Notice("\n".join((title, *lines))))
+    def report(self, report: Report) -> None:
+        self.show(Notice("\n".join((report.title, *report.lines))))
 
     def show(self, event: Fact) -> None:
         self.conversation.publish(event)
@@ -286,7 +287,7 @@ class HeadlessFrontend:
         self.say(f"See {path}.")
 
     async def show_plan(self, plan: ApprovedPlan) -> None:
-        self.report(plan.title, plan.text.splitlines())
+        self.report(Report(plan.title, plan.text.splitlines()))
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         agent = self.conversation.agent
@@ -303,7 +304,7 @@ class HeadlessFrontend:
                 return
         self.interrupted = work
         title, *lines = interruption_report(work)
-        self.report(title, lines, "warning")
+        self.report(Report(title, lines, "warning"))
 
 
 @asynccontextmanager
@@ -357,8 +358,8 @@ def options_of(
     newest: bool = False,
     **more: Any,
 ) -> Options:
-    """The options of a conversation in a folder; `more` are fields of `Options`."""
+    """The options of a conversation in a folder; `more` are values of `Options` by name."""
     if newest and resume is not None:
         raise UsageError("Give either newest or resume.")
     named = str(resume) if resume is not None else None
-    return Options(cwd=Path(folder).expanduser(), resume=named, newest=newest, **more)
+    return Options(cwd=Path(folder).expanduser()).having(resume=named, newest=newest, **more)

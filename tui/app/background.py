@@ -218,14 +218,13 @@ def _read(path: Path) -> BackgroundSession | None:
 
 def options_to_json(options: Options) -> dict[str, Any]:
     """What differs from the usual; paths whole, since it may be read in another folder."""
-    given = {one.name: getattr(options, one.name) for one in fields(Options)}
-    usual = Options()
-    return {name: _plain(value) for name, value in given.items() if value != getattr(usual, name)}
+    given, usual = options.by_name(), Options().by_name()
+    return {name: _plain(value) for name, value in given.items() if value != usual[name]}
 
 
 def options_from_json(value: Mapping[str, Any]) -> Options:
     """The options again."""
-    known = {one.name for one in fields(Options)}
+    known = Options().by_name()
     given: dict[str, Any] = {}
     for name, found in value.items():
         if name == "add_dirs":
@@ -234,7 +233,7 @@ def options_from_json(value: Mapping[str, Any]) -> Options:
             several = isinstance(found, list)
             given[name] = tuple(cast("list[Any]", found)) if several else found
             given[name] = Path(found) if name in _PATHS else given[name]
-    return Options(**given)
+    return Options().having(**given)
 
 
 def _plain(value: Any) -> Any:

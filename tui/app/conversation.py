@@ -16,8 +16,8 @@ from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import user_shell
 from tui.app.attachments import PromptImages
+from tui.app.commands import TAKEN
 from tui.app.commands.own import user_commands
-from tui.app.commands.registry import TAKEN
 from tui.app.drafts import DraftSaver
 from tui.app.frontend import Frontend
 from tui.app.port_watch import say_new_ports
@@ -67,6 +67,11 @@ class Conversation:
         self._leave_requests = 0
         self._saving = False
         self._resting: list[Callable[[], None]] = []
+        services.settings.follow(lambda now: (now.permissions, now.redact), self._take_up_rules)
+
+    def _take_up_rules(self, _: object) -> None:
+        if self.agent is not None:
+            self.agent.take_up(self.services.settings.now)
 
     @property
     def busy(self) -> bool:

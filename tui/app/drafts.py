@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui.app.attachments import PromptImages
 from tui.app.frontend import Frontend
+from tui.app.reports import Report
 from tui.app.send_queue import SendQueue
 from tui.core import facts
 from tui.core.facts import Fact
@@ -76,7 +77,7 @@ class DraftSaver:
         if texts:
             frontend.put_prompt("\n".join(texts))
         if commands:
-            frontend.report("Holdfast closed before this could run:", commands, "warning")
+            frontend.report(Report("Holdfast closed before this could run:", commands, "warning"))
         self.follow(session)
         self.touch()
 

@@ -6,13 +6,14 @@ nothing about the conversation.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
+from tui.app.reports import Level, Report
 from tui.app.services import SessionChoice
 from tui.core.facts import ErrorRaised, Fact
 from tui.permissions.types import Approver
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.agent.plans import ApprovedPlan
 
-Level: TypeAlias = Literal["info", "success", "warning", "error"]
 Kind: TypeAlias = Literal["turn", "side", "shell"]
 """What runs: a turn, work between the turns such as a compaction, or the person's own command."""
 
@@ -60,8 +60,8 @@ class Frontend(Protocol):
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
         """Say something that need not stay. `hint` is what can be done."""
 
-    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
-        """Show lines that stay in the conversation."""
+    def report(self, report: Report) -> None:
+        """Show what stays in the conversation."""
 
     def show(self, event: Fact) -> None:
         """Show one event of the agent, or of the person's own command."""

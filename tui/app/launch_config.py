@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.agent.composition import Launch, with_whole_names
+from tui.agent.composition import Access, Launch, with_whole_names
 from tui.agent.limits import Limits
 from tui.app.options.arguments import Options
 from tui.app.session_path import folder_of, workspace_of
@@ -48,9 +48,9 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
     here: a keyring may take seconds, and a screen must not wait.
     """
     home = _home()
-    log.to_file(home.log, debug=options.verbose)
+    log.to_file(home.log, debug=options.screen.verbose)
     root = workspace_of(options)
-    if options.trust:
+    if options.permissions.trust:
         trusted = Trust(everything=True)
     trusted = trusted or trust_of(home, root)
     loaded = settings.load(
@@ -60,12 +60,12 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         env=os.environ,
         overrides=options.overrides,
     )
-    if options.practice_script is not None:
+    if options.models.practice_script is not None:
         from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed
 
-        read_script(options.practice_script)  # a broken one is told before anything opens
-    wait = options.max_wait
-    extra = tuple(folder_of(folder, "--add-dir") for folder in options.add_dirs)
+        read_script(options.models.practice_script)  # a broken one is told before anything opens
+    wait = options.limits.max_wait
+    extra = tuple(folder_of(folder, "--add-dir") for folder in options.permissions.add_dirs)
     ceiling = loaded.config.permissions.ceiling
     spare = home.outputs / workspace_slug(root)
     workspace = Workspace.at(root, extra=extra, ceiling=ceiling, scratch=scratch, spare=spare)
@@ -75,23 +75,27 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         workspace=workspace,
         config=loaded.config,
         folders=home,
-        practice=options.practice,
-        script=options.practice_script,
-        elevated=options.yolo,
-        mode=MODES["plan" if options.plan else options.permission_mode or "ask"],
+        access=Access(
+            practice=options.models.practice,
+            script=options.models.practice_script,
+            foreign_server=loaded.foreign_server,
+        ),
+        elevated=options.permissions.yolo,
+        mode=MODES[
+            "plan" if options.permissions.plan else options.permissions.permission_mode or "ask"
+        ],
         texts=_texts(options),
-        verbose=options.verbose,
-        effort=options.effort or "",
-        limits=Limits(options.max_turns, options.max_tokens, options.max_cost),
-        max_wait_s=MAX_WAIT_S if options.headless and wait is None else wait,
+        verbose=options.screen.verbose,
+        effort=options.models.effort or "",
+        limits=Limits(options.limits.max_turns, options.limits.max_tokens, options.limits.max_cost),
+        max_wait_s=MAX_WAIT_S if options.printing.headless and wait is None else wait,
         notices=(*options.notices, *_ignored(loaded.ignored), *_foreign_server(loaded)),
-        one_turn=options.headless,
+        one_turn=options.printing.headless,
         trust=trusted,
-        foreign_server=loaded.foreign_server,
         confined=True,
     )
     launch = with_whole_names(launch)
-    if options.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:
+    if options.limits.max_cost is not None and price_of(launch.model, loaded.config.prices) is None:
         raise UsageError(
             f"--max-cost needs a price for {launch.model}, and none is set.",
             hint=f'Add one under [prices."{launch.model}"] in {shorten(home.config_file)}, or use '
@@ -103,7 +107,7 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
 @contextmanager
 def scratch_of(options: Options) -> Generator[Path | None]:
     """A private folder, removed at the end, for a run that keeps nothing; None for others."""
-    if not options.no_session:
+    if not options.opening.no_session:
         yield None
         return
     from tempfile import TemporaryDirectory  # noqa: PLC0415 - seldom needed, slow to load
@@ -120,9 +124,9 @@ def with_key(
     Raises CredentialsError, with the texts given, where there is nothing and nothing can be asked
     without: only the API itself insists on it.
     """
-    if launch.key or launch.sign_in or launch.practice:
+    if launch.access.key or launch.access.sign_in or launch.access.practice:
         return launch
-    url, foreign = launch.config.base_url, launch.foreign_server
+    url, foreign = launch.config.base_url, launch.access.foreign_server
     found = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)
     if found or url:
         return launch.signed_by(found)
@@ -132,7 +136,7 @@ def with_key(
 def new_session(options: Options, launch: Launch, clock: Clock) -> Session:
     """A new session, in memory only where nothing is to be kept. Raises SessionError."""
     root = launch.workspace.root
-    if options.no_session:
+    if options.opening.no_session:
         return Session.in_memory(root, clock=clock)
     return Session.create(root, folders=launch.folders, clock=clock)
 
@@ -151,8 +155,8 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
 def _texts(options: Options) -> tuple[Source, ...]:
     """The texts of the command line for the system prompt."""
     given = (
-        Source("own", "--system-prompt", options.system_prompt or ""),
-        Source("added", "--append-system-prompt", options.append_system_prompt or ""),
+        Source("own", "--system-prompt", options.models.system_prompt or ""),
+        Source("added", "--append-system-prompt", options.models.append_system_prompt or ""),
     )
     return tuple(source for source in given if source.text.strip())
 

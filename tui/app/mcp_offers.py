@@ -9,8 +9,7 @@ from tui.core.formatting import plural
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
-    from tui.tools.mcp import Server
-    from tui.tools.mcp.servers import McpPrompt
+    from tui.tools.mcp import McpPrompt, Server
 
 
 def tools_of(agent: Agent, server: Server) -> str:

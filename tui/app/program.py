@@ -32,14 +32,13 @@ from tui.app.dialog_data import (
     Setup,
 )
 from tui.app.options.arguments import Options
-from tui.app.services import AppServices, Opening, SessionChoice
+from tui.app.services import AppServices, LiveSettings, Opening, SessionChoice
 from tui.app.session_path import session_path
 from tui.core import clipboard
 from tui.core.clock import SystemClock
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
-from tui.core.keymap import keymap_of
 from tui.core.messages import string_of
 from tui.core.paths import shorten
 from tui.permissions.rules import Rule
@@ -92,12 +91,12 @@ class CompositionRoot:
             choice=self.choice(),
             prompt=options.prompt,
             theme=self.launch.config.theme,
-            verbose=options.verbose,
+            verbose=options.screen.verbose,
         )
 
     def choice(self) -> SessionChoice | None:
         """The session to begin with; None for the browser. Raises SessionError."""
-        named = self.options.resume
+        named = self.options.opening.resume
         if named == "":
             return None
         if named and catalog.is_path(named):
@@ -108,11 +107,11 @@ class CompositionRoot:
             inside = home.sessions.resolve() in path.resolve().parents
             if not inside and importers.recognise(path) not in {"ours", None}:
                 return SessionChoice(path, foreign=True)
-        return SessionChoice(session_path(self.options), attach=self.options.attach)
+        return SessionChoice(session_path(self.options), attach=self.options.opening.attach)
 
     def services(self) -> AppServices:
         home, root = self.launch.folders, self.launch.workspace.root
-        asking = not self.options.trust
+        asking = not self.options.permissions.trust
         return AppServices(
             clock=self.clock,
             folders=home,
@@ -141,12 +140,7 @@ class CompositionRoot:
             use_settings=self.use_settings,
             clipboard=clipboard.read,
             version=tui.__version__,
-            notify=self.launch.config.notify == "auto",
-            calm=self.launch.config.motion == "reduced",
-            vim=self.launch.config.vim,
-            status=self.launch.config.status,
-            terminal=self.launch.config.terminal,
-            keys=keymap_of(self.launch.config.keys),
+            settings=LiveSettings(self.launch.config),
         )
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
@@ -155,7 +149,7 @@ class CompositionRoot:
         self.launch = await asyncio.to_thread(keyed)
         session = await asyncio.to_thread(self._open, choice)
         agent = await asyncio.to_thread(self._make, session, approver)
-        if self.launch.short_names and self._refreshing is None:
+        if self.launch.access.short_names and self._refreshing is None:
             self._refreshing = asyncio.create_task(self.refresh_models(), name="list of models")
         self.launch = replace(self.launch, notices=())
         self.session = session
@@ -164,33 +158,32 @@ class CompositionRoot:
     def run_options(self, tasks: Path) -> Options:
         """The options that work on a task file as this screen would."""
         now = self.launch
-        return Options(
+        return Options().having(
             command="run",
             tasks=tasks,
             cwd=now.workspace.root,
-            model=self.options.model,
-            fallback_models=self.options.fallback_models,
-            practice=now.practice,
-            practice_script=now.script,
-            add_dirs=self.options.add_dirs,
-            allow=self.options.allow,
-            deny=self.options.deny,
-            trust=self.options.trust,
+            model=self.options.models.model,
+            fallback_models=self.options.models.fallback_models,
+            practice=now.access.practice,
+            practice_script=now.access.script,
+            add_dirs=self.options.permissions.add_dirs,
+            allow=self.options.permissions.allow,
+            deny=self.options.permissions.deny,
+            trust=self.options.permissions.trust,
             yolo=now.elevated,
         )
 
     def background_options(self) -> Options:
         """The options of another session in this folder that works as this screen would."""
         now = self.launch
-        return replace(
-            self.options,
+        return self.options.having(
             command="chat",
             cwd=now.workspace.root,
             prompt=None,
             newest=False,
             resume=None,
             no_session=False,
-            practice=now.practice,
+            practice=now.access.practice,
             plain=False,
             attach=False,
         )
@@ -209,14 +202,14 @@ class CompositionRoot:
     def connection(self) -> str:
         """How a model is reached now, in a sentence. Blocks."""
         launch, home = self.launch, self.launch.folders
-        if launch.practice:
+        if launch.access.practice:
             return "In use: the practice model."
-        if launch.sign_in:
-            return f"Signed in with {launch.sign_in}."
+        if launch.access.sign_in:
+            return f"Signed in with {launch.access.sign_in}."
         server = f" at {shown(launch.base_url)}" if launch.base_url else ""
         with suppress(CredentialsError):
             found = credentials.find_credential(os.environ, home, launch.config.base_url)
-            if isinstance(found, credentials.ApiKey) and found.key == launch.key:
+            if isinstance(found, credentials.ApiKey) and found.key == launch.access.key:
                 words = credentials.in_words(found, env=os.environ, folders=home)
                 return f"In use: {launch.model}{server}, with {words}."
         return f"In use: {launch.model}{server}."
@@ -252,7 +245,7 @@ class CompositionRoot:
             named += (name for name in said if said[name].get("lifecycle") != "retired" and name)
         elif not config.base_url:
             named += catalogue.names()
-        if self.launch.practice:
+        if self.launch.access.practice:
             named = [self.launch.model, *config.fallback_models]
         ranks = {name: rank for rank, name in enumerate(config.fallback_models, 1)}
         rows: list[ModelRow] = []
@@ -275,7 +268,7 @@ class CompositionRoot:
         names = {item.name: item.sha256 for item in about if item.name in granted}
         asked = {item.name for item in about}
         before = {n: sha for n, sha in self.launch.trust.granted.items() if n not in asked}
-        self.options = replace(self.options, trust=False)
+        self.options = self.options.having(trust=False)
         self._trust = Trust(granted=before | names)
         try:
             await asyncio.to_thread(trust.decide, home, root, about, granted)
@@ -308,13 +301,11 @@ class CompositionRoot:
         """Read the configuration again; what was chosen meanwhile stays."""
         now = self.launch
         fresh = launch_config.prepare(self.options, self.scratch, self._trust)
-        self.launch = replace(
-            fresh,
-            key=now.key,
-            sign_in=now.sign_in,
-            practice=now.practice,
-            around=now.around,
-            own_tools=now.own_tools,
+        self.launch = replace(fresh, own_tools=now.own_tools).reached(
+            key=now.access.key,
+            sign_in=now.access.sign_in,
+            practice=now.access.practice,
+            around=now.access.around,
         )
 
     def _open(self, choice: SessionChoice) -> Session:
@@ -351,14 +342,14 @@ class CompositionRoot:
     def _set_up(self, setup: Setup) -> str:
         match setup:
             case PracticeSetup():
-                self.launch = replace(self.launch, practice=True)
+                self.launch = self.launch.reached(practice=True)
                 return "The practice model works offline. It follows rules and says so."
             case ProfileSetup(name):
                 if (found := credentials.saved_profile(os.environ)) is None:
                     raise CredentialsError(f"Profile {name} is gone.", hint="Run `ant auth login`.")
                 self._use_server("", "")
                 credentials.forget_key("", env=os.environ, folders=self.launch.folders)
-                self.launch = replace(self.launch.signed_by(found), practice=False)
+                self.launch = self.launch.signed_by(found).reached(practice=False)
                 return f"Signed in with profile {name}.{_next_start()}"
             case KeySetup(key):
                 return self._use_key(key.strip(), "", "")
@@ -371,12 +362,12 @@ class CompositionRoot:
         self._check_server(base_url)
         if not key:
             self._use_server(base_url, model)
-            self.launch = replace(self.launch.with_key(None), practice=False)
+            self.launch = self.launch.with_key(None).reached(practice=False)
             return f"Using {model} at {base_url}; saved in {shorten(home.config_file)}."
         _check_key(credentials.valid_key(key), base_url)
         place = credentials.store_key(key, base_url, env=os.environ, folders=home)
         self._use_server(base_url, model)
-        self.launch = replace(self.launch.with_key(key), practice=False)
+        self.launch = self.launch.with_key(key).reached(practice=False)
         where = shorten(credentials.credentials_file(home)) if place == "file" else "the keyring"
         return f"Saved the key in {where}.{_next_start()}"
 

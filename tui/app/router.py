@@ -6,8 +6,9 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tui.app.commands import find, split, unknown
 from tui.app.commands.own import command_turn
-from tui.app.commands.registry import ELSEWHERE, QUIT_WORDS, SlashCommand, find, split, unknown
+from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
 from tui.app.mcp_offers import prompts_of
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.partly_typed import PartlyTyped, count_typed
@@ -15,8 +16,7 @@ from tui.settings.user_commands import find as find_own
 
 if TYPE_CHECKING:
     from tui.app.conversation import Conversation, Submitted
-    from tui.tools.mcp import Server
-    from tui.tools.mcp.servers import McpPrompt
+    from tui.tools.mcp import McpPrompt, Server
 
 
 async def route(conversation: Conversation, text: str) -> Submitted | None:
@@ -111,7 +111,7 @@ async def _offered_prompt(
     """Send the text of an MCP server's prompt; one that there is none of goes back."""
     server, prompt = offered
     try:
-        conversation.submit(text, await server.prompt_text(prompt, argument))
+        conversation.submit(text, await server.calls.prompt_text(prompt, argument))
     except HoldfastError as error:
         conversation.frontend.say(error.message, "error", hint=error.hint)
         conversation.frontend.put_prompt(text)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.core.clipboard import Clip
 from tui.core.clock import Clock
-from tui.core.config import Config, Permissions, Status, TerminalSettings
-from tui.core.keymap import DEFAULT_KEYS, Keymap
+from tui.core.config import Config, Permissions
+from tui.core.errors import HoldfastError
 from tui.core.paths import Folders
 from tui.permissions.types import Approver
 from tui.provider.base import ModelInfo
@@ -26,6 +26,41 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.options.arguments import Options
     from tui.core.facts import Fact
+
+
+T = TypeVar("T")
+
+
+class LiveSettings:
+    """The settings in force, `now`, and what follows them: whoever uses one that counts right away
+    registers the effect of a change where it is used."""
+
+    def __init__(self, now: Config | None = None) -> None:
+        self.now = now or Config()
+        self._effects: list[tuple[Callable[[Config], Any], Callable[[Any], object]]] = []
+
+    def follow(self, pick: Callable[[Config], T], effect: Callable[[T], object]) -> None:
+        """Call `effect` with what `pick` takes of the settings, whenever that has changed."""
+        self._effects.append((pick, effect))
+
+    def apply(self, pick: Callable[[Config], T], effect: Callable[[T], object]) -> None:
+        """The same, and once now."""
+        effect(pick(self.now))
+        self.follow(pick, effect)
+
+    def change_to(self, config: Config) -> None:
+        """Put other settings in force. Every effect is tried; raises HoldfastError for the first
+        that fails."""
+        before, self.now = self.now, config
+        failed: HoldfastError | None = None
+        for pick, effect in self._effects:
+            if (value := pick(config)) != pick(before):
+                try:
+                    effect(value)
+                except HoldfastError as error:
+                    failed = failed or error
+        if failed is not None:
+            raise failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +103,7 @@ class AppServices:
     of all layers again; it blocks and raises ConfigError. After `use_settings` new sessions begin
     with what it would read.
     `clipboard` asks what the system's clipboard holds, and blocks; without one it is empty.
-    `notify`: whoever looks elsewhere is called. `calm`: nothing moves by itself.
-    `vim`: the prompt has vim's modes. `status` is
-    the person's own command for the foot of the screen. `keys` are
-    those of the chat's actions.
+    `settings` are those in force.
     """
 
     clock: Clock
@@ -101,12 +133,7 @@ class AppServices:
     read_settings: Callable[[], LoadedSettings] = lambda: LoadedSettings(Config(), {}, ())
     use_settings: Callable[[], Awaitable[None]] | None = None
     version: str = ""
-    notify: bool = True
-    calm: bool = False
-    vim: bool = False
-    status: Status = field(default_factory=Status)
-    terminal: TerminalSettings = field(default_factory=TerminalSettings)
-    keys: Keymap = field(default_factory=lambda: DEFAULT_KEYS)
+    settings: LiveSettings = field(default_factory=LiveSettings)
 
     def other_model(self, model: str) -> str:
         """The model that is asked where `model` cannot answer, "" for none."""

@@ -14,11 +14,11 @@ from tui.session import catalog
 def session_path(options: Options) -> Path | None:
     """The file of the session that the options name; None for a new one. Raises SessionError."""
     home = folders()
-    if options.resume:
-        path = catalog.resolve(options.resume, home)
+    if options.opening.resume:
+        path = catalog.resolve(options.opening.resume, home)
         catalog.check_ours(path, home)
         return path
-    if options.newest:
+    if options.opening.newest:
         return catalog.newest(home, workspace_of(options))
     return None
 

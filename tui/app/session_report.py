@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from tui.agent.limits import SessionCost
 from tui.context.file_changes import FileChange, changes
 from tui.context.notices import NOTICE
+from tui.core import facts
 from tui.core.config import Price
-from tui.core.fact_words import fact_lines
+from tui.core.facts import Told
 from tui.core.formatting import money, plural, size, tokens
-from tui.core.messages import Usage, blocks_of, list_of, object_of, string_of, text_of
+from tui.core.messages import Usage, list_of, object_of, string_of
 from tui.core.paths import shorten
 from tui.core.retold import retold, retold_lines
 from tui.core.text_cleaning import one_line
@@ -23,6 +24,8 @@ from tui.session.export import DocumentPart, Exported, document
 from tui.session.reader import LoadedSession
 from tui.session.records import Record, is_answer, is_prompt
 from tui.session.request_numbers import REQUEST
+
+Turn: TypeAlias = list[tuple[Record, Told | None]]
 
 _CHARS: Final = 160
 _ANSWERS: Final = {
@@ -60,33 +63,34 @@ def session_report(
     """A report as a document. `prices` are the configured ones; `state` says whether the file is
     what was written."""
     branch = loaded.branch
-    models = dict.fromkeys(string_of(r.data.get("model")) for r in branch if is_answer(r))
+    turns = [*_turns(branch)]
+    models = dict.fromkeys(one.model for turn in turns for one in _answers(turn))
     whole = _cost(branch, prices)
     usd = whole.session.usd
     cost = "cost not known" if usd is None else f"{money(usd)} in all"
-    facts = [", ".join(filter(None, models)), cost, state]
-    parts = [part for turn in _turns(branch) for part in _parts(turn, prices)]
-    return document(loaded, format_, parts, title=title, more=[fact for fact in facts if fact])
+    head = [", ".join(filter(None, models)), cost, state]
+    parts = [part for turn in turns for part in _parts(turn, prices)]
+    return document(loaded, format_, parts, title=title, more=[line for line in head if line])
 
 
-def _turns(branch: Sequence[Record]) -> Iterator[list[Record]]:
-    """The records of each prompt, and what came before the first."""
+def _turns(branch: Sequence[Record]) -> Iterator[Turn]:
+    """What the records of each prompt tell, and of what came before the first."""
     number = 0
 
-    def place(record: Record) -> int:
+    def place(told: tuple[Record, Told | None]) -> int:
         nonlocal number
-        number += is_prompt(record)
+        number += is_prompt(told[0])
         return number
 
-    for _, records in groupby(branch, key=place):
-        yield list(records)
+    for _, turn in groupby(retold(branch), key=place):
+        yield list(turn)
 
 
-def _parts(turn: Sequence[Record], prices: Mapping[str, Price]) -> Iterator[DocumentPart]:
-    first = turn[0]
-    if is_prompt(first):
+def _parts(turn: Turn, prices: Mapping[str, Price]) -> Iterator[DocumentPart]:
+    first, asked = turn[0]
+    if isinstance(asked, facts.UserMessage) and is_prompt(first):
         when = first.time[:19].replace("T", " ")
-        yield DocumentPart(f"Asked at {when} UTC", text_of(blocks_of(first.data.get("content"))))
+        yield DocumentPart(f"Asked at {when} UTC", asked.text)
     for name, lines in (
         ("Done", _calls(turn)),
         ("Files changed", _files(turn)),
@@ -96,59 +100,59 @@ def _parts(turn: Sequence[Record], prices: Mapping[str, Price]) -> Iterator[Docu
     ):
         if text := "\n".join(f"- {line}" for line in lines):
             yield DocumentPart(name, text)
-    answers = [text_of(blocks_of(r.data.get("content"))) for r in turn if is_answer(r)]
+    answers = [one.text for one in _answers(turn)]
     if answers and answers[-1].strip():
         yield DocumentPart("Answer", answers[-1])
 
 
-def _calls(turn: Sequence[Record]) -> Iterator[str]:
+def _answers(turn: Turn) -> Iterator[facts.AssistantMessage]:
+    """What the model answered."""
+    for record, told in turn:
+        if isinstance(told, facts.AssistantMessage) and is_answer(record):
+            yield told
+
+
+def _calls(turn: Turn) -> Iterator[str]:
     """Each call: what it was, how it ended, and who allowed it."""
-    allowed = _by_call(turn, "permission")
-    labels = _by_call(turn, "intent")
-    for record in turn:
-        if record.type != "tool_result":
-            continue
-        data, call = record.data, string_of(record.data.get("call_id"))
-        label = string_of(labels.get(call, {}).get("label"))
-        said = _cut(f"{data.get('name')} {label}")
-        yield f"{said}: {_ended(data)}. {_who(allowed.get(call))}"
+    told = [one for _, one in turn]
+    allowed = {one.id: one for one in told if isinstance(one, facts.PermissionAnswered)}
+    labels = {one.call_id: one.label for one in told if isinstance(one, facts.CallBegan)}
+    for one in told:
+        if isinstance(one, facts.ToolFinished):
+            said = _cut(f"{one.name or 'a call'} {labels.get(one.id, '')}")
+            yield f"{said}: {_ended(one)}. {_who(allowed.get(one.id))}"
 
 
-def _by_call(turn: Iterable[Record], type_: str) -> dict[str, dict[str, Any]]:
-    return {string_of(r.data.get("call_id")): r.data for r in turn if r.type == type_}
-
-
-def _ended(data: Mapping[str, Any]) -> str:
+def _ended(call: facts.ToolFinished) -> str:
     """How a call ended."""
-    details = object_of(data.get("details"))
-    code, seconds = details.get("exit_code"), data.get("seconds")
-    words = ["failed" if data.get("is_error") else "done"]
-    if isinstance(seconds, int | float) and seconds >= 1:
-        words.append(f"{seconds:.0f} s")
+    code = call.details.get("exit_code")
+    words = ["failed" if call.is_error else "done"]
+    if call.seconds >= 1:
+        words.append(f"{call.seconds:.0f} s")
     if isinstance(code, int):
         words.append(f"exit code {code}")
-    if count := len(list_of(details.get("changed_files"))):
+    if count := len(list_of(call.details.get("changed_files"))):
         words.append(f"{plural(count, 'file')} changed")
-    if isinstance(whole := object_of(data.get("receipt")).get("bytes_total"), int):
+    if isinstance(whole := object_of(call.receipt).get("bytes_total"), int):
         words.append(f"{size(whole)}, cut for the model")
     return ", ".join(words)
 
 
-def _who(permission: Mapping[str, Any] | None) -> str:
+def _who(permission: facts.PermissionAnswered | None) -> str:
     """Who allowed a call."""
     if permission is None:
         return "Needs no permission."
-    answer, by = string_of(permission.get("answer")), string_of(permission.get("by"))
-    reason, level = string_of(permission.get("reason")), string_of(permission.get("level"))
+    answer, by, reason = permission.answer, permission.by, permission.reason
     words = f"{_ANSWERS.get(answer, answer)} by {_BY.get(by, by)}"
     words += f" ({_cut(reason)})" if reason else ""
-    return f"{words}, in the sandbox: {level}." if level else f"{words}."
+    level = f", in the sandbox: {permission.level}" if permission.level else ""
+    return f"{words}{level}."
 
 
-def _files(turn: Sequence[Record]) -> Iterator[str]:
-    for change in changes(turn):
+def _files(turn: Turn) -> Iterator[str]:
+    for change in changes([record for record, _ in turn]):
         yield f"{shorten(change.path)} ({_how(change)})"
-    details = (object_of(record.data.get("details")) for record in turn)
+    details = (one.details for _, one in turn if isinstance(one, facts.ToolFinished))
     by_commands = (str(name) for one in details for name in list_of(one.get("changed_files")))
     for name in dict.fromkeys(by_commands):
         yield f"{shorten(Path(name))} (by a command)"
@@ -160,31 +164,30 @@ def _how(change: FileChange) -> str:
     return "created" if change.created else "changed"
 
 
-def _trouble(turn: Sequence[Record]) -> Iterator[str]:
-    for record, fact in retold(turn):
-        if record.type == "interrupt":
-            why = _cut(string_of(record.data.get("reason")))
-            yield f"interrupted: {why or 'no reason recorded'}"
-        elif fact and record.type in _TROUBLE:
-            yield from map(_cut, fact_lines(fact))
+def _trouble(turn: Turn) -> Iterator[str]:
+    for record, told in turn:
+        if isinstance(told, facts.TurnInterrupted):
+            yield f"interrupted: {_cut(told.reason) or 'no reason recorded'}"
+        elif record.type in _TROUBLE:
+            yield from map(_cut, retold_lines(told))
 
 
-def _seen(turn: Sequence[Record]) -> Iterator[str]:
+def _seen(turn: Turn) -> Iterator[str]:
     """The requests, and what was done to what they hold."""
-    numbers = [n for r in turn if r.type == REQUEST and isinstance(n := r.data.get("n"), int)]
+    numbers = [n for r, _ in turn if r.type == REQUEST and isinstance(n := r.data.get("n"), int)]
     if numbers:
         first, last = numbers[0], numbers[-1]
         yield f"request {first}" if first == last else f"requests {first} to {last}"
-    for record, fact in retold(turn):
-        if fact and record.type in _SEEN:
-            yield from map(_cut, retold_lines(fact))
+    for record, told in turn:
+        if told and record.type in _SEEN:
+            yield from map(_cut, retold_lines(told))
         elif record.type == NOTICE:
             kind, text = record.data.get("kind"), string_of(record.data.get("text"))
             yield f"notice ({kind}): {_cut(text)}"
 
 
-def _costs(turn: Sequence[Record], prices: Mapping[str, Price]) -> Iterator[str]:
-    spent = _cost(turn, prices).session
+def _costs(turn: Turn, prices: Mapping[str, Price]) -> Iterator[str]:
+    spent = _cost((record for record, _ in turn), prices).session
     if not spent.requests:
         return
     use: Usage = spent.usage

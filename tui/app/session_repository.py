@@ -16,6 +16,7 @@ from tui.app.services import AppServices
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import Clock
+from tui.core.facts import TitleChanged
 from tui.core.paths import Folders
 from tui.session import catalog, copies
 from tui.session.reader import LoadedSession, read, read_ends
@@ -192,7 +193,7 @@ def add_title(path: Path, title: str, clock: Clock) -> str:
     session = Session.open(path, clock=clock)
 
     async def add() -> None:
-        session.append("title", title=title)
+        session.record(TitleChanged(title))
         await session.close()
 
     asyncio.run(add())

@@ -44,12 +44,12 @@ def in_worktree(options: Options) -> Generator[Options]:
     tree = entered.tree
     try:
         said = (_welcome(entered), *entered.notes)
-        yield replace(options, cwd=entered.folder, worktree=None, notices=said)
+        yield options.having(cwd=entered.folder, worktree=None, notices=said)
     finally:
         lock.release()
         lines = leave(tree)
         with suppress(OSError):  # nobody may be there to read it
-            out = sys.stderr if options.headless else sys.stdout
+            out = sys.stderr if options.printing.headless else sys.stdout
             out.write("".join(f"{clean(line)}\n" for line in lines))
             out.flush()
 
@@ -81,13 +81,13 @@ def leave(tree: Worktree) -> list[str]:
 
 def _entered(options: Options) -> EnteredWorktree | Options:
     """The worktree that the options mean, else the options."""
-    if options.worktree is not None:
+    if options.opening.worktree is not None:
         folder = workspace_of(options)
-        return Repository.of(folder).enter(options.worktree, folder)
+        return Repository.of(folder).enter(options.opening.worktree, folder)
     if options.cwd is not None:
         return options
     with suppress(HoldfastError):  # it is said when the session is opened
-        path = catalog.resolve(options.resume or "", folders())
+        path = catalog.resolve(options.opening.resume or "", folders())
         cwd = catalog.cwd_of(path)
         if path.resolve().parent != folders().sessions_of(cwd).resolve():
             return options  # a file from elsewhere does not say where to work

@@ -45,9 +45,9 @@ EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 3, 130
 
 def run(options: Options) -> int:
     """Carry out `holdfast run` without a screen. Returns the exit code; raises HoldfastError."""
-    if options.reset:
+    if options.batch.reset:
         return reset(options)
-    if options.status:
+    if options.batch.status:
         return status(options)
     planned = plan(options)
     return dry_run(planned) if options.dry_run else asyncio.run(_work(planned, options))
@@ -140,16 +140,19 @@ def status(options: Options) -> int:
     folder = RunFolder(workspace_of(options))
     state = folder.load()
     if state is None:
-        if options.tasks is None:
+        if options.batch.tasks is None:
             raise UsageError(
                 f"No run in {shorten(folder.target)}.",
                 hint="Start one with: holdfast run TASKS.md",
             )
-        path = real_task_file(options.tasks)
+        path = real_task_file(options.batch.tasks)
         state = begin(path, read_tasks(path), now="")
-    elif options.tasks is not None and str(real_task_file(options.tasks)) != state.task_file:
+    elif (
+        options.batch.tasks is not None
+        and str(real_task_file(options.batch.tasks)) != state.task_file
+    ):
         if is_over(state):
-            path = real_task_file(options.tasks)
+            path = real_task_file(options.batch.tasks)
             return _show_status(begin(path, read_tasks(path), now=""), folder, options)
         raise UsageError(f"The run here uses {state.task_file}.", hint="Name that file, or none.")
     return _show_status(state, folder, options)
@@ -214,19 +217,19 @@ def dry_run(planned: RunPlan) -> int:
 
 
 async def _work(planned: RunPlan, options: Options) -> int:
-    numbered = planned.at_once > 1 or options.batch_api
+    numbered = planned.at_once > 1 or options.batch.batch_api
     printer = _Printer(json_=options.json, total=len(planned.file.tasks), numbered=numbered)
     clock = SystemClock()
-    if options.batch_api:
+    if options.batch.batch_api:
         from tui.batch.batch_api import BatchApiRun  # noqa: PLC0415 - seldom needed
 
-        shop = runner = BatchApiRun(planned, printer.show, clock=clock, cancel=options.cancel)
+        shop = runner = BatchApiRun(planned, printer.show, clock=clock, cancel=options.batch.cancel)
     else:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
         runner = shop.runner
     leave = runner.leave if isinstance(runner, Runner) else None
     printer.on_lost = leave if leave and sys.stdout.isatty() else runner.stop
-    if options.retry_failed:
+    if options.batch.retry_failed:
         runner.take_up_failed()
     with heeded_signals(lambda: _stop(runner), leave):
         try:

@@ -124,7 +124,7 @@ class RunComposition:
         """One question to the small model, without tools. Raises HoldfastError, after PATIENCE_S
         too."""
         launch = self._plan.launch
-        model = launch.model if launch.practice else launch.config.small_model
+        model = launch.model if launch.access.practice else launch.config.small_model
         messages: list[Message] = [{"role": "user", "content": [text_block(question)]}]
         request = Request(model, [text_block(_SYSTEM)], messages, [], ANSWER_TOKENS)
         try:

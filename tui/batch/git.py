@@ -8,30 +8,34 @@ repositories inside are left alone.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-from collections.abc import Collection, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
-from tui.core.files import REMAINS, real_folder
+from tui.core.files import REMAINS
 from tui.core.git.checkout import Checkout, NoCheckoutError
-from tui.core.git.door import GitError, NoGitError, listed
+from tui.core.git.door import NoGitError
+from tui.core.git.placing import clear
+from tui.core.git.snapshot import (
+    changed_paths,
+    commit_tree,
+    filtered,
+    paths_between,
+    put_back,
+    tree_of,
+)
 from tui.core.git.storing import store
 from tui.core.git.worktree import some
-from tui.core.git.worktree_state import busy_with, index_apart
+from tui.core.git.worktree_state import busy_with
 
 RUNNING: Final = "refs/worktree/holdfast/running"
 """Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
 alone: another one of the same repository may have a run of its own."""
-_BETWEEN: Final = (
-    "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=all",
-)  # fmt: skip
 _FILTERED: Final = (
     "{} goes through the filter {}, which only this repository's own settings name. Holdfast "
     "doesn't run it, so the file would be committed with the wrong content."
@@ -70,20 +74,15 @@ class GitIsolation(Isolation):
         """The folder of the work tree."""
         return self.checkout.top
 
-    @property
-    def git_dir(self) -> Path:
-        """What git keeps of it."""
-        return self.checkout.git_dir
-
     def check(self) -> None:
         """Raise UsageError where tasks cannot be kept apart: a dirty tree, a merge in progress."""
-        if what := busy_with(self.git_dir):
+        if what := busy_with(self.checkout.git_dir):
             raise UsageError(
                 f"A {what} is in progress in {self.top}.", hint="Finish or abort it first."
             )
         if lock := self._lock():
             raise UsageError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
-        if one := self._filtered(self._run("ls-files", "-z").split("\0")):
+        if one := filtered(self.checkout, self.checkout.names("ls-files", "-z")):
             raise UsageError(_FILTERED.format(*one), hint=_FILTER_HINT.format(one[1]))
         if changed := self._less_remains(self._changed()):
             raise UsageError(
@@ -96,7 +95,7 @@ class GitIsolation(Isolation):
         is removed."""
         remains = {path for path in changed if REMAINS.fullmatch(path)}
         for path in remains:
-            self._remove(path)
+            clear(self.top, path)
         return [path for path in changed if path not in remains]
 
     def begin(self) -> str:
@@ -104,33 +103,31 @@ class GitIsolation(Isolation):
         index is locked: what the task does could not be committed."""
         if lock := self._lock():
             raise IsolationError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
-        self._base, self._branch = self._head(), self._current_branch()
+        self._base, self._branch = self.checkout.commit(), self.checkout.ref
         if self._base:
-            self._run("update-ref", RUNNING, self._base)
+            self.checkout.git("update-ref", RUNNING, self._base)
         return self._base
 
     def resume(self) -> bool:
         """Go on from where the task began, if what is checked out was made from that."""
-        base = self._answer("rev-parse", "--verify", "-q", RUNNING)
-        if not base or busy_with(self.git_dir):
+        base = self.checkout.commit(RUNNING)
+        if not base or busy_with(self.checkout.git_dir) or not self.checkout.has(base):
             return False
-        if self._answer("merge-base", base, "HEAD") != base:
-            return False
-        self._base, self._branch = base, self._current_branch()
+        self._base, self._branch = base, self.checkout.ref
         self._less_remains(self._changed())
         return True
 
     def recover(self, label: str) -> str:
         """Put back what a killed run left behind, kept under `label`; "" if it left nothing."""
-        self._base = self._answer("rev-parse", "--verify", "-q", RUNNING)
+        self._base = self.checkout.commit(RUNNING)
         if not self._base:
             return ""
-        self._branch = self._current_branch()
+        self._branch = self.checkout.ref
         return self.undo(label)
 
     def finish(self) -> None:
         """The outcome is saved: nothing is to be recovered."""
-        self._run("update-ref", "-d", RUNNING)
+        self.checkout.git("update-ref", "-d", RUNNING)
         self._base = ""
 
     def keep(self, message: str) -> str:
@@ -140,18 +137,17 @@ class GitIsolation(Isolation):
         Raises IsolationError where the task has left the branch.
         """
         self._same_branch()
-        head = self._head()
+        head = self.checkout.commit()
         paths = self._paths(head)
         if not paths:
             return ""
-        if one := self._filtered(paths):
+        if one := filtered(self.checkout, paths):
             raise IsolationError(_FILTERED.format(*one), hint=_FILTER_HINT.format(one[1]))
         if not self._is_one_commit(head):
-            tree = self._tree(paths)
-            parents = ("-p", self._base) if self._base else ()
-            commit = self._commit(tree, *parents, "-F", "-", stdin=message)
-            self._run("update-ref", "-m", "holdfast: task", "HEAD", commit, head)
-            self._index(paths)
+            tree = tree_of(self.checkout, self._base, paths)
+            commit = commit_tree(self.checkout, tree, [self._base], message)
+            self.checkout.git("update-ref", "-m", "holdfast: task", "HEAD", commit, head)
+            store(self.checkout, paths)
             head = commit
         return head
 
@@ -162,105 +158,47 @@ class GitIsolation(Isolation):
         work then stays where it is.
         """
         self._same_branch()
-        head = self._head()
+        head = self.checkout.commit()
         paths = self._paths(head)
         ref = f"refs/holdfast/{_ref_name(label)}"
         if not paths and head == self._base:
             self.finish()
             return ""
-        tree = self._tree(paths)
-        parents = ("-p", head) if head else ()
-        kept = self._commit(tree, *parents, "-m", f"holdfast: {label}")
-        self._run("update-ref", ref, kept)
+        tree = tree_of(self.checkout, self._base, paths)
+        kept = commit_tree(self.checkout, tree, [head], f"holdfast: {label}\n")
+        self.checkout.git("update-ref", ref, kept)
         if head != self._base:
-            self._run("update-ref", "-m", "holdfast: task undone", "HEAD", self._base, head)
-        self._restore(paths)
+            self.checkout.git("update-ref", "-m", "holdfast: task undone", "HEAD", self._base, head)
+        put_back(self.checkout, self._base, paths)
         self.finish()
         return ref
-
-    def _restore(self, paths: Sequence[str]) -> None:
-        """The paths as they were in the base, in the work tree and in the index."""
-        printed = self._run("ls-tree", "-r", "-z", self._base or self._empty_tree())
-        known = {entry.partition("\t")[2]: entry for entry in printed.split("\0") if entry}
-        new = [path for path in paths if path not in known]
-        for path in new:
-            self._remove(path)
-        self._run("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
-        old = [path for path in paths if path in known]
-        entries = listed(known[path] for path in old)
-        self._run("update-index", "-z", "--index-info", stdin=entries)
-        self._run("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=listed(old))
-
-    def _remove(self, path: str) -> None:
-        """Remove a file of the work tree, and the folders that it leaves empty. Where a folder has
-        become a link, there is none: what the link leads to isn't the task's."""
-        file = self.top / path
-        with suppress(FileNotFoundError, NotADirectoryError), _place_of(file) as folder:
-            os.unlink(file.name, dir_fd=folder)
-        with suppress(OSError):
-            for place in file.parents[: len(Path(path).parts) - 1]:
-                with _place_of(place) as folder:
-                    os.rmdir(place.name, dir_fd=folder)
 
     def _paths(self, head: str) -> list[str]:
         """Everything that differs from the base, in commits or in files."""
         found = self._changed()
         if head != self._base:
-            printed = self._run(*_BETWEEN, self._base or self._empty_tree(), head)
-            found |= {path for path in printed.split("\0") if path and self._counts(path)}
+            between = paths_between(self.checkout, self._base, head)
+            found |= {path for path in between if self._counts(path)}
         return sorted(found)
 
     def _changed(self) -> set[str]:
-        """Paths that differ from HEAD. A repository inside the repository is left alone."""
-        printed = self._run(
-            "status",
-            "--porcelain=v1",
-            "-z",
-            "--no-renames",
-            "--untracked-files=all",
-            "--ignore-submodules=all",
-        )
-        paths = (entry[3:] for entry in printed.split("\0") if entry)
-        return {path for path in paths if not path.endswith("/") and self._counts(path)}
-
-    def _filtered(self, paths: Iterable[str]) -> tuple[str, str] | None:
-        """The first of the paths that only a filter of the repository's own settings would store
-        as it should be, and the filter: it isn't run."""
-        own = self.checkout.own_filters()
-        if not own:
-            return None
-        said = self._run("check-attr", "-z", "--stdin", "filter", stdin=listed(filter(None, paths)))
-        words = said.split("\0")
-        found = zip(words[::3], words[2::3], strict=False)
-        return next(((path, name) for path, name in found if name in own), None)
+        """Paths that count and differ from HEAD."""
+        return {path for path in changed_paths(self.checkout) if self._counts(path)}
 
     def _counts(self, path: str) -> bool:
         return not any(path == out or path.startswith(out + "/") for out in self.kept_out)
-
-    def _tree(self, paths: Sequence[str]) -> str:
-        """A tree of the base with the paths as they are now; the real index is not touched."""
-        with index_apart() as env:
-            self._run("read-tree", self._base or "--empty", env=env)
-            self._index(paths, env=env)
-            return self._run("write-tree", env=env).strip()
-
-    def _index(self, paths: Sequence[str], *, env: dict[str, str] | None = None) -> None:
-        """The paths as they are now into an index."""
-        with _as_isolation_error():
-            store(self.checkout, paths, env)
 
     def _is_one_commit(self, head: str) -> bool:
         """Whether the task committed all it did by itself, in one commit of nothing else."""
         if head == self._base or not self._base or self._changed():
             return False
-        made = self._run("rev-list", f"{self._base}..{head}").split()
-        first = self._run("rev-list", "--parents", "-1", head).split()
-        everything = self._run(*_BETWEEN, self._base, head)
-        clean = all(self._counts(path) for path in everything.split("\0") if path)
+        made = self.checkout.git("rev-list", f"{self._base}..{head}").split()
+        first = self.checkout.git("rev-list", "--parents", "-1", head).split()
+        clean = all(map(self._counts, paths_between(self.checkout, self._base, head)))
         return len(made) == 1 and first[1:] == [self._base] and clean
 
     def _same_branch(self) -> None:
-        now = self._current_branch()
+        now = self.checkout.ref
         if now != self._branch:
             raise IsolationError(
                 f"The task switched from {self._branch or 'it began on'} to {now or 'none'}.",
@@ -269,58 +207,8 @@ class GitIsolation(Isolation):
 
     def _lock(self) -> Path | None:
         """What another git, or one that was killed, has left to keep the index."""
-        lock = self.git_dir / "index.lock"
+        lock = self.checkout.git_dir / "index.lock"
         return lock if os.path.lexists(lock) else None
-
-    def _current_branch(self) -> str:
-        """The branch's full name; "" while the head is detached."""
-        return self._answer("symbolic-ref", "-q", "HEAD")
-
-    def _head(self) -> str:
-        """The commit that is checked out; "" before the first one."""
-        return self._answer("rev-parse", "--verify", "-q", "HEAD")
-
-    def _empty_tree(self) -> str:
-        """The id of the tree of nothing, which is another one with each kind of hash."""
-        return self._run("hash-object", "-t", "tree", "--stdin").strip()
-
-    def _commit(self, *args: str, stdin: str = "") -> str:
-        """Make a commit object, as the person whom git knows, or as nobody. Returns its id."""
-        return self._run("commit-tree", *args, stdin=stdin, env=self.checkout.identity()).strip()
-
-    def _answer(self, *args: str) -> str:
-        """What git prints in one line; "" where it refuses."""
-        with suppress(IsolationError):
-            return self._run(*args).strip()
-        return ""
-
-    def _run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-        """What git prints. Raises IsolationError with git's own words."""
-        with _as_isolation_error():
-            return self.checkout.git(*args, stdin=stdin, env=env)
-
-
-@contextmanager
-def _as_isolation_error() -> Generator[None]:
-    try:
-        yield
-    except GitError as error:
-        raise IsolationError(error.message, hint=error.hint) from error
-
-
-@contextmanager
-def _place_of(file: Path) -> Generator[int]:
-    """The folder of a real path, opened. Raises NotADirectoryError where a part of it is a link."""
-    try:
-        folder = real_folder(file.parent)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NotADirectoryError(*error.args) from error
-        raise
-    try:
-        yield folder
-    finally:
-        os.close(folder)
 
 
 def _ref_name(label: str) -> str:

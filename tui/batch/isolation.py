@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
-from tui.core.errors import HoldfastError, os_error_as
-from tui.core.git.door import run_program
+from tui.core.errors import HoldfastError
 from tui.core.workspace import PRIVATE_DIR
 
 
@@ -70,11 +67,3 @@ def excluded_paths(top: Path, target: Path, task_file: Path) -> tuple[str, ...]:
     own = [*(os.path.realpath(path) for path in (target / PRIVATE_DIR, task_file)), str(link)]
     within = (path for path in dict.fromkeys(own) if path.startswith(f"{top}{os.sep}"))
     return tuple(os.path.relpath(path, top) for path in within)
-
-
-def run_tool(
-    *command: str, cwd: Path, env: Mapping[str, str], stdin: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
-    """Run git or jj, whatever it returns. Raises IsolationError where it cannot be started."""
-    with os_error_as(IsolationError, f"can't run {command[0]}"):
-        return run_program(*command, cwd=cwd, env=env, stdin=stdin)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tui.batch.isolation import Isolation, IsolationError, excluded_paths, run_tool
+from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.batch.state import RUN_DIR
 from tui.core.errors import os_error_as
 from tui.core.files import read_small, replace_file
-from tui.core.git.door import refusal
+from tui.core.git.door import refusal, run_program
 from tui.core.redaction import child_environment
 
 _NAME: Final = "jj-task.json"
@@ -150,7 +150,9 @@ class JjIsolation(Isolation):
 def _jj(where: Path, *args: str) -> str:
     """What jj prints. Raises IsolationError with jj's own words."""
     env = child_environment() | {"LC_ALL": "C", "JJ_EDITOR": "true"}
-    done = run_tool("jj", "--no-pager", "--color", "never", *args, cwd=where, env=env)
+    words = ("jj", "--no-pager", "--color", "never", *args)
+    with os_error_as(IsolationError, "can't run jj"):
+        done = run_program(*words, cwd=where, env=env)
     if done.returncode:
         raise IsolationError(f"jj {args[0]} failed: {refusal(done).splitlines()[0]}")
     return os.fsdecode(done.stdout)

@@ -104,29 +104,29 @@ class RunPlan:
 
 def plan(options: Options) -> RunPlan:
     """Read everything that decides how to run. Blocks; raises UsageError, CredentialsError."""
-    assert options.tasks is not None
+    assert options.batch.tasks is not None
     # Models are swapped between attempts only, and the limit of cost applies to the whole run.
-    plain = replace(options, fallback_models=(), max_cost=None, headless=True)
+    plain = options.having(fallback_models=(), max_cost=None, headless=True)
     launch = launching.prepare(plain)
     config = launch.config
-    named = options.fallback_models or config.fallback_models
+    named = options.models.fallback_models or config.fallback_models
     fallbacks = [launch.whole_name(name) for name in named]
     changed = msgspec.structs.replace(config, fallback_models=())
     target = launch.workspace.root
-    task_file = real_task_file(options.tasks)
+    task_file = real_task_file(options.batch.tasks)
     file = read_tasks(task_file)
     found = find_boot(file.boot, task_file, target, launch.trust)
     models = ModelPair(launch.model, next((name for name in fallbacks if name != launch.model), ""))
     batch = config.batch
     stops = RunLimits(
-        cost_usd=options.max_cost or batch.max_cost or None,
-        failures_in_a_row=options.max_failures or batch.max_failures or None,
-        seconds=options.max_time or batch.max_time_s or None,
+        cost_usd=options.limits.max_cost or batch.max_cost or None,
+        failures_in_a_row=options.limits.max_failures or batch.max_failures or None,
+        seconds=options.limits.max_time or batch.max_time_s or None,
     )
     if stops.cost_usd is not None:
         _check_prices(launch, models)
-    worktrees = TaskWorktrees(target, options.tasks.absolute())
-    if options.parallel > 1:
+    worktrees = TaskWorktrees(target, options.batch.tasks.absolute())
+    if options.batch.parallel > 1:
         worktrees.check()
     if not options.dry_run:
         launch = launching.with_key(launch)
@@ -139,13 +139,13 @@ def plan(options: Options) -> RunPlan:
         file=file,
         boot=found,
         isolation=NothingToIsolate()
-        if options.batch_api
-        else find_isolation(target, options.tasks.absolute()),
+        if options.batch.batch_api
+        else find_isolation(target, options.batch.tasks.absolute()),
         worktrees=worktrees,
         models=models,
         stops=stops,
-        summary=options.summary,
-        at_once=options.parallel,
+        summary=options.batch.summary,
+        at_once=options.batch.parallel,
     )
 
 

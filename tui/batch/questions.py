@@ -24,7 +24,7 @@ from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_agent, server_name
 from tui.agent.pause import TurnPausedError
 from tui.agent.prompts import parse
-from tui.agent.turn import answer_fields
+from tui.agent.turn import message_of
 from tui.batch import prompts
 from tui.batch.composition import SharedProvider
 from tui.batch.state import TaskState
@@ -32,12 +32,13 @@ from tui.context.request_replay import RequestReplay
 from tui.context.system_prompt import Source
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, ProviderError, SessionError
+from tui.core.facts import ErrorRaised, TaskBegun
 from tui.core.messages import string_of
 from tui.permissions.gate import RulesOnly
 from tui.provider.base import Completed, ModelInfo, Provider, Request, StreamPart
 from tui.session import catalog
 from tui.session.reader import read
-from tui.session.records import BATCH, Record
+from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 from tui.session.session import Session
 
@@ -88,7 +89,7 @@ class Questions:
         try:
             agent.models.use(self.model)
             await agent.start()
-            agent.session.append("task", index=task.index, group=task.group, text=task.task)
+            agent.session.record(TaskBegun(task.index, task.group, task.task))
             async with aclosing(agent.send(parse("", attached=task.task))) as told:
                 async for _ in told:
                     pass
@@ -126,18 +127,19 @@ class Questions:
             asked = _open_request(opened.records)
             if asked is not None and isinstance(answer, Completed):
                 bound = string_of(asked.data.get("bound")) or string_of(asked.data.get("sha256"))
-                said = answer_fields(answer, answer.content, bound, server_name(self.launch))
-                opened.append("assistant", **said, **{BATCH: batch})
+                said = message_of(answer, answer.content, bound, server_name(self.launch))
+                opened.record(structs.replace(said, batch=batch))
             failure = failure_of(answer)
             if asked is not None and failure is not None:
-                opened.append(
-                    "error",
-                    error_class=failure.error_class,
-                    message=failure.message,
-                    hint=failure.hint,
-                    status=failure.status,
-                    request_id=failure.request_id,
-                    text="",
+                opened.record(
+                    ErrorRaised(
+                        failure.error_class,
+                        failure.message,
+                        recoverable=True,
+                        hint=failure.hint,
+                        status=failure.status,
+                        request_id=failure.request_id,
+                    )
                 )
         finally:
             await opened.close()

@@ -33,7 +33,7 @@ from tui.batch.run_store import RunStore
 from tui.batch.state import TaskState
 from tui.core.clock import timestamp
 from tui.core.errors import HoldfastError
-from tui.core.facts import Fact, RequestPaid, RequestSent
+from tui.core.facts import Fact, RequestPaid, RequestSent, TaskBegun
 from tui.provider.task_error_class import TaskClass
 
 
@@ -127,7 +127,7 @@ class TaskRun:
         agent.role = self._role()
         number = task.attempts + 1
         path = self._book.folder.log_of(task.index, number)
-        agent.session.append("task", index=task.index, group=task.group, text=task.task)
+        agent.session.record(TaskBegun(task.index, task.group, task.task))
         self.task = await self._book.save(
             replace(
                 task,
@@ -252,7 +252,7 @@ class TaskRun:
         message = prompts.commit_message(self.task.task)
         try:
             change = await asyncio.to_thread(self._isolation.keep, message)
-        except IsolationError as error:
+        except HoldfastError as error:
             self._run.fatal = str(error)
             self._say(f"  {error}")
             await self._rest(str(error), status="failed", error_class="unknown")
@@ -319,7 +319,7 @@ class TaskRun:
         label = self._book.label(self.task)
         try:
             return await asyncio.to_thread(self._isolation.undo, label) or None
-        except IsolationError as error:
+        except HoldfastError as error:
             self._run.fatal = str(error)
             self._say(f"  {error}")
             return None

@@ -7,17 +7,16 @@ merged into the branch that the run began on.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from tui.batch.git import GitIsolation
-from tui.batch.isolation import Isolation, IsolationError, excluded_paths
+from tui.batch.isolation import Isolation, excluded_paths
 from tui.core.errors import UsageError, os_error_as
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
-from tui.core.git.merge import MergeConflictError, merge
+from tui.core.git.merge import MergeConflictError, conflicts_in, merge
 from tui.core.git.removal import remove
 from tui.core.git.repository import Repository
 from tui.core.git.worktree import UseLock, in_use
@@ -59,12 +58,12 @@ class TaskWorktrees:
             raise UsageError(
                 f"--parallel works in git worktrees. {error.message}", hint=_ALONE
             ) from error
-        if not repository.here.answer("rev-parse", "--verify", "-q", "HEAD^{commit}"):
+        if not repository.here.commit():
             raise UsageError(
                 f"--parallel works in git worktrees, and {shorten(repository.top)} has no commit.",
                 hint=f"Commit something first. {_ALONE}",
             )
-        if not repository.here.answer("symbolic-ref", "-q", "HEAD"):
+        if not repository.here.branch:
             raise UsageError(
                 f"--parallel merges tasks into a branch, and {shorten(repository.top)} is on none.",
                 hint=f"Switch to one with git switch. {_ALONE}",
@@ -94,20 +93,16 @@ class TaskWorktrees:
 
     def existing(self, name: str) -> TaskPlace | None:
         """The worktree of a name, which is to be left; None where it is gone. Raises
-        IsolationError."""
-        try:
-            return self.enter(name) if name in self._repository().names() else None
-        except GitError as error:
-            raise IsolationError(error.message, hint=error.hint) from error
+        GitError."""
+        return self.enter(name) if name in self._repository().names() else None
 
     def merge(self, name: str, commit: str, message: str) -> None:
         """Merge what a worktree has, up to `commit`, "" for all. Nothing is done where the branch
         has it already. Raises GitError; the branch is then as before."""
         repository = self._repository()
         tree = repository.enter(name, self.target).tree
-        wanted = commit or tree.checkout.answer("rev-parse", "HEAD")
-        with suppress(GitError):
-            Checkout.of(tree.origin).git("merge-base", "--is-ancestor", wanted, "HEAD")
+        wanted = commit or tree.checkout.commit()
+        if Checkout.of(tree.origin).has(wanted):
             return
         try:
             merge(tree, wanted, message=message, beside=repository.beside)
@@ -122,18 +117,17 @@ class TaskWorktrees:
         """Commit a merge of `commit` that a kill cut off once it was made. False where there is
         none, or where conflicts are left in it. Raises GitError."""
         here = self._repository().here
-        if here.answer("rev-parse", "--verify", "-q", "MERGE_HEAD") != commit:
+        if here.commit("MERGE_HEAD") != commit:
             return False
         place = here.git_dir / "MERGE_MSG"
         with os_error_as(GitError, f"Can't read {place}"):
             said = place.read_text(encoding="utf-8", errors="replace")
-        if said.strip() != message.strip() or here.git("diff", "--name-only", "--diff-filter=U"):
+        if said.strip() != message.strip() or conflicts_in(here):
             return False  # somebody else's, or for somebody to solve
-        with suppress(GitError):
-            here.git("merge-base", "--is-ancestor", commit, "HEAD")
+        if here.has(commit):
             here.git("merge", "--quit")  # it is committed, only its traces are left
-            return True
-        here.git("commit", "-q", "--no-edit", "--no-verify", env=here.identity())
+        else:
+            here.git("commit", "-q", "--no-edit", "--no-verify", env=here.identity())
         return True
 
     def leave(self, name: str) -> str:

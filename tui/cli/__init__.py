@@ -1,1 +1,1 @@
-"""The command line: what each subcommand does, and its exit code."""
+"""The command line: one module per subcommand, and the exit codes."""

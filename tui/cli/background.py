@@ -1,6 +1,6 @@
-"""`holdfast --bg`, and the process that it starts: a conversation that nobody looks at.
+"""`holdfast --bg`, and the process that it starts: a conversation without a front end.
 
-Where the person would be asked, it waits; whoever attaches is asked again. It ends when its turn
+Where the person would be asked, it waits; whoever attaches is asked instead. It ends when its turn
 has ended, when it is stopped, or when another process takes its session over.
 """
 
@@ -53,7 +53,8 @@ _DETAIL_CHARS: Final = 100
 
 
 def launch(options: Options) -> int:
-    """`holdfast --bg`: start it, and say its id. Returns the exit code; raises HoldfastError."""
+    """Start a session for `holdfast --bg` and print its id. Returns the exit code; raises
+    HoldfastError."""
     attached = standard_input()
     if not ((options.prompt or "").strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast --bg "…", or pipe it in.')
@@ -63,8 +64,9 @@ def launch(options: Options) -> int:
 
 
 class WaitingApprover:
-    """Puts a question to nobody: it waits, and is put again where somebody attaches. `waits` gets
-    what it waits for in a few words, "" once it waits no longer."""
+    """An approver without a person: each question waits until somebody attaches, and is asked
+    there. `waits` is called with what it waits for in a few words, and with "" once it no longer
+    waits."""
 
     def __init__(self, waits: Callable[[str], None]) -> None:
         self._waits = waits
@@ -90,7 +92,8 @@ class WaitingApprover:
 
 
 class BackgroundProcess:
-    """This process: what it says of itself, and when it ends."""
+    """The background process: it runs one conversation, keeps its entry up to date and writes its
+    log."""
 
     def __init__(self, home: Folders, clock: Clock, report: Callable[[Mapping[str, Any]], None]):
         self._home, self._clock, self._report = home, clock, report
@@ -99,15 +102,15 @@ class BackgroundProcess:
         self._conversation: Conversation | None = None
         self._stopping = False
         self._let_go = False
-        """Whether a turn was paused for somebody who continues it."""
+        """True if a turn was paused for somebody who will continue it."""
         self._notify = ""
         self._calls: set[asyncio.Task[None]] = set()
         self._waiting = ""
         self._early: list[str] = []
-        """What was said before there was a log."""
+        """Lines from before there was a log."""
 
     async def run(self, options: Options, attached: str, *, go_on: bool) -> None:
-        """Open the session, work, and say how that ended. Raises what opening it raises."""
+        """Open the session, work, and record how that ended. Raises what opening it raises."""
         choice = SessionChoice(session_path(options), go_on=go_on)
         approver, opened = WaitingApprover(self._waits), False
         loop, problem = asyncio.get_running_loop(), ""
@@ -120,6 +123,7 @@ class BackgroundProcess:
                 opened = True
                 await self._work(conversation, options.prompt or "", attached, go_on=go_on)
                 await conversation.close(leave=not self._stopping)
+            # The turn was paused, but nobody asks for the session any more.
             if self._let_go and not background.requested(self._home, self._id):
                 problem = await self._continue_elsewhere()
                 if not problem:
@@ -135,7 +139,7 @@ class BackgroundProcess:
     async def _work(
         self, conversation: Conversation, prompt: str, attached: str, *, go_on: bool
     ) -> None:
-        """Until nothing is left to do, or somebody takes the session."""
+        """Work until nothing is left to do, or somebody takes the session."""
         if not go_on and await route_own(conversation, prompt, attached) == "refused":
             raise UsageError(getattr(conversation.frontend, "said", "") or "It was refused.")
         while True:
@@ -146,13 +150,13 @@ class BackgroundProcess:
             if background.requested(self._home, self._id):
                 self._let_go = self._outcome.outcome == "interrupted"
                 return
-            # It was paused for somebody who is gone by now.
+            # It was paused for somebody who has gone since.
             if self._outcome.outcome != "interrupted" or not conversation.continue_turn():
                 return
 
     async def _continue_elsewhere(self) -> str:
-        """Let another process continue the turn: whoever it was paused for is gone. Returns what
-        is in the way, "" where nothing is."""
+        """Start another process that continues the turn, since whoever it was paused for is gone.
+        Returns the problem, or ""."""
         assert self._one is not None
         self._say("The turn was paused for a program that is gone; continuing.")
         lasting = background.options_from_json(self._one.options)
@@ -168,8 +172,8 @@ class BackgroundProcess:
         return self._one.id if self._one else ""
 
     def _begin(self, conversation: Conversation, options: Options) -> None:
-        """Say to who started this that the session is open; from now on only its log is written.
-        Raises StorageError where nothing can be kept of it."""
+        """Report to the starting process that the session is open; from now on only the log is
+        written. Raises StorageError if nothing can be recorded."""
         agent = conversation.agent
         assert agent is not None
         session, now = agent.session, timestamp(self._clock.now())
@@ -218,7 +222,7 @@ class BackgroundProcess:
                 pass
 
     def _say(self, *lines: str) -> None:
-        """Write to the log. That nobody can read it must not end the turn."""
+        """Write to the log. An unwritable log must not end the turn."""
         if self._one is None:
             self._early += lines
             return
@@ -237,7 +241,7 @@ class BackgroundProcess:
             self._keep(state="working", detail="")
 
     def _keep(self, **changes: Any) -> None:
-        """Say how it is now. Where that can't be written, it goes on all the same."""
+        """Update the entry of this session. If it can't be written, work continues all the same."""
         agent = self._conversation.agent if self._conversation else None
         if self._one is None or agent is None:
             return
@@ -261,7 +265,7 @@ class BackgroundProcess:
         return text if len(text) <= _DETAIL_CHARS else f"{text[: _DETAIL_CHARS - 1]}…"
 
     def _answer_request(self) -> None:
-        """Somebody asks for the session, or asks no longer."""
+        """Yield the session if somebody asks for it."""
         wanted = background.requested(self._home, self._id)
         if self._conversation is None or not wanted:
             return
@@ -276,7 +280,7 @@ class BackgroundProcess:
             self._conversation.cancel()
 
     def _end(self, problem: str) -> None:
-        """The session is closed: say how it ended, or that it was taken over."""
+        """Record how the session ended, or remove its entry if it was taken over."""
         one, outcome = self._one, self._outcome
         assert one is not None
         if not self._stopping and not problem and background.requested(self._home, one.id):
@@ -290,7 +294,7 @@ class BackgroundProcess:
         self._call(f"{state}: {self._detail(problem or detail)}")
 
     def _call(self, text: str) -> None:
-        """Let the person's own command call them."""
+        """Run the person's own command that notifies them."""
         if self._notify and self._one is not None:
             task = asyncio.create_task(_notify(self._notify, self._one, text), name="notify")
             self._calls.add(task)
@@ -298,7 +302,8 @@ class BackgroundProcess:
 
 
 def log_lines(event: Fact) -> Sequence[str]:
-    """An event as lines of the log: what `-p` says on stderr, and the conversation."""
+    """Return the lines that the log gets for a fact: those of `-p` on stderr, and the
+    conversation."""
     match event:
         case facts.UserMessage(text):
             return [f"> {line}" for line in text.splitlines()]
@@ -318,15 +323,15 @@ def log_lines(event: Fact) -> Sequence[str]:
 
 
 async def _notify(command: str, one: BackgroundSession, text: str) -> None:
-    """Run the person's own command; what it prints goes to the log."""
-    told = {"HOLDFAST_TEXT": text, "HOLDFAST_SESSION": one.id, "HOLDFAST_TITLE": one.title}
+    """Run the person's own command; its output goes to the log."""
+    variables = {"HOLDFAST_TEXT": text, "HOLDFAST_SESSION": one.id, "HOLDFAST_TITLE": one.title}
 
     def run() -> None:
         subprocess.run(
             ["/bin/sh", "-c", command],
             stdin=subprocess.DEVNULL,
             cwd=one.cwd,
-            env={**os.environ, **told},
+            env={**os.environ, **variables},
             timeout=NOTIFY_LIMIT_S,
             check=False,
         )
@@ -336,7 +341,8 @@ async def _notify(command: str, one: BackgroundSession, text: str) -> None:
 
 
 def _write_to(path: os.PathLike[str]) -> None:
-    """Let standard output and error be a file: who started this hears that it is done."""
+    """Redirect standard output and error to a file; the process that started this one then sees
+    them closed."""
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     except OSError:
@@ -348,7 +354,8 @@ def _write_to(path: os.PathLike[str]) -> None:
 
 
 def main() -> int:
-    """What `background.start` starts: options on standard input, a report on standard output."""
+    """Run what `background.start` started: options on standard input, a report on standard
+    output."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until it can be answered
     given = object_of(json.loads(sys.stdin.buffer.read()))
@@ -363,7 +370,7 @@ def main() -> int:
     home = folders()
     log.to_file(home.log)
     options = background.options_from_json(object_of(given.get("options")))
-    options = replace(options, headless=True, background=False)  # its limits, as those of -p
+    options = options.having(headless=True, background=False)  # its limits, as those of -p
     process = BackgroundProcess(home, SystemClock(), report)
     work = process.run(options, string_of(given.get("attached")), go_on=bool(given.get("go_on")))
     try:

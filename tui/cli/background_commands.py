@@ -44,7 +44,7 @@ TAKE_OVER_HINT: Final = (
 def ps(options: Options, home: Folders, clock: Clock) -> int:
     """List them. Returns the exit code."""
     now = clock.now()
-    found = background.sessions(home, now) if options.all else background.listed(home, now)
+    found = background.sessions(home, now) if options.sessions.all else background.listed(home, now)
     commands = unattended_commands(home)
     if options.json:
         return print_json([one.to_json() for one in (*found, *commands)])
@@ -57,7 +57,11 @@ def ps(options: Options, home: Folders, clock: Clock) -> int:
     if commands:
         note(TAKE_OVER_HINT)
     if not lines:
-        note("Nothing runs in the background." if options.all else "Nothing to list; see --all.")
+        note(
+            "Nothing runs in the background."
+            if options.sessions.all
+            else "Nothing to list; see --all."
+        )
     return 0
 
 
@@ -112,11 +116,15 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
         attach=True,
         background=False,
         yolo=False,  # whoever looks decides anew
-        plain=options.plain,
-        theme=options.theme,
+        plain=options.screen.plain,
+        theme=options.screen.theme,
     )
     os.chdir(one.cwd)
-    if options.plain or plain_detection.why(()) or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if (
+        options.screen.plain
+        or plain_detection.why(())
+        or not (sys.stdin.isatty() and sys.stdout.isatty())
+    ):
         from tui.plain import open_plain  # noqa: PLC0415 - one of them
 
         return open_plain(replace(wanted, plain=True))
@@ -137,7 +145,7 @@ def logs(options: Options, home: Folders, clock: Clock) -> int:
             hint=f"Its session has everything: holdfast sessions show {one.id}",
         ) from error
     with file:
-        if options.follow:
+        if options.sessions.follow:
             asyncio.run(follow(file, print_part, lambda: background.is_running(one), clock))
         else:
             while part := file.readline(_CHUNK):

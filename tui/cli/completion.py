@@ -11,12 +11,12 @@ from tui.app.options.flags import COMMANDS, GROUPS, MAIN, Command, Flag, Positio
 
 def run(options: Options) -> int:
     """Print the completion script of a shell. Returns the exit code."""
-    print(script(options.shell))  # noqa: T201
+    print(script(options.help.shell))  # noqa: T201
     return 0
 
 
 def script(shell: Literal["bash", "zsh", "fish"]) -> str:
-    """The completion script of a shell, to be sourced or put into its completions folder."""
+    """Return the completion script of a shell, to be sourced or put into its completions folder."""
     import shtab  # noqa: PLC0415 - for this only
 
     text = shtab.complete(_parser(), shell)
@@ -27,12 +27,13 @@ _ZSH_BY_EVAL: Final = "if [[ $zsh_eval_context[-1] == eval ]]; then\n"
 _ZSH_BY_ANY: Final = """if [[ $funcstack[1] != _holdfast ]]; then
   (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i -D }
 """
-"""Where zsh doesn't call the file `_holdfast` as a function, it is sourced, and registers itself:
-shtab 1.13 does so in `eval` alone. Needs compinit, which a bare zsh 5.9 hasn't run."""
+"""Replaces the check of shtab 1.13, which registers the script when sourced in `eval` alone. A
+script that zsh doesn't call as the function `_holdfast` is sourced, and registers itself. Needs
+compinit, which a bare zsh 5.9 hasn't run."""
 
 
 def _parser() -> ArgumentParser:
-    """The table as an argparse parser. It parses nothing: completion is made of what it knows."""
+    """Return the table as an argparse parser. It parses nothing: completion is made from it."""
     main = _filled(ArgumentParser("holdfast", description=MAIN.help), MAIN)
     main.add_argument("--version", action="store_true", help="show the version")
     first = main.add_subparsers()
@@ -76,7 +77,7 @@ def _filled(parser: ArgumentParser, command: Command) -> ArgumentParser:
 
 
 def _completed(action: Action, part: Flag | Positional) -> None:
-    """Let files or folders be offered where a value is one."""
+    """Offer files or folders where a value is one."""
     import shtab  # noqa: PLC0415 - as above
 
     if part.kind == "folder":
@@ -84,5 +85,5 @@ def _completed(action: Action, part: Flag | Positional) -> None:
     elif part.kind in {"file", "session"}:
         vars(action)["complete"] = shtab.FILE
     elif isinstance(part, Positional) and not part.choices:
-        # Nothing to offer: without that, zsh 5.9 offers no option in the place of the word either.
+        # Nothing to offer: without this, zsh 5.9 offers no options in the word's place either.
         vars(action)["complete"] = {"zsh": "()"}

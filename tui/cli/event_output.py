@@ -22,7 +22,7 @@ EXIT_DONE, EXIT_FAILED, EXIT_CREDENTIALS, EXIT_INTERRUPTED = 0, 1, 3, 130
 
 
 def exit_code(outcome: Outcome) -> int:
-    """The exit code of what a run came to."""
+    """Return the exit code for the outcome of a run."""
     if outcome.outcome == "done":
         return EXIT_DONE
     if outcome.outcome == "interrupted":
@@ -31,7 +31,7 @@ def exit_code(outcome: Outcome) -> int:
 
 
 def write_event(event: Fact, format_: Format, out: TextIO, err: TextIO) -> None:
-    """Write one event: as data where that is asked for, and what the person should know."""
+    """Write one fact: as data if that is asked for, and whatever the person should know."""
     if format_ == "stream-json" and not isinstance(event, facts.Alive):
         write_line(out, json_line(event.to_json()))
     to_stderr(err, *fact_lines(event))
@@ -40,12 +40,12 @@ def write_event(event: Fact, format_: Format, out: TextIO, err: TextIO) -> None:
 
 
 def json_line(value: object) -> str:
-    """One line of JSON that any terminal and any reader can take."""
+    """Return one line of JSON, in ASCII so that any terminal and any reader can take it."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
 
 def write_line(out: TextIO, text: str) -> None:
-    """Write data. Raises BrokenPipeError for a reader who left, else StorageError."""
+    """Write data. Raises BrokenPipeError if the reader has gone, otherwise StorageError."""
     try:
         out.write(f"{text}\n")
         out.flush()
@@ -59,7 +59,7 @@ def write_line(out: TextIO, text: str) -> None:
 
 
 def to_stderr(err: TextIO, *lines: str) -> None:
-    """Write for the person. That nobody can read it must not end the turn."""
+    """Write for the person. An unreadable stderr must not end the turn."""
     with suppress(OSError):
         err.write("".join(f"{clean(line)}\n" for line in lines if line))
         err.flush()

@@ -24,28 +24,28 @@ def run(options: Options) -> int:
 
     Raises UsageError where no topic and no section is about the word.
     """
-    if options.list_topics:
+    if options.help.list_topics:
         print_text(_listed(manual.topics()), end="")
         return 0
-    if options.man:
+    if options.help.man:
         from tui.app.man_page import text  # noqa: PLC0415 - for this only
 
         print(text(), end="")  # noqa: T201
         return 0
-    if options.topic is None:
+    if options.help.topic is None:
         _show("\n".join([_contents(), *(topic.text for topic in manual.topics())]))
         return 0
-    found = manual.named(options.topic)
+    found = manual.named(options.help.topic)
     if len(found) == 1:
         _show(f"{found[0].text}\nOnline: {manual.address(found[0].name)}\n")
     elif found:
         print_text(_listed(found), end="")
-    elif matches := manual.search(options.topic):
-        print_text(_mentions(options.topic, matches), end="")
+    elif matches := manual.search(options.help.topic):
+        print_text(_mentions(options.help.topic, matches), end="")
     else:
-        near = manual.near(options.topic)
+        near = manual.near(options.help.topic)
         raise UsageError(
-            f"help: the manual has nothing about {options.topic!r}.",
+            f"help: the manual has nothing about {options.help.topic!r}.",
             hint=f"Did you mean {near}?" if near else "holdfast help --list shows all topics.",
         )
     return 0

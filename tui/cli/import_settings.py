@@ -1,7 +1,7 @@
-"""`holdfast import-settings`: take over what a person has set up for Claude Code, and the MCP
-servers of Claude Desktop.
+"""`holdfast import-settings`: take over a person's settings for Claude Code, and the MCP servers of
+Claude Desktop.
 
-It shows everything first, and writes only to the person's own configuration.
+Everything is shown first, and only the person's own configuration is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tui.core.text_cleaning import one_line
 from tui.settings import agent_definitions, claude_servers, edit, hook_files, layers, user_commands
 from tui.settings.claude_servers import ServerImport
 from tui.settings.claude_settings import KINDS, NAME, Takeover, plan, take_over
-from tui.tools.mcp.servers import address_of
+from tui.tools.mcp import address_of
 
 
 def run(options: Options) -> int:
@@ -39,37 +39,38 @@ def run(options: Options) -> int:
     )
     rules = loaded.config.permissions
     known = {kind: getattr(rules, kind) for kind in KINDS}
-    found = plan(claude_folder() / NAME, own, known)
+    takeover = plan(claude_folder() / NAME, own, known)
     servers = claude_servers.plan(workspace_of(options), loaded.config.mcp)
     new = {name: entry for place in servers for name, entry in place.servers.items()}
-    for line in (*_lines(found), *_server_lines(servers), *_in_place(workspace_of(options))):
+    for line in (*_lines(takeover), *_server_lines(servers), *_in_place(workspace_of(options))):
         print_text(line)
-    if found.lost:
+    # A lost prohibition would make things possible that the person forbade, so nothing is written.
+    if takeover.lost:
         raise ConfigError(
-            shorten(found.source),
+            shorten(takeover.source),
             "permissions.deny",
-            f"holds what no rule here can say: {one_line(', '.join(found.lost))}. "
+            f"holds what no rule here can say: {one_line(', '.join(takeover.lost))}. "
             "Nothing was written.",
             hint=f"Forbid it by a rule of your own in {shorten(own.config_file)} "
             "(holdfast help permissions), and take it out there.",
         )
-    if not (found or new):
+    if not (takeover or new):
         note("Nothing more to take over.")
         return 0
     if options.dry_run or not (options.yes or _agrees(own)):
         note("Nothing was written.")
         return 0
-    take_over(found, own)
+    take_over(takeover, own)
     if new:
         edit.add_servers(own.config_file, new)
-    count = sum(map(len, found.rules.values()))
-    parts = (plural(count, "rule"), plural(len(found.hooks), "hook"))
+    count = sum(map(len, takeover.rules.values()))
+    parts = (plural(count, "rule"), plural(len(takeover.hooks), "hook"))
     note(f"Took over {', '.join(parts)} and {plural(len(new), 'MCP server')}.")
     return 0
 
 
 def _agrees(own: Folders) -> bool:
-    """Whether the person says yes; nobody who can't be asked does."""
+    """Ask the person. False if nobody can be asked."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         note("Add --yes to write it.")
         return False
@@ -80,7 +81,7 @@ def _agrees(own: Folders) -> bool:
 
 
 def _lines(found: Takeover) -> Iterator[str]:
-    """The rules and hooks that were found."""
+    """Yield a line for each rule and hook."""
     yield f"{shorten(found.source)}:"
     for kind in KINDS:
         yield from (f"  {kind:<6} {one_line(rule)}" for rule in found.rules.get(kind, ()))
@@ -95,7 +96,7 @@ def _lines(found: Takeover) -> Iterator[str]:
 
 
 def _server_lines(places: Iterable[ServerImport]) -> Iterator[str]:
-    """The MCP servers that were found. Of what may be secret only the names are shown."""
+    """Yield a line for each MCP server. Of possible secrets only the names are shown."""
     for place in places:
         where = f", for {shorten(place.only_in)}" if place.only_in else ""
         yield f"{shorten(place.source)}{where}:"
@@ -114,7 +115,7 @@ def _server_lines(places: Iterable[ServerImport]) -> Iterator[str]:
 
 
 def _in_place(workspace: Path) -> Iterator[str]:
-    """What needs no taking over."""
+    """Yield lines about the files that are used as they are."""
     yield "Read where they are, without taking them over:"
     for folder in (claude_folder(), workspace / ".claude"):
         counts = (
@@ -122,5 +123,5 @@ def _in_place(workspace: Path) -> Iterator[str]:
             (len(list((folder / "skills").glob("*/SKILL.md"))), "skill"),
             (len(agent_definitions.agent_files(folder / "agents")), "sub-agent"),
         )
-        said = ", ".join(plural(count, name) for count, name in counts if count)
-        yield f"  {shorten(folder)}: {said or 'none'}"
+        listed = ", ".join(plural(count, name) for count, name in counts if count)
+        yield f"  {shorten(folder)}: {listed or 'none'}"

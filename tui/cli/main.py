@@ -1,6 +1,6 @@
-"""The one entry: parse, load, hand over to the full screen, `-p` or a subcommand. Owns exit codes.
+"""The entry point: parse, load, hand over to the full screen, `-p` or a subcommand.
 
-Nothing heavy is imported before it is needed: what runs decides what is loaded.
+It decides the exit codes. Nothing heavy is imported before it is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXIT_FAILED, EXIT_USAGE, EXIT_CREDENTIALS, EXIT_SESSION, EXIT_INTERRUPTED = 1, 2
 def main(argv: list[str] | None = None) -> int:
     """Run `holdfast` with these words (default: the process's). Returns the exit code.
 
-    No traceback reaches the terminal: it goes to the log file, and a line says where.
+    No traceback reaches the terminal: it goes to the log file, and a line names that.
     """
     words = sys.argv[1:] if argv is None else argv
     try:
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _report(error: Exception) -> int:
-    """Say what ended the program, on stderr. Returns the exit code."""
+    """Report on stderr what ended the program. Returns the exit code."""
     from tui.core.errors import HoldfastError  # noqa: PLC0415
     from tui.core.standard_output import note  # noqa: PLC0415
 
@@ -80,17 +80,17 @@ def _sound_streams() -> None:
 
 
 class TerminalStream:
-    """A standard stream that is a terminal: nothing that is written on it steers the terminal.
+    """A standard stream that is a terminal: nothing written to it can control the terminal.
 
-    It is the one door by which texts get there, so none has to be cleaned for it where it is made.
-    What the program itself says to the terminal goes on the stream below, or to its file.
+    All text for the terminal passes here, so none has to be cleaned where it is made. The program's
+    own control sequences go to the stream below, or to its file.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text without what steers the terminal."""
+        """Write a text without its control sequences."""
         from tui.core.text_cleaning import clean  # noqa: PLC0415 - start-up stays light
 
         return self._stream.write(clean(text))
@@ -100,12 +100,12 @@ class TerminalStream:
 
 
 def _for_person(stream: TextIO) -> TextIO:
-    """A stream, made safe where a person looks at it."""
+    """Return the stream, wrapped if it is a terminal."""
     return TerminalStream(stream) if stream.isatty() else stream  # type: ignore[return-value]  # all of it is there
 
 
 def _give_up_stdout() -> None:
-    """Let go of a stdout that cannot be written: the interpreter must not complain at exit."""
+    """Detach a stdout that cannot be written, so that the interpreter does not complain at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -113,7 +113,7 @@ def _give_up_stdout() -> None:
 
 
 def _to_log(error: Exception) -> str:
-    """Log an exception with its traceback. Returns where."""
+    """Log an exception with its traceback. Returns the path of the log."""
     import logging  # noqa: PLC0415 - as below: only when something went wrong
 
     from tui.core import log  # noqa: PLC0415
@@ -127,7 +127,7 @@ def _to_log(error: Exception) -> str:
 
 
 def exit_code(error: HoldfastError) -> int:
-    """The exit code of an error."""
+    """Return the exit code of an error."""
     from tui.core import errors  # noqa: PLC0415
 
     match error:
@@ -144,7 +144,7 @@ def exit_code(error: HoldfastError) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    """Carry out the words. The terminal is as it was when this returns or raises."""
+    """Carry out the words. The terminal is restored when this returns or raises."""
     from tui.core import plain_detection  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
     from tui.ui.start import first_frame  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
 
@@ -164,11 +164,17 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _wants_screen(options: Options) -> bool:
-    """Whether `run` opens the full screen."""
+    """True if `run` opens the full screen."""
     from tui.core import plain_detection  # noqa: PLC0415
 
-    plain = options.headless or options.json or options.dry_run or options.status or options.reset
-    plain = plain or options.batch_api  # one line a minute needs no screen
+    plain = (
+        options.printing.headless
+        or options.json
+        or options.dry_run
+        or options.batch.status
+        or options.batch.reset
+    )
+    plain = plain or options.batch.batch_api  # one line a minute needs no screen
     screen = sys.stdin.isatty() and sys.stdout.isatty() and not plain_detection.why(())
     return screen and not plain
 
@@ -188,11 +194,13 @@ _RUN_BY = {
     "drill": "tui.demo.drill",
     "help": "tui.cli.help",
 }
-"""The module whose `run` carries a subcommand out."""
+"""The module whose `run` carries out a subcommand."""
 
 
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
-    if options.command == "chat" and (options.worktree is not None or options.resume):
+    if options.command == "chat" and (
+        options.opening.worktree is not None or options.opening.resume
+    ):
         from tui.app.worktree_session import in_worktree  # noqa: PLC0415
 
         with in_worktree(options) as inside:
@@ -208,11 +216,11 @@ def _carry_out(options: Options, first: EarlyPrompt | None) -> int:
             from tui.batch.command import run  # noqa: PLC0415
         case "run":
             from tui.ui.tasks.run import open_run as run  # noqa: PLC0415
-        case "chat" if options.background:
+        case "chat" if options.opening.background:
             from tui.cli.background import launch as run  # noqa: PLC0415
-        case "chat" if options.headless:
+        case "chat" if options.printing.headless:
             from tui.cli.print_mode import print_answer as run  # noqa: PLC0415
-        case "chat" if options.plain or plain_detection.why(()):
+        case "chat" if options.screen.plain or plain_detection.why(()):
             from tui.plain import open_plain as run  # noqa: PLC0415
         case "chat":
             from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415

@@ -37,10 +37,10 @@ def run(options: Options) -> int:
 
 def _add(options: Options) -> int:
     name = str(options.target)
-    file = _file(options, options.scope or "user")
+    file = _file(options, options.mcp.scope or "user")
     edit.add_server(file, name, _server(options))
     note(f"Added {name} to {shorten(file)}. It starts with your next session.")
-    if options.scope == "project":
+    if options.mcp.scope == "project":
         root, key = workspace_of(options), dotted(("mcp", name))
         mine = [item for item in trust.items(root) if item.name == key]
         trust.decide(folders(), root, mine, {key})
@@ -50,22 +50,22 @@ def _add(options: Options) -> int:
 
 def _server(options: Options) -> dict[str, Any]:
     """The entry of `[mcp]` that the words mean. Raises UsageError."""
-    if bool(options.address) == bool(options.words):
+    if bool(options.mcp.address) == bool(options.mcp.words):
         raise UsageError("Give either an address, or a command behind --.", hint=_USAGE)
-    if options.address is None:
-        if options.headers or options.type:
+    if options.mcp.address is None:
+        if options.mcp.headers or options.mcp.type:
             raise UsageError("--header and --type are for an address.", hint=_USAGE)
-        command, *args = options.words
+        command, *args = options.mcp.words
         entry: dict[str, Any] = {"command": command}
         entry |= {"args": args} if args else {}
-        return entry | _pairs("env", options.env, "=")
-    if not _ADDRESS.match(options.address):
-        raise UsageError(f"{options.address} isn't an address.", hint=_USAGE)
-    if options.env:
+        return entry | _pairs("env", options.mcp.env, "=")
+    if not _ADDRESS.match(options.mcp.address):
+        raise UsageError(f"{options.mcp.address} isn't an address.", hint=_USAGE)
+    if options.mcp.env:
         raise UsageError("--env is for a command.", hint=_USAGE)
-    entry = {"url": options.address}
-    entry |= {"type": options.type} if options.type else {}
-    return entry | _pairs("headers", options.headers, "=:")
+    entry = {"url": options.mcp.address}
+    entry |= {"type": options.mcp.type} if options.mcp.type else {}
+    return entry | _pairs("headers", options.mcp.headers, "=:")
 
 
 def _pairs(key: str, given: Iterable[str], between: str) -> dict[str, dict[str, str]]:
@@ -121,7 +121,7 @@ async def _states(servers: Servers) -> list[dict[str, Any]]:
 
 def _remove(options: Options) -> int:
     name = str(options.target)
-    scopes = (options.scope,) if options.scope else ("user", "project")
+    scopes = (options.mcp.scope,) if options.mcp.scope else ("user", "project")
     for scope in scopes:
         file = _file(options, scope)
         if edit.remove_server(file, name):
@@ -166,7 +166,7 @@ async def _sign_in(server: Server) -> int:
         note("If the browser is on another machine, paste the address that it ends at here.")
 
     await server.sign_in(show, _pasted)
-    await server.settled()
+    await server.connection.settled()
     note(f"Signed in to {server.name}: {server.state}, {plural(len(server.tools), 'tool')}.")
     return 0 if server.state == "ready" else 1
 

@@ -1,8 +1,8 @@
-"""Whether another agent's own program opens a session: tried with what is installed, offline.
+"""Tries, offline, whether another agent's installed program opens a session.
 
 The program runs in the sandbox: it has no network, sees neither the person's home folder nor their
-keys, and works in a scratch home that is removed again, so that it can't be signed in. Where no
-sandbox can do that, nothing is tried.
+keys, and works in a scratch home that is removed again, so it can't be signed in. If no sandbox can
+do that, nothing is tried.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tui.permissions.sandbox.walls import Level
 
 PATIENCE_S: Final = 30.0
 _ACCOUNTS: Final = ("account_state", "account", "control_account", "credential")
-"""The tables of opencode's database that say who is signed in."""
+"""The tables of opencode's database that hold who is signed in."""
 _SESSIONS: Final = 3
 _META = re.compile(rb'"session_meta".*?"id"\s*:\s*"([0-9A-Fa-f-]{36})"')
 _READ_BY_PI: Final = """
@@ -43,11 +43,11 @@ if (!context.messages.length) throw new Error("it finds no messages");
 
 
 class NotCheckedError(Exception):
-    """Why the program couldn't be tried, as part of a sentence."""
+    """The program couldn't be tried. The text is part of a sentence."""
 
 
 def refusal(format_: str, data: bytes) -> str:
-    """What the program says against a session; "" where it opens it. Blocks, up to PATIENCE_S.
+    """Return the program's complaint about a session; "" if it opens it. Blocks, up to PATIENCE_S.
 
     Raises NotCheckedError.
     """
@@ -59,8 +59,8 @@ def refusal(format_: str, data: bytes) -> str:
 
 
 def database_refusal(database: Path, sessions: Collection[str]) -> str:
-    """What opencode says against sessions of its database, at most _SESSIONS of them; the newest
-    where none are named. Else as `refusal`."""
+    """Return opencode's complaint about sessions of its database, at most _SESSIONS of them; the
+    newest if none are named. Otherwise as `refusal`."""
     program = _installed("opencode")
     with _scratch_home() as home:
         copy = home / ".local" / "share" / "opencode" / "opencode.db"
@@ -78,7 +78,7 @@ def database_refusal(database: Path, sessions: Collection[str]) -> str:
 
 @contextmanager
 def _scratch_home() -> Generator[Path]:
-    """A home folder that is removed again. What goes wrong in the block is a NotCheckedError."""
+    """Yield a home folder that is removed again. Errors in the block become a NotCheckedError."""
     try:
         with TemporaryDirectory(prefix="holdfast-rescue-", ignore_cleanup_errors=True) as folder:
             home = Path(folder).resolve() / "home"
@@ -101,7 +101,7 @@ def _run(words: list[str], home: Path, *more: Path) -> subprocess.CompletedProce
 
 
 def _confined(words: list[str], home: Path, *more: Path) -> list[str]:
-    """The words that run a program in the sandbox, where it may write the scratch home and,
+    """Return the words that run a program in the sandbox, where it may write the scratch home and,
     besides the system, read itself, node and `more` programs. Raises NotCheckedError."""
     programs = (words[0], shutil.which("node"), *more)
     readable = tuple({_package(Path(one).resolve()) for one in programs if one})
@@ -122,8 +122,8 @@ def _confined(words: list[str], home: Path, *more: Path) -> list[str]:
 
 
 def _package(file: Path) -> Path:
-    """The folder with all of a program: the outermost node_modules, else the one that it lies
-    in."""
+    """Return the folder that holds all of a program: the outermost node_modules, otherwise the
+    folder of the file."""
     outer = (folder for folder in reversed(file.parents) if folder.name == "node_modules")
     return next(outer, file.parent)
 
@@ -135,7 +135,7 @@ def _newest(database: Path) -> list[str]:
 
 
 def _copy_signed_out(database: Path, copy: Path) -> None:
-    """Copy a database, with what is in its log, and without accounts and keys."""
+    """Copy a database, with its write-ahead log, and without accounts and keys."""
     uri = f"{database.resolve().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True)) as old, closing(sqlite3.connect(copy)) as new:
         old.backup(new)
@@ -147,9 +147,9 @@ def _copy_signed_out(database: Path, copy: Path) -> None:
 
 
 def _installed(name: str) -> str:
-    if (found := shutil.which(name)) is None:
+    if (path := shutil.which(name)) is None:
         raise NotCheckedError("it isn't installed here")
-    return found
+    return path
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -177,8 +177,8 @@ def _refusal_by_pi(data: bytes, home: Path) -> str:
 
 def _refusal_by_codex(data: bytes, home: Path) -> str:
     program = _installed("codex")
-    found = _META.search(data)
-    own = found[1].decode() if found else "00000000-0000-0000-0000-000000000000"
+    match = _META.search(data)
+    own = match[1].decode() if match else "00000000-0000-0000-0000-000000000000"
     folder = home / ".codex" / "sessions" / "2026" / "01" / "01"
     folder.mkdir(parents=True)
     (folder / f"rollout-2026-01-01T00-00-00-{own}.jsonl").write_bytes(data)
@@ -191,6 +191,7 @@ def _refusal_by_codex(data: bytes, home: Path) -> str:
         cwd=home,
         start_new_session=True,
     )
+    # The app server may hang, so it is ended from a thread.
     late = Timer(PATIENCE_S, _end, [server])
     late.start()
     try:
@@ -207,7 +208,7 @@ def _refusal_by_codex(data: bytes, home: Path) -> str:
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """End it with all that it started."""
+    """Kill a server with its whole process group."""
     with suppress(ProcessLookupError):
         os.killpg(server.pid, signal.SIGKILL)
 
@@ -215,7 +216,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 def _answer(
     server: subprocess.Popen[bytes], number: int, method: str, params: dict[str, Any]
 ) -> dict[str, Any]:
-    """The answer to a request. Raises NotCheckedError where the program ends before."""
+    """Send a request and return its answer. Raises NotCheckedError if the program ends before."""
     assert server.stdin is not None
     assert server.stdout is not None
     with suppress(OSError):

@@ -1,7 +1,7 @@
 """`holdfast -p`: one prompt, its answer on stdout. The only writer to stdout besides the CLI.
 
-The same events as the full screen, as plain text, one JSON object, or one JSON line an event.
-What is not data (errors, notices, retries, debug) goes to stderr.
+The same facts as on the full screen, as plain text, one JSON object, or one JSON line each. What is
+not data (errors, notices, retries, debug) goes to stderr.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tui.agent.agent import Agent
 from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import launch_config
+from tui.app.commands import TAKEN, find, split
 from tui.app.commands.own import command_turn, user_commands
-from tui.app.commands.registry import TAKEN, find, split
 from tui.app.interruption import interruption_report, summary_of, taken_over
 from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome
@@ -42,7 +42,7 @@ from tui.settings.user_commands import find as find_own
 from tui.tools.submit_result import SubmitResult
 
 _STEPS = ((60, 10.0), (600, 60.0), (float("inf"), 600.0))
-"""How often a wait is spoken of: with so many seconds left at most, every so many."""
+"""Intervals of the reports about a wait: up to so many seconds left, every so many seconds."""
 
 ONLY_SWITCHED = (
     "Nothing was asked, so this session isn't kept, and what was switched ends with it. Write a "
@@ -53,7 +53,7 @@ MAX_STDIN = 10_000_000
 """Bytes of standard input that `-p` takes: more would not fit any model's window."""
 
 STDIN_PATIENCE_S = 3.0
-"""After how many seconds of silence a person is told that standard input is waited for."""
+"""Seconds of silence after which the person is told that standard input is awaited."""
 
 NOT_SAVED_HINT = (
     "Can't save the session. Make its folder writable, choose another with HOLDFAST_HOME, or "
@@ -72,14 +72,18 @@ async def run(
     clock: Clock,
 ) -> int:
     """Send one prompt, with `attached` (standard input) after it, and write what comes of it.
-    `command` is the person's own that the prompt names; `result` is the tool that takes a result
-    which fits a schema, where one is asked for: without one the run has failed.
 
-    Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP (where they are not
-    ignored, as under nohup) interrupt the turn, which is then recorded as interrupted; before
-    the turn they keep it from beginning. Closing is not interrupted. A session that cannot be
-    saved costs the session, not the answer. Raises BrokenPipeError or StorageError when stdout
-    cannot be written.
+    Returns the exit code; closes the agent. SIGINT, SIGTERM and SIGHUP (unless ignored, as under
+    nohup) interrupt the turn, which is then recorded as interrupted; before the turn they keep it
+    from beginning. Closing is not interrupted. A session that cannot be saved costs the session,
+    not the answer.
+
+    Args:
+        command: the person's own command that the prompt names.
+        result: the tool that takes a result which fits a schema, if one is asked for: without a
+        result the run has failed.
+
+    Raises BrokenPipeError or StorageError if stdout cannot be written.
     """
     out, err = sys.stdout, sys.stderr
     outcome, started = Outcome(), clock.monotonic()
@@ -94,7 +98,7 @@ async def run(
         agent.cancel()
 
     def hang_up() -> None:
-        """The terminal is lost: what runs is left for the next run of the session."""
+        """The terminal is lost: leave what runs to the next run of the session."""
         nonlocal asked_to_stop, leaving
         asked_to_stop = True
         leaving = asyncio.create_task(agent.leave(), name="leaving")
@@ -110,6 +114,8 @@ async def run(
             if asked_to_stop:
                 tell(facts.TurnFinished("interrupted"))
             else:
+                # Later prompts, which ask for a missing result, go without the attachment and the
+                # command.
                 own = command.text if command else ""
                 attached = "\n\n".join(filter(None, (own, attached)))
                 for text in outcome.prompts(prompt, result):
@@ -136,14 +142,15 @@ async def run(
 
 
 def _directives_note(sent: ParsedPrompt, agent: Agent) -> str:
-    """What becomes of directives alone in a new session: its file begins with a prompt."""
+    """Return the note for directives without a prompt in a new session, whose file begins with a
+    prompt."""
     alone = bool(sent.changes) and not sent.text.strip() and not sent.attached
     return ONLY_SWITCHED if alone and not agent.session.resumed else ""
 
 
 async def _close(agent: Agent, outcome: Outcome, err: TextIO) -> None:
-    """Close the agent; say what ends with it, and what could not be saved."""
-    if running := agent.jobs.running:
+    """Close the agent; report what ends with it, and what could not be saved."""
+    if running := agent.running_jobs:
         stopped = plural(running, "background command")
         to_stderr(err, f"Stopping {stopped}: they end with this run.")
     try:
@@ -155,9 +162,9 @@ async def _close(agent: Agent, outcome: Outcome, err: TextIO) -> None:
 async def _with_interruption(
     agent: Agent, attached: str, err: TextIO, tell: Callable[[Fact], None]
 ) -> str:
-    """Say what an earlier run of the session left open, and wait for what it left running. Returns
-    what goes along with the prompt: the model is told about commands that still run, since no
-    result of a call says it."""
+    """Report what an earlier run of the session left open, and wait for what it left running.
+    Returns the text that goes along with the prompt: the model is told about commands that still
+    run, since no result of a call reports them."""
     if not agent.session.resumed:
         return attached
     work = await asyncio.to_thread(agent.interrupted_work)
@@ -177,14 +184,14 @@ async def _with_interruption(
 
 
 class Countdown:
-    """Says now and then on `err` how long a parked turn still waits."""
+    """Writes to `err` now and then how long a parked turn still waits."""
 
     def __init__(self, clock: Clock, err: TextIO) -> None:
         self._clock, self._err = clock, err
         self._task: asyncio.Task[None] | None = None
 
     def see(self, event: Fact) -> None:
-        """Begin with a Parked; anything that follows ends it."""
+        """Start with a Parked; any other fact stops the countdown."""
         self.stop()
         if isinstance(event, facts.Parked) and (until := moment_of(event.until)):
             self._task = asyncio.create_task(self._count(until), name="countdown")
@@ -202,7 +209,7 @@ class Countdown:
 
 
 def print_answer(options: Options) -> int:
-    """`holdfast -p`: one prompt, the answer on stdout. Returns the exit code."""
+    """Run `holdfast -p`: one prompt, the answer on stdout. Returns the exit code."""
     with launch_config.scratch_of(options) as scratch:
         return _print_answer(options, launch_config.prepare(options, scratch))
 
@@ -211,7 +218,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
     from tui.permissions.gate import RulesOnly  # noqa: PLC0415
 
     clock = SystemClock()
-    if options.input_format == "stream-json":
+    if options.printing.input_format == "stream-json":
         from tui.cli.stream_input import answer_lines  # noqa: PLC0415 - seldom needed
 
         return asyncio.run(answer_lines(options, sys.stdin.fileno(), sys.stdout))
@@ -219,13 +226,17 @@ def _print_answer(options: Options, launch: Launch) -> int:
     if not (typed.strip() or attached):
         raise UsageError("No prompt given.", hint='Type one: holdfast -p "…", or pipe it in.')
     refuse_command(typed)
-    result = SubmitResult(read_schema(options.json_schema)) if options.json_schema else None
+    result = (
+        SubmitResult(read_schema(options.printing.json_schema))
+        if options.printing.json_schema
+        else None
+    )
     launch = replace(launch_config.with_key(launch), own_tools=(result,) if result else ())
     if path := session_path(options):
         session = Session.open(path, clock=clock)
     else:
         session = launch_config.new_session(options, launch, clock)
-        if options.newest:
+        if options.opening.newest:
             to_stderr(sys.stderr, "No session in this folder yet: starting a new one.")
 
     async def converse() -> int:
@@ -237,7 +248,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
                 attached=attached,
                 command=await _command(launch, typed),
                 result=result,
-                format_=options.output_format,
+                format_=options.printing.output_format,
                 clock=clock,
             )
 
@@ -245,7 +256,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
 
 
 async def _command(launch: Launch, typed: str) -> CommandTurn | None:
-    """The command of the person's own that a prompt names; all else is sent as it is."""
+    """Return the person's own command that a prompt names; anything else is sent as it is."""
     named = split(typed.strip())
     if named is None or find(named[0]):
         return None
@@ -259,7 +270,7 @@ async def _command(launch: Launch, typed: str) -> CommandTurn | None:
 
 
 def read_schema(path: Path) -> object:
-    """The JSON schema in a file. Raises UsageError."""
+    """Read a JSON schema from a file. Raises UsageError."""
     try:
         return json.loads(path.read_bytes())
     except OSError as error:
@@ -269,13 +280,14 @@ def read_schema(path: Path) -> object:
 
 
 def standard_input() -> str:
-    """What was piped in, "" from a terminal. It is data: directives in it do not count.
+    """Return what was piped in, "" from a terminal. It is data: directives in it do not count.
 
-    Blocks until it ends; says so after a silence. Raises UsageError above MAX_STDIN bytes.
+    Blocks until the end of input, and tells the person so after a silence. Raises UsageError above
+    MAX_STDIN bytes.
     """
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    with suppress(OSError, ValueError):  # not everything can be waited for
+    with suppress(OSError, ValueError):  # some streams can't be polled
         if not select.select([sys.stdin], [], [], STDIN_PATIENCE_S)[0]:
             note("Waiting for standard input; if there is none, add: < /dev/null")
     data = sys.stdin.buffer.read(MAX_STDIN + 1)

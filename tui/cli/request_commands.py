@@ -39,82 +39,84 @@ _FOREIGN = "its system prompt and tools were recorded by another installation, o
 _LOST = "its record is missing"
 _PIECES = 60
 _NAMED = 1000
-"""So many requests that are lost are named."""
+"""Number of lost requests that are named."""
 
 
 def view(options: Options, number: int) -> int:
-    """Print the body of a request as it was sent; exit 1 where it cannot be made again."""
+    """Print the body of a request as it was sent; exit 1 if it cannot be rebuilt."""
     loaded = load(path_of(options))
-    made = _at(_replay(loaded), number)
+    replayed = _at(_replay(loaded), number)
     if options.json:
-        print_json(_described(made, loaded) | {"body": _body(made)})
-    elif made.request is not None:
-        body = convert.body(made.request) + b"\n"
+        print_json(_described(replayed, loaded) | {"body": _body(replayed)})
+    elif replayed.request is not None:
+        body = convert.body(replayed.request) + b"\n"
         if sys.stdout.isatty():
             sys.stdout.write(body.decode("utf-8", "replace"))
         else:
             sys.stdout.buffer.write(body)
         sys.stdout.flush()
-    _note_about(made)
-    return 1 if made.problem else 0
+    _note_about(replayed)
+    return 1 if replayed.problem else 0
 
 
 def compare(options: Options, first: int, second: int) -> int:
-    """Say what differs between two requests, then print a unified diff."""
+    """Describe how two requests differ, then print a unified diff."""
     loaded = load(path_of(options))
     replay = _replay(loaded)
-    made, others = _at(replay, first), _at(replay, second)
-    for one in (made, others):
+    replayed, other = _at(replay, first), _at(replay, second)
+    for one in (replayed, other):
+        # A difference needs both bodies, even if one does not match its hash.
         if one.request is None:
             raise HoldfastError(f"Request {one.number} can't be rebuilt: {one.problem}.")
-    assert made.request
-    assert others.request
-    found = difference(made.request, others.request)
+    assert replayed.request
+    assert other.request
+    changes = difference(replayed.request, other.request)
     names = f"request {first}", f"request {second}"
-    text = unified(made.request, others.request, names)
-    breaks, parted = _between(replay, made, others)
+    text = unified(replayed.request, other.request, names)
+    breaks, parted = _between(replay, replayed, other)
     if options.json:
         return print_json(
             {
-                "from": _described(made, loaded),
-                "to": _described(others, loaded),
-                "extends": found.extends,
-                "same_messages": found.same,
-                "front": list(found.front),
-                "added": [piece.to_json() for piece in found.added],
-                "removed": [piece.to_json() for piece in found.gone],
-                "thoughts_removed": found.thoughts_gone,
+                "from": _described(replayed, loaded),
+                "to": _described(other, loaded),
+                "extends": changes.extends,
+                "same_messages": changes.same,
+                "front": list(changes.front),
+                "added": [piece.to_json() for piece in changes.added],
+                "removed": [piece.to_json() for piece in changes.gone],
+                "thoughts_removed": changes.thoughts_gone,
                 "breaks": [record.data for record in breaks],
                 "parted_at": parted,
                 "diff": text,
             }
         )
-    for line in _words(found, first, second, parted):
+    for line in _words(changes, first, second, parted):
         print_text(line)
     for record in breaks:
         print_text(_broken(record))
     print_text(f"\n{text}" if text else "\nOnly the cache marks differ.")
-    for one in (made, others):
+    for one in (replayed, other):
         _note_about(one)
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequests:
-    """Which requests of a session can be made again as they were sent. `failed` are the others:
-    the number, the line of its record, if there is one, and why."""
+    """The requests of a session that can be rebuilt as they were sent, and those that cannot.
+    `failed` lists the latter: the number, the line of the record, if there is one, and the
+    reason."""
 
     count: int
     failed: Sequence[tuple[int, int | None, str]]
     foreign: Sequence[int]
-    """Those whose frame this installation didn't make."""
+    """Requests whose frame this installation didn't make."""
     findings: Sequence[Finding]
     more: int = 0
-    """How many more are lost, which `failed` doesn't name."""
+    """Number of further lost requests, which `failed` doesn't name."""
 
     @property
     def rebuilt(self) -> int:
-        """How many are as they were sent."""
+        """Number of requests that are as they were sent."""
         return self.count - sum(line is not None for _, line, _ in self.failed)
 
     def to_json(self) -> dict[str, Any]:
@@ -131,7 +133,7 @@ class CheckedRequests:
         }
 
     def say(self) -> None:
-        """Print what isn't as it was sent, and note the rest."""
+        """Print the requests that aren't as they were sent, and note the rest."""
         for number, line, reason in self.failed:
             where = f" (line {line})" if line else ""
             print_text(f"request {number}{where}: {reason}")
@@ -152,24 +154,26 @@ class CheckedRequests:
 
 
 def checked(loaded: LoadedSession) -> CheckedRequests:
-    """Make every request again, and compare."""
+    """Rebuild every request, and compare it with its hash."""
     replay = _replay(loaded)
-    found = list(replay.every())
+    requests = list(replay.every())
     lines = dict(zip((record.id for record in loaded.records), loaded.lines, strict=False))
-    failed = [(one.number, lines.get(one.record.id), one.problem) for one in found if one.problem]
+    failed = [
+        (one.number, lines.get(one.record.id), one.problem) for one in requests if one.problem
+    ]
     missing, more = _missing(loaded, replay)
     lost = [(number, None, _LOST) for number in missing]
-    foreign = [one.number for one in found if one.frame is not None and not one.own_frame]
-    return CheckedRequests(len(found), sorted([*failed, *lost]), foreign, loaded.findings, more)
+    foreign = [one.number for one in requests if one.frame is not None and not one.own_frame]
+    return CheckedRequests(len(requests), sorted([*failed, *lost]), foreign, loaded.findings, more)
 
 
 def rebuilt(loaded: LoadedSession, number: int) -> ReplayedRequest:
-    """A request made again. Raises HoldfastError where there is no such request."""
+    """Return a request, rebuilt. Raises HoldfastError if it does not exist."""
     return _at(_replay(loaded), number)
 
 
 def before(loaded: LoadedSession, number: int) -> list[Record]:
-    """The records before a request, on its branch."""
+    """Return the records before a request, on its branch."""
     return _replay(loaded).branch(number)
 
 
@@ -178,7 +182,7 @@ def _replay(loaded: LoadedSession) -> RequestReplay:
 
 
 def _at(replay: RequestReplay, number: int) -> ReplayedRequest:
-    """Raises HoldfastError where there is no such request."""
+    """Return a request, rebuilt. Raises HoldfastError if it does not exist."""
     if not replay.requests:
         raise HoldfastError(_NONE)
     if number not in replay.requests:
@@ -188,8 +192,8 @@ def _at(replay: RequestReplay, number: int) -> ReplayedRequest:
 
 
 def _missing(loaded: LoadedSession, replay: RequestReplay) -> tuple[list[int], int]:
-    """The first numbers that were given and are not in the file, and how many more there are; a
-    copy need not have them all. What a record says is its number may be anything."""
+    """Return the first numbers that are not in the file, and how many more are missing; a copy need
+    not have them all. The number in a record may be anything."""
     if loaded.header.origin is not None:
         return [], 0
     last = max(replay.requests, default=0)
@@ -198,43 +202,44 @@ def _missing(loaded: LoadedSession, replay: RequestReplay) -> tuple[list[int], i
     return named, last - len(replay.requests) - len(named)
 
 
-def _body(made: ReplayedRequest) -> Any:
-    return None if made.request is None else json.loads(convert.body(made.request))
+def _body(replayed: ReplayedRequest) -> Any:
+    return None if replayed.request is None else json.loads(convert.body(replayed.request))
 
 
-def _described(made: ReplayedRequest, loaded: LoadedSession) -> dict[str, Any]:
-    """A request as JSON, less its body."""
-    data = made.record.data
+def _described(replayed: ReplayedRequest, loaded: LoadedSession) -> dict[str, Any]:
+    """Return a request as JSON, without its body."""
+    data = replayed.record.data
     return {
-        "n": made.number,
+        "n": replayed.number,
         "session": loaded.header.id,
-        "time": made.record.time,
+        "time": replayed.record.time,
         "model": data.get("model"),
         "server": data.get("server"),
         "sha256": data.get("sha256"),
-        "rebuilt": not made.problem,
-        "problem": made.problem or None,
-        "foreign_frame": made.frame is not None and not made.own_frame,
+        "rebuilt": not replayed.problem,
+        "problem": replayed.problem or None,
+        "foreign_frame": replayed.frame is not None and not replayed.own_frame,
         "break": data.get("break"),
     }
 
 
-def _note_about(made: ReplayedRequest) -> None:
-    if made.problem:
-        note(f"Request {made.number} can't be rebuilt as sent: {made.problem}.")
+def _note_about(replayed: ReplayedRequest) -> None:
+    if replayed.problem:
+        note(f"Request {replayed.number} can't be rebuilt as sent: {replayed.problem}.")
     else:
-        sha256 = str(made.record.data.get("sha256"))[:12]
-        note(f"Request {made.number} as it was sent: its hash matches ({sha256}…).")
-    if made.frame is not None and not made.own_frame:
-        note(f"Request {made.number}: {_FOREIGN}.")
+        sha256 = str(replayed.record.data.get("sha256"))[:12]
+        note(f"Request {replayed.number} as it was sent: its hash matches ({sha256}…).")
+    if replayed.frame is not None and not replayed.own_frame:
+        note(f"Request {replayed.number}: {_FOREIGN}.")
 
 
 def _between(
     replay: RequestReplay, first: ReplayedRequest, second: ReplayedRequest
 ) -> tuple[list[Record], int | None]:
-    """The breaks between two requests. Where they are on two branches, those on the second's, and
-    the number of the last request that both share, 0 for none; else None."""
-    one, two = ([*replay.branch(made.number), made.record] for made in (first, second))
+    """Return the breaks between two requests, and the number of the last one that both share (0 for
+    none) if they are on two branches, otherwise None. On two branches, the breaks are those on the
+    second's."""
+    one, two = ([*replay.branch(replayed.number), replayed.record] for replayed in (first, second))
     pairs = enumerate(zip(one, two, strict=False))
     same = next((n for n, (a, b) in pairs if a is not b), min(len(one), len(two)))
     numbers = {record.id: number for number, record in replay.requests.items()}
@@ -246,7 +251,7 @@ def _between(
 
 
 def _words(found: RequestDifference, first: int, second: int, parted: int | None) -> list[str]:
-    """What differs, in sentences."""
+    """Describe a difference in sentences."""
     lines: list[str] = []
     if parted is not None:
         where = f"after request {parted}" if parted else "before the first request"
@@ -276,15 +281,15 @@ def _listed(title: str, pieces: Sequence[RequestBlock]) -> list[str]:
 
 
 def _broken(record: Record) -> str:
-    """A break, in one line."""
+    """Return a break in one line."""
     ((_, fact),) = retold([record])
-    said = words(fact) if fact else None
-    text = said.text.removesuffix(".") if said else "Break"
+    sentence = words(fact) if fact else None
+    text = sentence.text.removesuffix(".") if sentence else "Break"
     return f"{text}, by the {string_of(record.data.get('by')) or 'program'}."
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """`requests 1–4, 7`."""
+    """Return numbers in words: `requests 1–4, 7`."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -1,6 +1,6 @@
-"""`holdfast rescue PATH`: mend another agent's session in its own format, as a copy.
+"""`holdfast rescue PATH`: repair another agent's session in its own format, as a copy.
 
-The original is only read. The copy and what had to be set aside are new files of the person's.
+The original is only read. The copy, and what had to be set aside, are new files of the person's.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from tui.cli.session_io import print_json
 from tui.core.errors import SessionError, UsageError, os_error_as
 from tui.core.standard_output import print_text
 from tui.core.text_cleaning import one_line
-from tui.session.importers.opencode_store import MAGIC
 from tui.session.reader import open_session
-from tui.session.rescue import rescue
-from tui.session.rescue.opencode import rescue_database
+from tui.session.rescue import MAGIC, rescue, rescue_database
 
 _NAMES = {"claude_code": "Claude Code", "codex": "Codex", "opencode": "opencode", "pi": "pi"}
 _OPEN = {
@@ -40,16 +38,16 @@ _NO_ROOM = frozenset({"SQLITE_FULL", "SQLITE_IOERR_WRITE"})
 
 @dataclass(slots=True)
 class _Outcome:
-    """What came of a rescue, as it is told."""
+    """The result of a rescue, as it is reported."""
 
     format: str
     repairs: Sequence[str]
     copy: Path | None = None
     set_aside: Path | None = None
     refused: str = ""
-    """What the other program says against it."""
+    """The other program's complaint about it; "" for none."""
     unchecked: str = ""
-    """Why the other program wasn't asked."""
+    """The reason why the other program wasn't asked; "" if it was."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -64,7 +62,7 @@ class _Outcome:
 
 
 def run(options: Options) -> int:
-    """Write the mended copy and say what was done. Returns the exit code."""
+    """Write the repaired copy and report what was done. Returns the exit code."""
     if not options.target:
         raise UsageError("Which file?", hint="holdfast rescue PATH")
     path = Path(options.target).expanduser()
@@ -139,7 +137,7 @@ def _report(outcome: _Outcome, path: Path) -> list[str]:
         lines = [f"Nothing to mend in this {what} of {name}: no copy was made."]
     else:
         lines = [f"A {what} of {name}. Mended in a copy:"]
-        lines += [f"  {one_line(said)}" for said in outcome.repairs]
+        lines += [f"  {one_line(repair)}" for repair in outcome.repairs]
         lines.append(f"Copy: {outcome.copy}")
         if outcome.set_aside is not None:
             lines.append(f"What was changed or taken out, as it was: {outcome.set_aside}")
@@ -159,7 +157,7 @@ def _verdict(outcome: _Outcome, name: str, path: Path) -> list[str]:
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read. Raises SessionError if there is one already."""
+    """Write a file that only its owner can read. Raises SessionError if it exists already."""
     with os_error_as(SessionError, f"Can't write {path}"):
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:

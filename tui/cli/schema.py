@@ -1,6 +1,6 @@
-"""`holdfast schema NAME`: the JSON Schema of a file or of an output, for editors and programs.
+"""`holdfast schema NAME`: the JSON Schema of a file or an output, for editors and programs.
 
-Each is made of the types that the program itself reads and writes.
+Each is made from the types that the program itself reads and writes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _REF: Final = "#/$defs/{name}"
 
 def run(options: Options) -> int:
     """Print a schema. Returns the exit code."""
-    print(text_of(SCHEMAS[options.schema]()), end="")  # noqa: T201
+    print(text_of(SCHEMAS[options.help.schema]()), end="")  # noqa: T201
     return 0
 
 
 def events() -> Schema:
-    """The schema of a line of `-p --output-format stream-json` and of `run --json`."""
+    """Return the schema of a line of `-p --output-format stream-json` and of `run --json`."""
     kinds = [one for one in get_args(BatchEvent) if one not in (FromAgent, *get_args(Fact))]
     _, parts = msgspec.json.schema_components([Fact, *kinds], ref_template=_REF)
     dropped = ThinkingDropped({}, {})
@@ -60,15 +60,15 @@ def _any_of(kinds: Iterable[type[Any]]) -> Schema:
 
 
 def state() -> Schema:
-    """The schema of `.holdfast/run/state.json`, which `run --status --json` prints, too."""
-    found = msgspec.json.schema(RunState)
-    top = found["$defs"].pop(RunState.__name__)
-    found = {**top, "$defs": found["$defs"]}
-    return document("state", "Holdfast: the state of a task run", found)
+    """Return the schema of `.holdfast/run/state.json`, which `run --status --json` prints, too."""
+    schema = msgspec.json.schema(RunState)
+    top = schema["$defs"].pop(RunState.__name__)
+    schema = {**top, "$defs": schema["$defs"]}
+    return document("state", "Holdfast: the state of a task run", schema)
 
 
 def theme() -> Schema:
-    """The schema of a file in `themes/`. A color may have a name, such as `teal`."""
+    """Return the schema of a file in `themes/`. A color may have a name, such as `teal`."""
     colours = {name: {"type": "string", "minLength": 1} for name in COLOURS}
     table = {"type": "object", "properties": colours, "additionalProperties": False}
     top = {"type": "object", "properties": {"dark": {"type": "boolean"}, "colors": table}}

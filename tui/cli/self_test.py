@@ -1,8 +1,8 @@
-"""`holdfast self-test`: does it work here? What a report of a problem can contain.
+"""`holdfast self-test`: checks that the program works here, for a report of a problem.
 
 The program itself is started, again and again, in a throwaway folder with the practice model. No
-network is used, and nothing of the person's is read but what doctor names of the machine. What is
-printed holds no keys, and the home folder only as `~`.
+network is used, and nothing of the person's is read except what doctor reports about the machine.
+The output holds no keys, and the home folder only as `~`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _SkippedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was tried, and what came of it."""
+    """A step of the self-test and its result."""
 
     name: str
     status: Status
@@ -78,7 +78,7 @@ class Step:
 
 @dataclass(slots=True)
 class _Place:
-    """The throwaway folder, and the session that the steps hand on."""
+    """The throwaway folder, and the session that the steps pass on."""
 
     root: Path
     env: dict[str, str] = field(default_factory=dict[str, str])
@@ -92,14 +92,14 @@ class _Place:
         return [sys.executable, "-P", "-m", "tui", *words]
 
     def prompt(self, text: str, script: str, *words: str) -> list[str]:
-        """The words that send a prompt to the practice model with a script."""
+        """Return the words that send a prompt to the practice model with a script."""
         file = self.root / "script.toml"
         file.write_text(script, encoding="utf-8")
         out = ("--output-format", "stream-json", "--practice-script", str(file))
         return self.argv("-p", text, *out, *words)
 
     def run(self, argv: list[str], *, code: int = 0) -> str:
-        """What a run of the program prints. Raises _FailedError on another exit code."""
+        """Run the program and return its output. Raises _FailedError on another exit code."""
         done = subprocess.run(
             argv,
             cwd=self.project,
@@ -113,8 +113,8 @@ class _Place:
             check=False,
         )
         if done.returncode != code:
-            said = " ".join(done.stderr.split()[-40:]) or "nothing on stderr"
-            raise _FailedError(f"exit code {done.returncode}, not {code}: {said}")
+            output = " ".join(done.stderr.split()[-40:]) or "nothing on stderr"
+            raise _FailedError(f"exit code {done.returncode}, not {code}: {output}")
         return done.stdout
 
     def events(self, argv: list[str]) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ class _Place:
 
 
 def run(options: Options) -> int:
-    """Try everything, and print a line for each. Returns 1 where something failed."""
+    """Try everything, and print a line for each step. Returns 1 if something failed."""
     seen = [_without_home(check) for check in _machine()]
     steps: list[Step] = []
     with TemporaryDirectory(prefix="holdfast-self-test-", ignore_cleanup_errors=True) as made:
@@ -140,9 +140,12 @@ def run(options: Options) -> int:
                 _say(f"{_MARKS[steps[-1].status]} {name:<{_NAME}}{_line_of(steps[-1])}")
     failed = [step for step in steps if step.status == "failed"]
     if options.json:
-        found = {"version": tui.__version__, "system": platform.platform(), "ok": not failed}
-        found |= {"machine": [check.to_json() for check in seen], "steps": list(map(asdict, steps))}
-        _say(json.dumps(found, indent=2))
+        report = {"version": tui.__version__, "system": platform.platform(), "ok": not failed}
+        report |= {
+            "machine": [check.to_json() for check in seen],
+            "steps": list(map(asdict, steps)),
+        }
+        _say(json.dumps(report, indent=2))
     else:
         _say(f"\n{len(failed)} of {len(steps)} failed." if failed else "\nEverything works here.")
     return 1 if failed else 0
@@ -161,13 +164,13 @@ def _prepared(root: Path) -> _Place:
     place = _Place(root)
     place.project.mkdir()
     (place.project / "README.md").write_text(_README, encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if "ANTHROPIC" not in name}
-    place.env = {**kept, "HOLDFAST_HOME": str(root / "home"), "PYTHONUTF8": "1"}
+    variables = {name: value for name, value in os.environ.items() if "ANTHROPIC" not in name}
+    place.env = {**variables, "HOLDFAST_HOME": str(root / "home"), "PYTHONUTF8": "1"}
     return place
 
 
 def _machine() -> Iterator[Check]:
-    """What doctor says of the machine, as far as it needs no network and no settings."""
+    """Yield doctor's checks of the machine that need no network and no settings."""
     what = Subject.of(Path.cwd(), folders(), os.environ)
     for look in (machine.program, machine.packages, machine.terminal, machine.programs):
         yield from look(what)
@@ -178,7 +181,7 @@ def _without_home(check: Check) -> Check:
 
 
 def _clean(text: str, root: Path | None = None) -> str:
-    """A text without keys, and without places of the person's."""
+    """Return a text without keys, and without the person's paths."""
     for place, name in ((root, "TMP"), (Path.home(), "~"), (Path.cwd(), ".")):
         if place is not None and len(place.parts) > 1:
             text = text.replace(str(place), name)
@@ -201,7 +204,7 @@ def _tried(name: str, step: Callable[[_Place], str], place: _Place) -> Step:
 
 
 def all_steps() -> Iterator[tuple[str, Callable[[_Place], str]]]:
-    """Everything that is tried, in an order in which each can build on those before."""
+    """Yield every step, in an order in which each can build on those before."""
     yield "start", _start
     yield "edit without a rule", _denied
     yield "read and edit", _edited
@@ -214,9 +217,9 @@ def all_steps() -> Iterator[tuple[str, Callable[[_Place], str]]]:
 
 
 def _start(place: _Place) -> str:
-    said = place.run(place.argv("--version")).strip()
-    _expect(tui.__version__ in said, f"another version started: {said}")
-    return said
+    version = place.run(place.argv("--version")).strip()
+    _expect(tui.__version__ in version, f"another version started: {version}")
+    return version
 
 
 def _denied(place: _Place) -> str:
@@ -269,14 +272,15 @@ def _killed(place: _Place) -> str:
         lines = (json.loads(line) for line in process.stdout)
         first = next(lines, None)
         asked = next((one for one in lines if one["type"] == "request_sent"), None)
+        # As with kill -9 in the middle of an answer.
         process.kill()
     _expect(first is not None and asked is not None, "it ended before its first request")
     id_ = first["session_id"] if first else ""
     events = place.events(place.prompt("continue", _END, "-r", id_))
     _expect(events[-1]["outcome"] == "done", f"the turn ended as {events[-1]['outcome']}")
     shown = place.run(place.argv("sessions", "show", id_))
-    kept = "the prompt before the kill" in shown and "Continued." in shown
-    _expect(kept, "the resumed session lacks what was before the kill")
+    complete = "the prompt before the kill" in shown and "Continued." in shown
+    _expect(complete, "the resumed session lacks what was before the kill")
     return "the prompt before kill -9 is there, and was continued"
 
 

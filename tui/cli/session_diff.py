@@ -1,4 +1,4 @@
-"""`holdfast sessions diff`: what a session changed in files, by its checkpoints.
+"""`holdfast sessions diff`: the changes of a session to files, from its checkpoints.
 
 Nothing is written, and the workspace isn't looked at: it may be different by now.
 """
@@ -26,7 +26,7 @@ def diff(options: Options) -> int:
     """Print a unified diff of what the session and its commands changed."""
     loaded = load(path_of(options))
     records, root = list(loaded.branch), Path(loaded.header.cwd)
-    place = _place(records, options.request)
+    place = _place(records, options.sessions.request)
     last = next((one for one in reversed(records) if one.type == CHECKPOINT), None)
     if last is None:
         raise HoldfastError(
@@ -35,29 +35,29 @@ def diff(options: Options) -> int:
         )
     store = store_of(folders(), root)
     try:
-        found = changed_since(records, place, str(last.data.get("checkpoint")), store.difference)
-        text = diff_text(found, root, store.content)
+        changes = changed_since(records, place, str(last.data.get("checkpoint")), store.difference)
+        text = diff_text(changes, root, store.content)
     finally:
         store.close()
     if options.json:
         return print_json(
             {
                 "id": loaded.header.id,
-                "files": _described(found.own, root),
-                "others": _described(found.others, root),
+                "files": _described(changes.own, root),
+                "others": _described(changes.others, root),
                 "diff": text,
             }
         )
     if text:
         print_data(text)
-    note(f"{plural(len(found.own_files), 'file')} changed by the session.")
-    if others := files_of(found.others):
+    note(f"{plural(len(changes.own_files), 'file')} changed by the session.")
+    if others := files_of(changes.others):
         note(f"{plural(len(others), 'file')} edited outside Holdfast meanwhile.")
     return 0
 
 
 def _place(records: Sequence[Record], wanted: int | None) -> int:
-    """Where in the record to begin: at a request, else at the first prompt."""
+    """Return the index of the record to begin at: a request's, otherwise the first prompt's."""
     if wanted is None:
         return next((n for n, record in enumerate(records) if record.type == "user"), 0)
     numbers = {
@@ -73,7 +73,7 @@ def _place(records: Sequence[Record], wanted: int | None) -> int:
     return numbers[wanted]
 
 
-def _described(found: Sequence[Change], root: Path) -> list[dict[str, Any]]:
+def _described(changes: Sequence[Change], root: Path) -> list[dict[str, Any]]:
     return [
         {
             "path": str(change.path.relative_to(root)),
@@ -84,6 +84,6 @@ def _described(found: Sequence[Change], root: Path) -> list[dict[str, Any]]:
             else "changed",
             "ignored": change.ignored,
         }
-        for change in found
+        for change in changes
         if not change.is_folder
     ]

@@ -1,4 +1,4 @@
-"""What the actions of `holdfast sessions` read, and how they print."""
+"""Finding, reading and printing sessions, for the actions of `holdfast sessions`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tui.session.reader import LoadedSession, read
 
 
 def path_of(options: Options) -> Path:
-    """The file that is meant. Raises SessionError or UsageError."""
+    """Return the file that is meant. Raises SessionError or UsageError."""
     if not options.target:
         raise UsageError("Which session?", hint="`holdfast sessions list` shows their ids.")
     return catalog.resolve(options.target, folders())
 
 
 def load(path: Path) -> LoadedSession:
-    """A session of ours or of another agent, by its content. Raises SessionError.
+    """Load a session of ours or of another agent, by its content. Raises SessionError.
 
-    What lies in the folder of the sessions is ours, whatever is left of it.
+    A file in the folder of the sessions is ours, whatever is left of it.
     """
     home = folders().sessions.resolve()
     if home in path.resolve().parents or (path.is_file() and not path.stat().st_size):
@@ -32,6 +32,6 @@ def load(path: Path) -> LoadedSession:
 
 
 def print_json(value: object) -> int:
-    """One JSON document on stdout. Returns the exit code of success."""
+    """Print one JSON document on stdout. Returns the exit code of success."""
     print_data(json.dumps(value, ensure_ascii=True, indent=2))
     return 0

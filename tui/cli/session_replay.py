@@ -23,21 +23,21 @@ from unicodedata import east_asian_width
 from tui.agent.composition import Launch, is_first_party, listed_model, make_provider, server_name
 from tui.agent.frame_state import form_of
 from tui.agent.limits import Spent
-from tui.agent.turn import answer_fields
+from tui.agent.turn import message_of
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.cli import request_commands
 from tui.cli.session_io import load, path_of, print_json
 from tui.context.breaks import BREAK
 from tui.context.effort import field_of
-from tui.context.overrides import SPEAKING, Overlay
+from tui.context.overrides import SPEAKING
 from tui.context.request_assembly import thinking_of
 from tui.context.request_difference import difference
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.core.clock import SystemClock, timestamp
 from tui.core.config import Price
 from tui.core.errors import HoldfastError, UsageError
-from tui.core.facts import RetryScheduled
+from tui.core.facts import Overlay, RetryScheduled, TitleChanged
 from tui.core.formatting import money, plural, tokens
 from tui.core.messages import Block, Usage, blocks_of, object_of, string_of
 from tui.core.standard_output import note, print_text
@@ -80,14 +80,14 @@ class _Answer:
 
 def replay(options: Options) -> int:
     """Send a request again, once that was agreed to. Exit 1 where it was not."""
-    if options.request is None:
+    if options.sessions.request is None:
         raise UsageError("Which request?", hint="Name it with --at N, as `sessions view` does.")
     loaded = load(path_of(options))
-    made = request_commands.rebuilt(loaded, options.request)
+    made = request_commands.rebuilt(loaded, options.sessions.request)
     if made.request is None or made.problem:
         raise HoldfastError(f"Request {made.number} can't be rebuilt: {made.problem}.")
-    model = options.model or made.request.model
-    launch = launch_config.with_key(launch_config.prepare(replace(options, model=model)))
+    model = options.models.model or made.request.model
+    launch = launch_config.with_key(launch_config.prepare(options.having(model=model)))
     info = listed_model(launch, launch.model)
     records = _records(loaded, made, info, launch, options)
     request = RequestReplay(records).at(made.number).request
@@ -95,8 +95,8 @@ def replay(options: Options) -> int:
     kept_out = [string_of(tool.get("name")) for tool in request.tools if is_server_tool(tool)]
     tools = [tool for tool in request.tools if not is_server_tool(tool)]
     request = replace(request, tools=tools, diagnostics=None)
-    if options.unmask is not None and request.messages == made.request.messages:
-        raise UsageError(f"Message {options.unmask} was sent whole, or is summarized.")
+    if options.sessions.unmask is not None and request.messages == made.request.messages:
+        raise UsageError(f"Message {options.sessions.unmask} was sent whole, or is summarized.")
     for text in _about(made, request, kept_out, launch):
         note(text)
     if not options.yes and not _agrees():
@@ -126,15 +126,15 @@ def _records(
     before = request_commands.before(loaded, made.number)
     data = dict(made.record.data) | {"server": server_name(launch)}
     others: list[tuple[str, dict[str, Any]]] = []
-    if options.unmask is not None:
-        target = _message(before, options.unmask)
+    if options.sessions.unmask is not None:
+        target = _message(before, options.sessions.unmask)
         others.append(("overlay", Overlay(target.id, "full", reason="replay").to_json()))
         others.append((BREAK, {"reason": "replay", "by": "person", "from": target.id}))
     if info.id != data.get("model"):
         data |= _for_model(data, info, first_party=is_first_party(launch))
-    if options.effort:
-        data["effort"] = field_of(info, options.effort)
-    if info.id != made.record.data.get("model") or options.effort:
+    if options.models.effort:
+        data["effort"] = field_of(info, options.models.effort)
+    if info.id != made.record.data.get("model") or options.models.effort:
         others.append((BREAK, {"reason": "replay", "by": "person"}))
     records = [*before]
     for type_, fields in others:
@@ -235,12 +235,13 @@ def _keep(
     header = copies.header_of(loaded, clock=clock, cwd=launch.workspace.root)
     title = f"Replay of {loaded.header.id}, request {made.number}"
     told = [*records]
-    for type_, data in (
-        ("assistant", answer_fields(answer, answer.content, "", server_name(launch))),
-        ("title", {"title": title}),
+    for fact in (
+        message_of(answer, answer.content, "", server_name(launch)),
+        TitleChanged(title),
     ):
         now, last = clock.now(), told[-1].id if told else None
-        told.append(Record(type_, new_id(now, after=last or ""), last, timestamp(now), data))
+        id_, fields = new_id(now, after=last or ""), fact.to_record()
+        told.append(Record(fact.recorded_as(), id_, last, timestamp(now), fields))
     copies.write_session(copies.place_of(header, folders=launch.folders, clock=clock), header, told)
     return header.id
 

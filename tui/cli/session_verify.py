@@ -21,6 +21,7 @@ from tui.core.files import sha256_of
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
+from tui.core.git.notes import add_note, noted_lines
 from tui.core.messages import object_of, string_of
 from tui.core.output_store import OutsideError, open_full_copy
 from tui.core.standard_output import note, print_text
@@ -70,7 +71,7 @@ def verify(options: Options) -> int:
     outputs = _outputs(loaded)
     lost = _lost(loaded, lines)
     failed = bool(requests.failed or lines.changed or outputs.changed or lost)
-    noted = _note_it(loaded, lines) if options.git_note and not failed else ""
+    noted = _note_it(loaded, lines) if options.sessions.git_note and not failed else ""
     if options.json:
         about = {"id": loaded.header.id, "path": str(path)} | requests.to_json()
         about |= {"chain": lines.to_json(), "outputs": outputs.to_json(), "lost": lost}
@@ -89,7 +90,7 @@ def verify(options: Options) -> int:
         note(text)
     if noted:
         note(f"Noted on commit {noted[:12]}: git notes --ref={NOTES} show")
-    elif options.git_note:
+    elif options.sessions.git_note:
         note("Not noted: the session isn't what was written.")
     return int(failed)
 
@@ -155,14 +156,10 @@ def _note_it(loaded: LoadedSession, lines: ChainReport) -> str:
     folder = Path(loaded.header.cwd)
     said = f"holdfast session {loaded.header.id} line {lines.lines} chain {lines.head}"
     try:
-        here = Checkout.of(folder)
-        commit = here.git("rev-parse", "--verify", "HEAD^{commit}").strip()
-        note = ("notes", f"--ref={NOTES}", "append", "-m", said, commit)
-        here.git(*note, env=here.identity())
+        return add_note(Checkout.of(folder), NOTES, said)
     except (GitError, OSError) as error:
         hint = "The session's folder has to be in a git repository with a commit."
         raise StorageError(f"Can't note it: {error}", hint=hint) from error
-    return commit
 
 
 def _lost(loaded: LoadedSession, lines: ChainReport) -> list[str]:
@@ -170,14 +167,10 @@ def _lost(loaded: LoadedSession, lines: ChainReport) -> list[str]:
     folder = Path(loaded.header.cwd)
     lost: list[str] = []
     with suppress(GitError, OSError, HoldfastError):
-        here = Checkout.of(folder)
-        listed = here.git("notes", f"--ref={NOTES}", "list").splitlines()
-        for entry in listed[:_NOTES_READ]:
-            blob, _, commit = entry.partition(" ")
-            for text in here.git("cat-file", "blob", blob).splitlines():
-                words = text.split()
-                if words[:3] != ["holdfast", "session", loaded.header.id] or len(words) != 7:
-                    continue
-                if words[6] not in lines.links:
-                    lost.append(f"commit {commit[:12]} notes line {words[4]}, which isn't there")
+        for commit, text in noted_lines(Checkout.of(folder), NOTES, _NOTES_READ):
+            words = text.split()
+            if words[:3] != ["holdfast", "session", loaded.header.id] or len(words) != 7:
+                continue
+            if words[6] not in lines.links:
+                lost.append(f"commit {commit[:12]} notes line {words[4]}, which isn't there")
     return lost

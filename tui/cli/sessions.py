@@ -44,10 +44,10 @@ _MESSAGES = frozenset({"user", "assistant"})
 
 
 def list_(options: Options) -> int:
-    where = None if options.all else workspace_of(options)
+    where = None if options.sessions.all else workspace_of(options)
     entries = index.list_sessions(folders(), where, progress=_progress)
     below: dict[str, list[catalog.SessionSummary]] = {}
-    if options.sub_agents:
+    if options.sessions.sub_agents:
         children = catalog.scan_children(folders(), where)
         for child in index.entries(folders().cache, children, _progress):
             below.setdefault(str(catalog.parent_of(Path(child.path))), []).append(child)
@@ -90,7 +90,7 @@ def search(options: Options) -> int:
         raise UsageError("What should it search for?", hint='holdfast sessions search "some words"')
     home = folders()
     found = catalog.scan(home)
-    if options.sub_agents:
+    if options.sessions.sub_agents:
         found = sorted([*found, *catalog.scan_children(home)], reverse=True)
     hits = index.search(home.cache, found, options.target or "", progress=_progress)
     if options.json:
@@ -146,14 +146,14 @@ def check(options: Options) -> int:
 
 def view_(options: Options) -> int:
     """The exact request that the next prompt would send, less the prompt; or one that was sent."""
-    if options.request is not None and options.diff:
+    if options.sessions.request is not None and options.sessions.diff:
         raise UsageError(
             "Use only one of --at and --diff.", hint="See holdfast sessions view --help."
         )
-    if options.request is not None:
-        return request_commands.view(options, options.request)
-    if options.diff:
-        return request_commands.compare(options, *options.diff)
+    if options.sessions.request is not None:
+        return request_commands.view(options, options.sessions.request)
+    if options.sessions.diff:
+        return request_commands.compare(options, *options.sessions.diff)
     session = _session(load(path_of(options)))
     agent = make_agent(launch_config.prepare(options), session, RulesOnly())
     sent = agent.context.next_request(prompt_follows=True)
@@ -222,7 +222,7 @@ def import_(options: Options) -> int:
 def export_(options: Options) -> int:
     """Print a session as a document, or write it to a file."""
     loaded = load(path_of(options))
-    return _written(options, export(loaded, options.format, title=_session(loaded).title))
+    return _written(options, export(loaded, options.sessions.format, title=_session(loaded).title))
 
 
 def report(options: Options) -> int:
@@ -236,7 +236,7 @@ def report(options: Options) -> int:
     if not lines.linked:
         state = "not covered: an older version wrote it"
     prices = launch_config.prepare(options).config.prices
-    format_: Literal["md", "html"] = "html" if options.format == "html" else "md"
+    format_: Literal["md", "html"] = "html" if options.sessions.format == "html" else "md"
     title = _session(loaded).title
     made = session_report(loaded, format_, prices, title=title, state=state)
     return _written(options, replace(made, text=clean(made.text)))  # it is for people
@@ -250,7 +250,7 @@ def _written(options: Options, document: Exported) -> int:
         print_json(
             {
                 "written": str(options.out.absolute()) if options.out else None,
-                "format": options.format,
+                "format": options.sessions.format,
                 "secrets": document.secrets,
                 **({} if options.out else {"document": document.text}),
             }
@@ -267,14 +267,14 @@ def _written(options: Options, document: Exported) -> int:
 def fork(options: Options) -> int:
     loaded = load(path_of(options))
     made = copies.fork(
-        loaded, folders=folders(), clock=SystemClock(), at=options.at or "", cwd=Path.cwd()
+        loaded, folders=folders(), clock=SystemClock(), at=options.sessions.at or "", cwd=Path.cwd()
     )
     return _made(options, made)
 
 
 def rename(options: Options) -> int:
     """Add a title to the record."""
-    title = " ".join((options.title or "").split())
+    title = " ".join((options.sessions.title or "").split())
     if not title:
         raise UsageError("Give a title.", hint='holdfast sessions rename ID "a title"')
     path = path_of(options)

@@ -1,8 +1,8 @@
 """`holdfast -p --input-format stream-json`: a conversation by lines of JSON, both ways.
 
-In come prompts, answers to what the agent asks, and interrupts; out go the same events as with one
-prompt. A prompt that comes while a turn runs joins it. At the end of the input what runs and waits
-is finished; nobody can be asked any more then.
+The input has prompts, answers to the agent's questions, and interrupts; the output is the same
+events as with one prompt. A prompt that comes while a turn runs joins it. At the end of the input,
+running and waiting work is finished; nobody can be asked any more then.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MAX_LINE: Final = 64_000_000
 """Bytes of a line: a prompt with all the images that a request takes."""
 
 _AHEAD: Final = 256
-"""Lines that are read before they are taken."""
+"""Lines that are read ahead."""
 
 _QUOTED_CHARS: Final = 100
-"""Of what a line said that isn't understood."""
+"""Characters quoted from a line that isn't understood."""
 
 _ANSWERS: Final = ("once", "session", "always", "no")
 _VERDICTS: Final = ("ask", "accept_edits", "change", "none")
@@ -55,12 +55,12 @@ class LineApprover(RulesOnly):
         self.ended = False
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._wanted: dict[str, str] = {}
-        """The type of the line that answers a call."""
+        """The type of the line that answers a call, by its id."""
         self._asked = asyncio.Queue[str]()
-        """The calls whose questions are known outside and that nobody waits for yet."""
+        """The calls whose questions have been written out and that nobody waits for yet."""
 
     def see(self, event: Fact) -> None:
-        """Take an answer from the moment on when its question is known outside."""
+        """Accept an answer from the moment its question has been written out."""
         if isinstance(event, facts.TurnFinished):
             self._asked = asyncio.Queue[str]()
         match event.event if isinstance(event, facts.SubAgentEvent) else event:
@@ -78,7 +78,7 @@ class LineApprover(RulesOnly):
                 pass
 
     def answer(self, given: dict[str, Any]) -> None:
-        """Hand over an answer. Raises UsageError where nothing waits for it, or for another."""
+        """Deliver an answer. Raises UsageError if nothing waits for it, or something else does."""
         id_ = string_of(given.get("id"))
         future, wanted = self._waiting.get(id_), self._wanted.get(id_)
         if future is None or future.done():
@@ -88,7 +88,7 @@ class LineApprover(RulesOnly):
         future.set_result(given)
 
     def end(self) -> None:
-        """The input has ended: what waits is answered as where nobody can be asked."""
+        """Answer all that waits as if nobody could be asked: the input has ended."""
         self.ended = True
         for future in self._waiting.values():
             if not future.done():
@@ -116,11 +116,11 @@ class LineApprover(RulesOnly):
         given = {} if self.ended else await self._wait(await self._asked.get())
         if not given:
             return await super().review_plan(title, plan)
-        kept = string_of(given.get("plan")) or plan
-        return PlanReview(given["answer"], kept, string_of(given.get("comment")))
+        final = string_of(given.get("plan")) or plan
+        return PlanReview(given["answer"], final, string_of(given.get("comment")))
 
     async def _wait(self, id_: str) -> dict[str, Any]:
-        """The line that answers; {} where none comes."""
+        """Return the line that answers; {} if none comes."""
         if self.ended:
             return {}
         try:
@@ -134,7 +134,7 @@ class LineApprover(RulesOnly):
 
 
 def _quoted(value: object) -> str:
-    """What a line said, as an error names it: it may be of any size and depth."""
+    """Return a value of a line for an error message; it may be of any size and depth."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = _QUOTED_CHARS
     text = short.repr(value)
@@ -149,7 +149,7 @@ class LineConversation:
         self._approver = approver
 
     async def take(self, line: bytes) -> None:
-        """Do what a line says. Raises UsageError for one that says nothing."""
+        """Do what a line says. Raises UsageError for one that isn't understood."""
         try:
             given = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -187,7 +187,7 @@ class LineConversation:
         return str(value)
 
     async def _prompt(self, message: dict[str, Any]) -> None:
-        """Send a prompt: `text`, or a `message` as the Messages API has it, of text and images."""
+        """Send a prompt: `text`, or a `message` of text and images as in the Messages API."""
         content = object_of(message.get("message")).get("content", message.get("text"))
         blocks = blocks_of(content)
         words: list[str] = []
@@ -205,7 +205,7 @@ class LineConversation:
             raise UsageError("The prompt was refused.")
 
     async def _image(self, source: dict[str, Any]) -> str:
-        """The word that stands for an image in the prompt."""
+        """Return the word that stands for an image in the prompt."""
         try:
             data = base64.b64decode(string_of(source.get("data")), validate=True)
         except ValueError as error:
@@ -216,9 +216,9 @@ class LineConversation:
 
 
 async def answer_lines(options: Options, source: int, out: TextIO) -> int:
-    """Hold a conversation by the lines of a file descriptor, until they end. Returns the exit
-    code: that of the last turn, or a failure where lines came and none could be used. Such a line
-    is an `error` event, and nothing else happens.
+    """Hold a conversation by the lines of a file descriptor, until they end. Returns the exit code:
+    that of the last turn, or a failure if lines came and none could be used. Such a line becomes an
+    `error` event, and has no other effect.
 
     SIGINT, SIGTERM and SIGHUP stop what runs and end it. Raises what opening a session raises.
     """
@@ -248,7 +248,7 @@ async def answer_lines(options: Options, source: int, out: TextIO) -> int:
 async def _until_end(
     source: int, stopped: asyncio.Event, lines: LineConversation, see: Any
 ) -> None:
-    """Carry out each line, until the input ends or it is stopped."""
+    """Carry out each line, until the input ends or the conversation is stopped."""
     read, number = _read(source), 0
     end = asyncio.create_task(stopped.wait(), name="stopped")
     try:
@@ -272,11 +272,11 @@ async def _until_end(
 
 
 def _read(source: int) -> asyncio.Queue[bytes]:
-    """The lines of an input as they come, and b"" at its end; of a line that is too long the rest
-    is left out.
+    """Return a queue of the lines of an input, with b"" at its end; the rest of a line that is too
+    long is left out.
 
-    A thread reads, since not everything that can be standard input can be polled; from a file of
-    its own, since the interpreter can't end while another thread holds the lock of `sys.stdin`.
+    A thread reads, since not every standard input can be polled; from a file of its own, since the
+    interpreter can't end while another thread holds the lock of `sys.stdin`.
     """
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes](_AHEAD)
     file = os.fdopen(os.dup(source), "rb")
@@ -284,9 +284,9 @@ def _read(source: int) -> asyncio.Queue[bytes]:
     def work() -> None:
         while True:
             try:
-                line = rest = file.readline(MAX_LINE + 1)
-                while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
-                    rest = file.readline(MAX_LINE + 1)
+                line = tail = file.readline(MAX_LINE + 1)
+                while len(tail) > MAX_LINE and not tail.endswith(b"\n"):
+                    tail = file.readline(MAX_LINE + 1)
             except (OSError, ValueError):
                 line = b""
             try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from tui.context.breaks import thoughtless
 from tui.context.compaction_block import follows, opening
@@ -264,18 +264,10 @@ def covered_messages(
     return opened.history.messages
 
 
-def compaction_data(
-    records: Sequence[Record], planned: CompactionPlan, summary: str, **figures: Any
-) -> dict[str, Any]:
-    """Build the fields of a compaction's record; `figures` are those that are not known here."""
+def covered_sha256(records: Sequence[Record], planned: CompactionPlan) -> str:
+    """The hash of what a summary is to stand for."""
     end = next(n for n, record in enumerate(records) if record.id == planned.covers) + 1
-    return {
-        "summary": summary,
-        "messages_removed": planned.messages,
-        "covers": planned.covers,
-        "prefix_sha256": prefix_sha256(records[:end]),
-        **figures,
-    }
+    return prefix_sha256(records[:end])
 
 
 def _planned(

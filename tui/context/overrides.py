@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from tui.context import untrusted
 from tui.context.breaks import BREAK
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
+from tui.core.facts import Overlay, OverlayView
 from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_block
 from tui.session.records import Record
@@ -30,7 +31,6 @@ from tui.tools.limits.clamp import Room, cap_chars, clamp, share
 from tui.tools.limits.receipt import Keep
 
 RecordState: TypeAlias = Literal["full", "cut", "pruned", "masked", "summarised", "repaired"]
-OverlayView: TypeAlias = Literal["full", "clamped", "imageless", "pruned", "masked"]
 OVERLAY_VIEWS: Final[tuple[OverlayView, ...]] = ("full", "clamped", "imageless", "pruned", "masked")
 
 SUMMARY: Final = "[Previous conversation summary]"
@@ -54,34 +54,6 @@ MASKED: Final = "[Masked by the person"
 _AGE_MAX = 1_000_000
 _KEPT = THINKING | SERVER_RESULTS | {"tool_use", "server_tool_use"}
 _END_MATTERS = frozenset({"run_command", "command_status"})
-
-
-@dataclass(frozen=True, slots=True)
-class Overlay:
-    """The form in which the record `target` is sent. `by` is "person" or a part of the program.
-
-    `age` is its age in turns when it was pruned; it is recorded so that the text in a cached prefix
-    does not change with every turn. `tokens` is a further limit of a clamped result, 0 for none.
-    `blocks` are the indices of the images that are left out of an imageless record; () leaves out
-    all of them. With `wait` it takes effect at the next break, where it costs nothing extra.
-    """
-
-    target: str
-    view: OverlayView
-    by: str = "person"
-    reason: str = ""
-    age: int = 0
-    tokens: int = 0
-    blocks: tuple[int, ...] = ()
-    wait: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields of its record."""
-        fields = {"target": self.target, "view": self.view, "by": self.by, "reason": self.reason}
-        fields |= {"age": self.age} if self.age else {}
-        fields |= {"blocks": list(self.blocks)} if self.blocks else {}
-        fields |= {"wait": True} if self.wait else {}
-        return fields | ({"tokens": self.tokens} if self.tokens else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""What every other room may use: errors, messages, clock, paths, formatting, files, images."""
+"""The base of every other room: errors, messages, clock, paths, formatting, files, images."""

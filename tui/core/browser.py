@@ -1,4 +1,4 @@
-"""Opens an address in the person's browser, where there is one."""
+"""Opens an address in the person's browser, if there is one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 def has_browser(env: Mapping[str, str]) -> bool:
-    """Whether a page can be opened beside the terminal: a browser in it would take its place."""
+    """True if a page can be opened beside the terminal: a browser in it would take its place."""
     if env.get("BROWSER"):
         return True
     if env.get("SSH_CONNECTION"):
@@ -19,7 +19,7 @@ def has_browser(env: Mapping[str, str]) -> bool:
 
 
 def open_page(address: str) -> bool:
-    """Open an address; False where that is not possible. Blocks."""
+    """Open an address; False if that is not possible. Blocks."""
     if not has_browser(os.environ):
         return False
     import webbrowser  # noqa: PLC0415 - seldom needed

@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`, which continues to its end even when cancelled; the cancellation comes then."""
+    """Await `work`, which continues to its end even when cancelled; the cancellation is raised
+    then."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""The language servers and linters that are known by name, and which of them a project brings."""
+"""The language servers and linters that are known by name, and those that a project brings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KNOWN: Final[Mapping[str, CheckerSettings]] = MappingProxyType(
         "bash": _known("bash-language-server start", "*.sh", "*.bash"),
     }
 )
-"""In the order of choice: of those for the same files, the first one that is there is started."""
+"""In order of preference: of those for the same files, the first one that exists is started."""
 
 LANGUAGES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -46,14 +46,14 @@ LANGUAGES: Final[Mapping[str, str]] = MappingProxyType(
         ".m": "objective-c", ".mm": "objective-cpp", ".sh": "shellscript", ".bash": "shellscript",
     }
 )  # fmt: skip
-"""What the protocol calls the language of a file, where it is not the ending itself."""
+"""The protocol's names for the language of a file, if it is not the ending itself."""
 
 PROGRAM_FOLDERS: Final = (".venv/bin", "venv/bin", "node_modules/.bin")
-"""Where a project has programs of its own."""
+"""Folders in which a project has programs of its own."""
 
 
 def configured(given: CheckerSettings, name: str) -> CheckerSettings:
-    """A person's settings of a checker, with what is known of the one of that name."""
+    """Complete a person's settings of a checker with those of the known one of that name."""
     known = KNOWN.get(name, CheckerSettings())
     return CheckerSettings(
         command=given.command or known.command,
@@ -65,7 +65,7 @@ def configured(given: CheckerSettings, name: str) -> CheckerSettings:
 
 
 def language_of(name: str) -> str:
-    """What the protocol calls the language of a file, by its name."""
+    """Return the protocol's name for the language of a file, by its name."""
     ending = Path(name).suffix.lower()
     return LANGUAGES.get(ending, ending.removeprefix(".") or "plaintext")
 
@@ -73,8 +73,8 @@ def language_of(name: str) -> str:
 def program_of(
     config: CheckerSettings, root: Path, brought: Collection[str], search_path: str
 ) -> str:
-    """The full path of a checker's program, "" where it is not there: one of `brought`, by path
-    relative to the root, else one of a PATH. Blocks."""
+    """Return the full path of a checker's program, "" if it does not exist: one of `brought`, by
+    path relative to the root, otherwise one of a PATH. Blocks."""
     name = next(iter(config.words), "")
     if "/" in name:
         path = root / Path(name).expanduser()
@@ -86,7 +86,7 @@ def program_of(
 
 
 def brought_programs(root: Path) -> tuple[str, ...]:
-    """The known checkers that a folder brings along, by relative path. Blocks."""
+    """Return the known checkers that a folder brings along, by relative path. Blocks."""
     programs = sorted({known.words[0] for known in KNOWN.values()})
     return tuple(
         f"{folder}/{program}"

@@ -1,5 +1,5 @@
-"""Claude Code's names for what our tools do, and where it keeps what is a person's: for files that
-were written for it."""
+"""Claude Code's names for our tools, and the folder of its personal files: for files that were
+written for it."""
 
 from __future__ import annotations
 
@@ -33,36 +33,37 @@ TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Its tools, and ours that do the same."""
 _FIRST: Final = {"read_file": "Read", "task": "Task", "todo_write": "TodoWrite"}
-"""What stands for a tool of ours that several of its tools are."""
+"""The name for a tool of ours that does the work of several of its tools."""
 _SMALL: Final = {name.casefold(): ours for name, ours in TOOLS.items()}
 
 
 def known(name: str) -> tuple[str, ...]:
-    """Our tools for one of its, in whatever letters; none for any other name."""
+    """Return our tools for one of its names, in upper or lower case; none for any other name."""
     return _SMALL.get(name.casefold(), ())
 
 
 def ours(name: str) -> tuple[str, ...]:
-    """Our tools for one of its, in whatever letters; any other name as it is."""
+    """Return our tools for one of its names, in upper or lower case; any other name as it is."""
     return known(name) or (name,)
 
 
 def names_of(tool: str) -> tuple[str, ...]:
-    """All names of a tool of ours: the one that it has in Claude Code first, our own last."""
-    found = [name for name, tools in TOOLS.items() if tool in tools]
+    """Return all names of a tool of ours: the one that it has in Claude Code first, our own
+    last."""
+    theirs = [name for name, tools in TOOLS.items() if tool in tools]
     first = _FIRST.get(tool)
-    return (*([first] if first else []), *(name for name in found if name != first), tool)
+    return (*([first] if first else []), *(name for name in theirs if name != first), tool)
 
 
 def input_of(input_: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call of ours, with a path under the name that it has there too."""
+    """Return the arguments of a call of ours, with a path also under the name that it has there."""
     path = input_.get("path")
     return {**({"file_path": path} if isinstance(path, str) else {}), **input_}
 
 
 def own_input(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a hook made of the arguments that `input_of` gave it, under our names: of the two names
-    of a path the one that it changed counts."""
+    """Return the arguments as a hook changed those of `input_of`, under our names: of the two names
+    of a path, the one that it changed counts."""
     input_ = dict(given)
     if "file_path" in input_ and "file_path" not in before:
         path = input_.pop("file_path")
@@ -73,5 +74,5 @@ def own_input(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 
 
 def claude_folder() -> Path:
-    """Where Claude Code keeps what is the person's."""
+    """Return the folder of Claude Code's personal files."""
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")

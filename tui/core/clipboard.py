@@ -1,7 +1,7 @@
 """Reads the system's clipboard with the platform's own programs. Blocks for a few seconds at most.
 
 A terminal program has no clipboard of its own: over ssh, or on a bare console, there is none to
-reach. The answer then says so, and that a file's path works as well.
+reach. The result then says so, and that a file's path works as well.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final, TypeAlias
 
 TIMEOUT_S: Final = 3.0
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Of what a program may hand over: the largest image that could be told to be too large."""
+"""Bytes that a program may hand over: enough to report an image as too large."""
 
 TYPES: Final = ("image/png", "image/jpeg", "image/webp", "image/gif")
 INSTEAD: Final = "Paste or drop the file's path, or write @path."
 
 Run: TypeAlias = Callable[[Sequence[str]], bytes | None]
-"""Runs a program and returns what it printed; None where it failed or took too long."""
+"""Runs a program and returns its output; None if it failed or took too long."""
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _POWERSHELL = (
@@ -37,7 +37,8 @@ _POWERSHELL = (
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """What the clipboard holds: an image's bytes, else a text, else why nothing could be read."""
+    """The content of the clipboard: an image's bytes, otherwise a text, otherwise the reason why
+    nothing could be read."""
 
     image: bytes = b""
     text: str = ""
@@ -52,7 +53,7 @@ def read(
     which: Callable[[str], str | None] | None = None,
     run: Run | None = None,
 ) -> Clip:
-    """What the clipboard holds now. Takes at most a few seconds; never raises."""
+    """Return the content of the clipboard. Takes at most a few seconds; never raises."""
     env = os.environ if env is None else env
     which, run = which or _which, run or _run
     if platform == "darwin":
@@ -109,7 +110,7 @@ def _mac(env: Mapping[str, str], which: Callable[[str], str | None], run: Run) -
 
 
 def _by_osascript(run: Run) -> bytes:
-    """The image as AppleScript writes it: into a file of ours, as it cannot print bytes."""
+    """Let AppleScript write the image into a file of ours, as it cannot print bytes."""
     import tempfile  # noqa: PLC0415 - as all that only this needs
 
     with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:

@@ -9,7 +9,8 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """`now` is the wall clock in UTC (for the record and the screen); `monotonic` measures."""
+    """A source of time. `now` is the wall clock in UTC, for the record and the screen; `monotonic`
+    measures intervals."""
 
     def now(self) -> datetime: ...
     def monotonic(self) -> float: ...
@@ -30,6 +31,6 @@ class SystemClock:
 
 
 def timestamp(moment: datetime) -> str:
-    """A moment as the record writes it: ISO 8601, UTC, milliseconds, `Z`."""
+    """Format a moment for the record: ISO 8601, UTC, milliseconds, `Z`."""
     utc = moment.astimezone(UTC)
     return utc.strftime("%Y-%m-%dT%H:%M:%S.") + f"{utc.microsecond // 1000:03d}Z"

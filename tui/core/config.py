@@ -1,12 +1,13 @@
-"""The schema of the configuration: every key, its type, its bounds and its default.
+"""The schema of the configuration: every key with its type, its bounds, its default, its words for
+a person, and when a change takes effect.
 
-Every key is optional. The files are read and merged in `tui.settings.layers`; what each key means
-for a person is in `tui.settings.descriptions`.
+Every key is optional. The words of a setting are "Label: What it does."; those of a section are its
+heading. A change counts from the next session, where no `When` says otherwise. The files are read
+and merged in `tui.settings.layers`.
 """
 
-from __future__ import annotations
-
 import shlex
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -57,6 +58,15 @@ KeyNames = Annotated[
 ExamMode = Literal["off", "small", "full"]
 
 
+class When(Enum):
+    """When a change of a setting takes effect, in words."""
+
+    NOW = "applies right away"
+    SESSION = "applies to new sessions"
+    RUN = "applies to the next task run"
+    START = "applies at the next start"
+
+
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
@@ -64,11 +74,25 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class Retry(_Section, frozen=True, kw_only=True):
     """Retries of one request. `max_attempts` 0 sends it once, without a retry."""
 
-    max_attempts: NotNegative = 3
-    initial_delay_ms: Positive = 1000
-    max_delay_ms: Annotated[int, msgspec.Meta(gt=0, le=300_000)] = 30_000
-    first_byte_timeout_s: Seconds = 600
-    stall_timeout_s: Seconds = 120
+    max_attempts: Annotated[
+        NotNegative, "Retries: How often to retry a request; 0 sends it once."
+    ] = 3
+    initial_delay_ms: Annotated[
+        Positive,
+        "First wait: Milliseconds before the first retry; each further wait is twice as long.",
+    ] = 1000
+    max_delay_ms: Annotated[
+        int,
+        msgspec.Meta(gt=0, le=300_000),
+        "Longest wait: The longest wait in milliseconds. If the server asks for more, the "
+        "session is parked.",
+    ] = 30_000
+    first_byte_timeout_s: Annotated[
+        Seconds, "Wait for an answer: Seconds to wait for the first byte of an answer."
+    ] = 600
+    stall_timeout_s: Annotated[
+        Seconds, "Longest silence: Seconds of silence that end an attempt; pings count."
+    ] = 120
 
     def __post_init__(self) -> None:
         if self.max_delay_ms < self.initial_delay_ms:
@@ -78,41 +102,79 @@ class Retry(_Section, frozen=True, kw_only=True):
 class Thinking(_Section, frozen=True, kw_only=True):
     """What is shown of the model's thinking, where the server leaves the choice."""
 
-    display: Literal["summarized", "updates", "hidden"] = "summarized"
+    display: Annotated[
+        Literal["summarized", "updates", "hidden"],
+        "Show thinking as: What to show of the model's thinking: a summary, progress notes "
+        "only, or nothing.",
+    ] = "summarized"
 
 
 class Cache(_Section, frozen=True, kw_only=True):
     """How long the server is asked to keep what was sent. "auto" is an hour where a person sits
     in front of the API itself, else five minutes."""
 
-    ttl: Literal["auto", "5m", "1h"] = "auto"
+    ttl: Annotated[
+        Literal["auto", "5m", "1h"],
+        "Keep for: How long the server keeps its cache. auto: an hour in conversations, "
+        "otherwise five minutes.",
+    ] = "auto"
 
 
 class Prune(_Section, frozen=True, kw_only=True):
     """When old tool results leave the request; `unit` is what their age is counted in."""
 
-    after_turns: NotNegative = 6
-    min_chars: NotNegative = 1000
-    when: Literal["auto", "turns", "pays"] = "auto"
-    unit: Literal["turns", "requests"] = "turns"
+    after_turns: Annotated[
+        NotNegative, "Old after: Turns after which a tool result counts as old."
+    ] = 6
+    min_chars: Annotated[
+        NotNegative, "Smallest to prune: Shorter results stay, however old they are."
+    ] = 1000
+    when: Annotated[
+        Literal["auto", "turns", "pays"],
+        "Prune: auto: at the next break, or once it pays. turns: when old. pays: even if that "
+        "loses reasoning.",
+    ] = "auto"
+    unit: Annotated[Literal["turns", "requests"], "Count age in: The unit of age."] = "turns"
 
 
 class Bootstrap(_Section, frozen=True, kw_only=True):
     """Limits of the project files (AGENTS.md, MEMORY.md and so on) in the system prompt."""
 
-    max_chars_per_file: Positive = 20_000
-    max_total_chars: Positive = 150_000
+    max_chars_per_file: Annotated[
+        Positive,
+        "Characters per file: Characters per file, such as AGENTS.md or MEMORY.md; the rest is "
+        "left out.",
+    ] = 20_000
+    max_total_chars: Annotated[
+        Positive, "Characters in total: Characters of all such files together."
+    ] = 150_000
 
 
 class Compaction(_Section, frozen=True, kw_only=True):
     """When the beginning of a conversation is summarized: above `threshold` of the window. With
     `exam` the summary is questioned about what it replaces (see tui.context.exam)."""
 
-    threshold: Share = 0.8
-    memory_flush: bool = True
-    keep_messages: Positive = 6
-    keep_tokens: NotNegative = 0
-    exam: ExamMode = "off"
+    threshold: Annotated[
+        Share,
+        "Compact at: How full the window may get before older messages are summarized; 0.8 is "
+        "80 %.",
+    ] = 0.8
+    memory_flush: Annotated[
+        bool, "Save notes first: Save what is worth keeping to MEMORY.md first."
+    ] = True
+    keep_messages: Annotated[
+        Positive,
+        "Keep messages: Most recent messages to keep unsummarized, unless they are very large.",
+    ] = 6
+    keep_tokens: Annotated[
+        NotNegative,
+        "Keep tokens: Most recent tokens to keep; 0 is a tenth of the window, at most 20,000.",
+    ] = 0
+    exam: Annotated[
+        ExamMode,
+        "Check summaries: Question each summary about what it replaces. small: about $0.005. "
+        "full: about $0.03.",
+    ] = "off"
 
 
 class Guard(_Section, frozen=True, kw_only=True):
@@ -123,90 +185,189 @@ class Guard(_Section, frozen=True, kw_only=True):
     limits of single tools by name, in the place of `default_bytes`.
     """
 
-    default_bytes: Positive = 50_000
-    preview_bytes: Positive = 2048
-    clamp_bytes: Positive = 51_200
-    clamp_lines: Positive = 2000
-    token_share: Share = 0.3
-    memory_chars: Annotated[int, msgspec.Meta(ge=2000)] = 200_000
-    spill_max_bytes: Positive = 4 * 1024**3
-    spill_min_free_bytes: NotNegative = 1024**3
-    keep_days: Positive = 30
-    keep_bytes: NotNegative = 10 * 1024**3
-    bytes: dict[str, Positive] = {}
+    default_bytes: Annotated[
+        Positive,
+        "Save to disk above: Tool results above this size are saved to disk and truncated.",
+    ] = 50_000
+    preview_bytes: Annotated[
+        Positive, "Preview: Bytes of such a result that the model still gets."
+    ] = 2048
+    clamp_bytes: Annotated[
+        Positive, "Most bytes: Most bytes of a single result that the model gets."
+    ] = 51_200
+    clamp_lines: Annotated[
+        Positive, "Most lines: Most lines of a single result that the model gets."
+    ] = 2000
+    token_share: Annotated[
+        Share, "Most of the window: Largest share of the window for one result; 0.3 is 30 %."
+    ] = 0.3
+    memory_chars: Annotated[
+        int,
+        msgspec.Meta(ge=2000),
+        "Output in memory: Characters of a running command's output kept in memory.",
+    ] = 200_000
+    spill_max_bytes: Annotated[
+        Positive, "Largest full copy: Largest full copy of a result on disk, in bytes."
+    ] = 4 * 1024**3
+    spill_min_free_bytes: Annotated[
+        NotNegative,
+        "Disk space to leave free: Free disk space, in bytes, that full copies never use.",
+    ] = 1024**3
+    keep_days: Annotated[
+        Positive, "Keep unused copies for: Days to keep a full copy that no session refers to."
+    ] = 30
+    keep_bytes: Annotated[
+        NotNegative,
+        "Space for unused copies: Above this many bytes, the oldest unused copies go sooner.",
+    ] = 10 * 1024**3
+    bytes: Annotated[
+        dict[str, Positive], "Limits per tool: Limits for single tools, overriding default_bytes."
+    ] = {}
 
 
 class CheckpointSettings(_Section, frozen=True, kw_only=True):
     """Copies of the workspace's files, with which /rewind and /diff know what commands changed.
     Those of one workspace go after `keep_days`, and the oldest sooner above `keep_bytes`."""
 
-    mode: Literal["on", "off"] = "on"
-    keep_days: Positive = 30
-    keep_bytes: NotNegative = 2 * 1024**3
+    mode: Annotated[
+        Literal["on", "off"],
+        "Take checkpoints: on: /rewind and /diff know what commands did to files. off: none.",
+    ] = "on"
+    keep_days: Annotated[Positive, "Keep checkpoints for: Days to keep a checkpoint."] = 30
+    keep_bytes: Annotated[
+        NotNegative,
+        "Space per workspace: Above this many bytes, a workspace's oldest checkpoints go sooner.",
+    ] = 2 * 1024**3
 
 
 class Permissions(_Section, frozen=True, kw_only=True):
     """Rules: deny > ask > allow. `auto_grant` holds folder patterns."""
 
-    allow: tuple[Rule, ...] = ()
-    ask: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
-    ceiling: Folder = "~"
-    auto_grant: tuple[str, ...] = ()
+    allow: Annotated[tuple[Rule, ...], "Allow: Rules for what runs without asking.", When.NOW] = ()
+    ask: Annotated[
+        tuple[Rule, ...], "Ask: Rules for what always asks; they beat allow.", When.NOW
+    ] = ()
+    deny: Annotated[
+        tuple[Rule, ...], "Deny: Rules for what is refused; they beat ask and allow.", When.NOW
+    ] = ()
+    ceiling: Annotated[
+        Folder, "Reach while elevated: How far the file tools may go while elevated."
+    ] = "~"
+    auto_grant: Annotated[
+        tuple[str, ...],
+        "Write freely in: Patterns of folders where files are written without asking.",
+    ] = ()
 
 
 class SandboxSettings(_Section, frozen=True, kw_only=True):
     """How commands are confined. `keep_env` are names of variables, `sockets` paths of sockets
     that commands get all the same; with `share_caches` they use the person's own caches."""
 
-    engine: Literal["auto", "bubblewrap", "launcher", "landlock", "seatbelt", "off"] = "auto"
-    keep_env: tuple[str, ...] = ()
-    sockets: tuple[str, ...] = ()
-    share_caches: bool = False
+    engine: Annotated[
+        Literal["auto", "bubblewrap", "launcher", "landlock", "seatbelt", "off"],
+        "Sandbox: What confines commands; auto picks the best that works on this machine.",
+    ] = "auto"
+    keep_env: Annotated[
+        tuple[str, ...],
+        "Variables to pass on: Variables that commands get even though they look like secrets.",
+    ] = ()
+    sockets: Annotated[
+        tuple[str, ...],
+        "Sockets to allow: Sockets that commands may use, by path; for example the SSH agent's.",
+    ] = ()
+    share_caches: Annotated[
+        bool, "Share your caches: Let commands use your own ~/.cache, ~/.npm and ~/.gradle."
+    ] = False
 
 
 class Status(_Section, frozen=True, kw_only=True):
     """A shell command of the person's own whose first line is shown at the foot of the screen."""
 
-    command: str = ""
-    interval_s: Seconds = 5
+    command: Annotated[
+        str,
+        "Status line command: A shell command that gets the session as JSON and prints one line.",
+        When.NOW,
+    ] = ""
+    interval_s: Annotated[
+        Seconds, "Status line interval: Minimum seconds between two runs.", When.NOW
+    ] = 5
 
 
 class Background(_Section, frozen=True, kw_only=True):
     """Sessions in the background. `notify` is a shell command that calls the person."""
 
-    notify: str = ""
+    notify: Annotated[
+        str,
+        "Command that calls you: A shell command that calls you; HOLDFAST_TEXT says what there is.",
+    ] = ""
 
 
 class TerminalSettings(_Section, frozen=True, kw_only=True):
     """What the terminal is sent beside the screen. "auto" is where it is known to understand."""
 
-    title: Literal["auto", "on", "off"] = "auto"
-    progress: Literal["auto", "on", "off"] = "auto"
-    notifications: Literal["auto", "osc9", "osc777", "bell"] = "auto"
+    title: Annotated[
+        Literal["auto", "on", "off"],
+        "Window title: The session in the window's title, with … at work and ? when it needs you.",
+        When.NOW,
+    ] = "auto"
+    progress: Annotated[
+        Literal["auto", "on", "off"],
+        "Progress in the tab: Progress in the tab or task bar. on: even if the terminal isn't "
+        "known.",
+        When.NOW,
+    ] = "auto"
+    notifications: Annotated[
+        Literal["auto", "osc9", "osc777", "bell"],
+        "Kind of notification: The code for notifications; bell: only ring. See notify.",
+        When.NOW,
+    ] = "auto"
 
 
 class Agents(_Section, frozen=True, kw_only=True):
     """Sub-agents. `parallel` is how many work at the same time."""
 
-    parallel: Annotated[int, msgspec.Meta(ge=1, le=16)] = 4
+    parallel: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=16),
+        "At the same time: How many sub-agents work at the same time; more wait for their turn.",
+    ] = 4
 
 
 class JobSettings(_Section, frozen=True, kw_only=True):
     """Background commands. With `wake` an idle agent gets a turn when one ends."""
 
-    wake: bool = False
+    wake: Annotated[
+        bool,
+        "Wake when a job ends: Whether an idle agent gets a turn when a background command ends.",
+    ] = False
 
 
 class Batch(_Section, frozen=True, kw_only=True):
     """A run of a task file. `max_cost`, `max_failures` and `max_time_s` are the options
     --max-cost, --max-failures and --max-time; 0 means no limit."""
 
-    attempts: Positive = 5
-    compaction_basis: Literal["cumulative", "context"] = "cumulative"
-    max_cost: Usd = 0.0
-    max_failures: NotNegative = 0
-    max_time_s: NotNegative = 0
+    attempts: Annotated[Positive, "Attempts per task: How often to try a task.", When.RUN] = 5
+    compaction_basis: Annotated[
+        Literal["cumulative", "context"],
+        "Compact by: cumulative: count all tokens of the session. context: only those in the "
+        "window (recommended).",
+        When.RUN,
+    ] = "cumulative"
+    max_cost: Annotated[
+        Usd,
+        "Most to spend: The most a run may cost in USD, like --max-cost; 0 is no limit.",
+        When.RUN,
+    ] = 0.0
+    max_failures: Annotated[
+        NotNegative,
+        "Failures in a row: Failures in a row that end a run, like --max-failures; 0 is no limit.",
+        When.RUN,
+    ] = 0
+    max_time_s: Annotated[
+        NotNegative,
+        "Longest run: Seconds a run may take, like --max-time; 0 is no limit.",
+        When.RUN,
+    ] = 0
 
 
 class Price(_Section, frozen=True, kw_only=True):
@@ -216,11 +377,18 @@ class Price(_Section, frozen=True, kw_only=True):
     0 there means twice `input`.
     """
 
-    input: Usd = 0.0
-    output: Usd = 0.0
-    cache_write: Usd = 0.0
-    cache_read: Usd = 0.0
-    cache_write_1h: Usd = 0.0
+    input: Annotated[Usd, "Input: What the provider charges for input tokens."] = 0.0
+    output: Annotated[Usd, "Output: What the provider charges for output tokens."] = 0.0
+    cache_write: Annotated[
+        Usd, "Cache, five minutes: What the provider charges for tokens cached for five minutes."
+    ] = 0.0
+    cache_read: Annotated[
+        Usd, "Cache, read: What the provider charges for tokens read from the cache."
+    ] = 0.0
+    cache_write_1h: Annotated[
+        Usd,
+        "Cache, one hour: What it charges for tokens cached for an hour. 0: twice the input price.",
+    ] = 0.0
 
 
 class McpServer(_Section, frozen=True, kw_only=True):
@@ -290,49 +458,135 @@ class DiagnosticSettings(_Section, frozen=True, kw_only=True):
     """What the model hears of problems in files that it edited. `checkers` is by name;
     `unconfined` starts them even where no sandbox confines them."""
 
-    mode: Literal["auto", "off"] = "auto"
-    wait_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 2.0
-    unconfined: bool = False
-    checkers: dict[str, CheckerSettings] = {}
+    mode: Annotated[
+        Literal["auto", "off"],
+        "Check edited files: auto: a language server that's installed checks edited files. off:"
+        " none.",
+    ] = "auto"
+    wait_s: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=60),
+        "Wait for problems: Seconds an edit waits for new problems; later ones come with the "
+        "next request.",
+    ] = 2.0
+    unconfined: Annotated[
+        bool, "Without a sandbox: Start language servers even if no sandbox confines them."
+    ] = False
+    checkers: Annotated[
+        dict[str, CheckerSettings],
+        "Servers and linters: Language servers and linters to use; see holdfast help editing.",
+    ] = {}
 
 
-class Config(_Section, frozen=True, kw_only=True):
-    """All settings, validated. `prices` is by model name, `mcp` by server name, `keys` by action
-    (`tui.core.keymap`)."""
+class ModelKeys(_Section, frozen=True, kw_only=True):
+    """The keys in no table that are about models and sessions."""
 
-    model: Name = "claude-sonnet-5-5"
-    small_model: Name = "claude-haiku-5-5"
-    fallback_models: tuple[Name, ...] = ()
-    base_url: Url = ""
-    effort: Literal["", "low", "medium", "high", "xhigh", "max"] = ""
-    api_features: Literal["auto", "all", "basic"] = "auto"
-    titles: Literal["model", "prompt"] = "model"
-    theme: Name = "midnight"
-    context_window: NotNegative = 0
-    tool_search_tokens: NotNegative = 10_000
-    retry: Retry = Retry()
-    thinking: Thinking = Thinking()
-    cache: Cache = Cache()
-    prune: Prune = Prune()
-    bootstrap: Bootstrap = Bootstrap()
-    compaction: Compaction = Compaction()
-    guard: Guard = Guard()
-    permissions: Permissions = Permissions()
-    sandbox: SandboxSettings = SandboxSettings()
-    status: Status = Status()
-    terminal: TerminalSettings = TerminalSettings()
-    background: Background = Background()
-    agents: Agents = Agents()
-    diagnostics: DiagnosticSettings = DiagnosticSettings()
-    checkpoints: CheckpointSettings = CheckpointSettings()
-    jobs: JobSettings = JobSettings()
-    batch: Batch = Batch()
-    prices: dict[str, Price] = {}
-    mcp: dict[str, McpServer] = {}
-    redact: Literal["off", "record"] = "off"
-    notify: Literal["auto", "off"] = "auto"
-    motion: Literal["full", "reduced"] = "full"
-    vim: bool = False
-    keys: dict[str, KeyNames] = {}
-    plain: bool = False
+    model: Annotated[
+        Name,
+        "Model: The model, or opus, sonnet, haiku, fable for the newest. /model switches within"
+        " a session.",
+    ] = "claude-sonnet-5-5"
+    small_model: Annotated[
+        Name,
+        "Model for small jobs: The model for small jobs: titles, and explaining why a task failed.",
+        When.RUN,
+    ] = "claude-haiku-5-5"
+    fallback_models: Annotated[
+        tuple[Name, ...],
+        "Fallback models: Fallback models, tried in this order when the first fails.",
+    ] = ()
+    base_url: Annotated[
+        Url, 'Server address: The server: any that speaks the Messages API. "" is Anthropic\'s.'
+    ] = ""
+    effort: Annotated[
+        Literal["", "low", "medium", "high", "xhigh", "max"],
+        'Effort: How hard the model thinks, if it has levels; "" is its default. /effort '
+        "changes it.",
+    ] = ""
+    api_features: Annotated[
+        Literal["auto", "all", "basic"],
+        "New API features: auto: send new API features to Anthropic only. all: to any server. "
+        "basic: to none.",
+    ] = "auto"
+    titles: Annotated[
+        Literal["model", "prompt"],
+        "Session titles: model: small_model titles a session after a turn (about $0.0002). "
+        "prompt: its first words.",
+    ] = "model"
+    context_window: Annotated[
+        NotNegative,
+        "Context window: The model's window in tokens. 0 asks the server, then the catalog.",
+    ] = 0
+    tool_search_tokens: Annotated[
+        NotNegative,
+        "Tokens for MCP tools: Tokens for MCP tools in every request; the model finds the "
+        "others by search.",
+    ] = 10_000
+    redact: Annotated[
+        Literal["off", "record"],
+        "Mask keys in the record: record: mask known kinds of keys before anything is recorded.",
+        When.NOW,
+    ] = "off"
+
+
+class ScreenKeys(ModelKeys, frozen=True, kw_only=True):
+    """The keys in no table that are about what a person sees, after those above: a Struct has one
+    base with fields. `keys` is by action (`tui.core.keymap`)."""
+
+    theme: Annotated[
+        Name, "Theme: The theme; put your own into themes/ next to the file.", When.NOW
+    ] = "midnight"
+    notify: Annotated[
+        Literal["auto", "off"],
+        "Notifications: auto: call you when a long turn ends or needs you while you're elsewhere.",
+        When.NOW,
+    ] = "auto"
+    motion: Annotated[Literal["full", "reduced"], "Animation: reduced: no animation.", When.NOW] = (
+        "full"
+    )
+    vim: Annotated[
+        bool, "Vim keys: Vim's normal and insert mode in the prompt. /vim switches it.", When.NOW
+    ] = False
+    keys: Annotated[
+        dict[str, KeyNames],
+        "Your own keys: Your own keys by action, such as palette = ctrl+k. `holdfast help keys`"
+        " lists them.",
+        When.NOW,
+    ] = {}
+    plain: Annotated[
+        bool, "Plain lines: true: plain lines instead of the full screen, like --plain.", When.START
+    ] = False
     """Has an effect only in the user's own file: it is read before any other file is opened."""
+
+
+class Config(ScreenKeys, frozen=True, kw_only=True):
+    """All settings, validated: the keys above, then the tables. `prices` is by model name, `mcp`
+    by server name."""
+
+    retry: Annotated[Retry, "When a request fails"] = Retry()
+    thinking: Annotated[Thinking, "The model's thinking"] = Thinking()
+    cache: Annotated[Cache, "What the server keeps of a conversation"] = Cache()
+    prune: Annotated[Prune, "Old tool results"] = Prune()
+    bootstrap: Annotated[Bootstrap, "Project files in the system prompt"] = Bootstrap()
+    compaction: Annotated[Compaction, "When the window fills up"] = Compaction()
+    guard: Annotated[Guard, "Large tool results"] = Guard()
+    permissions: Annotated[Permissions, "What the agent may do without asking"] = Permissions()
+    sandbox: Annotated[SandboxSettings, "What commands can reach"] = SandboxSettings()
+    status: Annotated[Status, "Your own line at the foot of the screen"] = Status()
+    terminal: Annotated[TerminalSettings, "What the terminal's tab and desktop show"] = (
+        TerminalSettings()
+    )
+    background: Annotated[Background, "Sessions in the background"] = Background()
+    agents: Annotated[Agents, "Sub-agents"] = Agents()
+    diagnostics: Annotated[DiagnosticSettings, "Problems in edited files"] = DiagnosticSettings()
+    checkpoints: Annotated[CheckpointSettings, "Checkpoints of files"] = CheckpointSettings()
+    jobs: Annotated[JobSettings, "Background commands"] = JobSettings()
+    batch: Annotated[Batch, "Task file runs"] = Batch()
+    prices: Annotated[
+        dict[str, Price], "USD per million tokens, replacing the built-in prices"
+    ] = {}
+    mcp: Annotated[
+        dict[str, McpServer],
+        "Servers with more tools",
+        "Server: Servers with tools for the model. /mcp shows their state.",
+    ] = {}

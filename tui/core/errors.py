@@ -47,7 +47,7 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def words(error_class: str) -> str:
-    """An error class in words; one that is not known as it is."""
+    """Return an error class in words; an unknown one as it is."""
     return _WORDS.get(error_class, error_class.replace("_", " "))
 
 
@@ -81,7 +81,7 @@ class ConfigError(UsageError):
 
 
 class CredentialsError(HoldfastError):
-    """There is no key, or none that the server takes."""
+    """There is no key, or none that the server accepts."""
 
 
 class SessionError(HoldfastError):
@@ -93,12 +93,12 @@ class SessionInUseError(SessionError):
 
 
 class StorageError(HoldfastError):
-    """Something could not be written. Whoever raises it still holds the data."""
+    """Something could not be written. The code that raises it still holds the data."""
 
 
 @contextmanager
 def os_error_as(error: type[HoldfastError], what: str, *, hint: str = "") -> Generator[None]:
-    """Raise an OSError of the block as an error of ours: `what`, and the system's reason."""
+    """Turn an OSError of the block into an error of ours: `what`, and the system's reason."""
     try:
         yield
     except OSError as failed:
@@ -114,12 +114,12 @@ class ImageError(HoldfastError):
 
 
 class ToolError(HoldfastError):
-    """A tool could not do what it was asked. The message is meant for the model too."""
+    """A tool could not do its work. The message is meant for the model too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The sizes that a `context_overflow` error named, in tokens; None for what it did not say.
+    """The sizes that a `context_overflow` error named, in tokens; None for those that it did not.
 
     `input_tokens` is the size of the request, `limit` the size of the window. `max_tokens` is the
     room asked for the answer; it is set only if the server counted it towards the limit.
@@ -130,10 +130,11 @@ class Overflow:
     limit: int | None = None
 
     def output_room(self, margin: int = 0) -> int | None:
-        """The `max_tokens` that would fit: `limit` less `input_tokens`, with `margin` to spare.
+        """Return the `max_tokens` that would fit: `limit` less `input_tokens`, with `margin` to
+        spare.
 
-        None if a smaller answer does not help: the input alone is too long, or the server did
-        not count `max_tokens`.
+        None if a smaller answer does not help: the input alone is too long, or the server did not
+        count `max_tokens`.
         """
         if self.max_tokens is None or self.input_tokens is None or self.limit is None:
             return None
@@ -144,17 +145,16 @@ class Overflow:
 class ProviderError(HoldfastError):
     """A request to the model failed.
 
-    `retry_after` is in seconds, None if the server named no delay. `retryable` says whether the
-    same request may succeed later. `overflow` holds the sizes of a `context_overflow` that named
-    any. `thinking_refused`: the request failed because of the signed thinking in it; without
-    that it can be sent again. `feature`: it failed because of something that not every server
-    knows, and can be sent without. `category` and `explanation` are the model's
-    own, of a refusal.
+    `retry_after` is in seconds, None if the server named no delay. `retryable` is True if the same
+    request may succeed later. `overflow` holds the sizes of a `context_overflow` that named any.
+    `thinking_refused`: the request failed because of the signed thinking in it; without that it can
+    be sent again. `feature`: it failed because of this feature, which not every server has, and can
+    be sent without. `category` and `explanation` are the model's own, of a refusal.
 
-    The retry loop sets the rest: `received` is how many characters the failed attempt had
-    streamed. `park_until` is the moment (UTC) before which the server does not want to see the
-    request, if that is further away than the program waits. `switch` is set when the person
-    asked for another model during the wait for a retry.
+    The retry loop sets the rest: `received` is the number of characters that the failed attempt had
+    streamed. `park_until` is the moment (UTC) before which the server does not accept the request,
+    if that is further away than the program waits. `switch` is set if the person asked for another
+    model during the wait for a retry.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Every fact in words: the one place that words what happened.
 
-`words` gives a sentence for each fact that a person reads as a sentence, and None for those that
+`words` returns a sentence for each fact that a person reads as a sentence, and None for those that
 are silent, or have a form of their own in each front end (an answer, a tool's card, the meter).
-Screen, plain lines, standard error of `-p`, editors, exports and reports say what it gives, live
-and for what a record tells again.
+Screen, plain lines, standard error of `-p`, editors, exports and reports use it, live and for the
+replay of a record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never, cast
 from tui.core import facts
 from tui.core.command_ends import END_UNKNOWN
 from tui.core.errors import words as class_in_words
-from tui.core.facts import INTERRUPTION, Fact
+from tui.core.facts import INTERRUPTION, Fact, Told
 from tui.core.formatting import duration, local, moment, moment_of, money, plural, tokens
 from tui.core.messages import string_of
 from tui.core.paths import shorten
@@ -26,9 +26,9 @@ from tui.core.text_cleaning import one_line
 Level: TypeAlias = Literal["info", "success", "warning", "error"]
 
 _HEADERS: Final = 3
-"""Questions nobody could answer that a sentence names; the others are counted."""
+"""Unanswered questions that a sentence names; the others are counted."""
 _HOOK_CHARS: Final = 300
-"""The most that a sentence repeats of what a hook prints."""
+"""Maximum characters that a sentence repeats of a hook's output."""
 _PLAN_TOOL: Final = "present_plan"
 RELOAD_WAITS: Final = "The next compaction picks up the changes."
 REWOUND: Final = "Rewound. Later messages are still in the session file."
@@ -82,7 +82,7 @@ _VIEWS: Final = {
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A fact as a person reads it. `text` stands alone. `detail` are lines below it, folded on the
-    screen and left out elsewhere unless they are `open`; `hint` says what to do."""
+    screen and left out elsewhere unless they are `open`; `hint` tells what to do."""
 
     text: str
     level: Level = "info"
@@ -92,12 +92,13 @@ class Sentence:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The sentence where nothing can be unfolded: its text, the open detail, what to do."""
+        """The sentence for places where nothing can be unfolded: its text, the open detail, the
+        hint."""
         rows = self.detail.splitlines() if self.open else ()
         return (self.text, *(f"  {row}" for row in rows), *filter(None, (self.hint,)))
 
 
-def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: C901, PLR0912, PLR0915 - one case per fact
+def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: C901, PLR0912, PLR0915 - one case per fact
     """A fact in words, or None. `now` is when they are read; without it, they may be read later or
     elsewhere, and times say their day and zone."""
     match fact:
@@ -111,8 +112,8 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
             return Sentence(f"{fact.name} was not allowed{why}")
         case facts.QuestionAnswered(by="default"):
             return Sentence(_unanswered(fact))
-        case facts.HookFinished() if said := _hook(fact):
-            return Sentence(f"{said}.", "info" if fact.outcome == "ok" else "warning")
+        case facts.HookFinished() if sentence := _hook(fact):
+            return Sentence(f"{sentence}.", "info" if fact.outcome == "ok" else "warning")
         case facts.JobStarted():
             how = "moved to the background" if fact.moved_by else "started in the background"
             about = f": {fact.command}" if fact.command else ""
@@ -131,10 +132,10 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
             parts = [outcome, plural(calls, "call"), f"{usage.total:,} tokens", *cost]
             return Sentence(f"Sub-agent {fact.agent}: {', '.join(parts)}")
         case facts.SubAgentEvent(event=inner):
-            if (said := words(cast("Fact", inner), now)) is None:
+            if (sentence := words(cast("Fact", inner), now)) is None:
                 return None
-            text = f"Sub-agent {fact.agent}: {said.text}"
-            return Sentence(text, said.level, said.detail, said.hint, said.open)
+            text = f"Sub-agent {fact.agent}: {sentence.text}"
+            return Sentence(text, sentence.level, sentence.detail, sentence.hint, sentence.open)
         case facts.RetryScheduled():
             which = f"Retry {fact.attempt} of {fact.max_attempts} in {_wait(fact.delay_s)}"
             known = [f"request {fact.request_id}"] if fact.request_id else []
@@ -228,6 +229,7 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
             }
             return Sentence(ends[outcome], "warning") if outcome in ends else None
         case (
+            # Silent, or with a form of its own in each front end.
             facts.SessionStarted()
             | facts.UserMessage()
             | facts.RequestSent()
@@ -255,13 +257,15 @@ def words(fact: Fact, now: datetime | None = None) -> Sentence | None:  # noqa: 
             | facts.PlanApproved()
             | facts.HookFinished()
             | facts.CheckpointTaken()
+            | facts.CallBegan()
+            | facts.TurnInterrupted()
         ):
             return None
         case _:
             assert_never(fact)
 
 
-def fact_lines(fact: Fact) -> tuple[str, ...]:
+def fact_lines(fact: Told) -> tuple[str, ...]:
     """A fact as lines of standard error or a log, read as they come. None for what is
     said in another way: a notice what was switched, an error why a turn ended, the command that
     changes the context what it did."""
@@ -274,8 +278,8 @@ def fact_lines(fact: Fact) -> tuple[str, ...]:
         ):
             return ()
         case facts.ErrorRaised(error_class, message, _, hint):
-            said = f"{error_class}: {message}" if message else f"{error_class}."
-            return (said, *filter(None, (hint,)))
+            wording = f"{error_class}: {message}" if message else f"{error_class}."
+            return (wording, *filter(None, (hint,)))
         case facts.SubAgentEvent(agent=agent, event=inner):
             return tuple(f"Sub-agent {agent}: {line}" for line in fact_lines(cast("Fact", inner)))
         case facts.ContextFiles(files):
@@ -285,8 +289,8 @@ def fact_lines(fact: Fact) -> tuple[str, ...]:
                 if one["kept"] < one["raw"]
             )
         case _:
-            said = words(fact)
-            return said.lines if said else ()
+            wording = words(fact)
+            return wording.lines if wording else ()
 
 
 def _moment(then: datetime, now: datetime | None) -> str:
@@ -294,8 +298,8 @@ def _moment(then: datetime, now: datetime | None) -> str:
 
 
 def _hook(fact: facts.HookFinished) -> str:
-    """Say what went wrong with a hook, or what it printed for the person; "" where there is nothing
-    to say, or others say it."""
+    """Describe a hook's failure, or its output for the person; "" if there is nothing to report, or
+    others report it."""
     hook = " ".join(filter(None, ("The", fact.event, "hook", one_line(fact.command))))
     printed = one_line(fact.text)
     if fact.outcome == "ok" and printed:
@@ -310,7 +314,7 @@ def _hook(fact: facts.HookFinished) -> str:
 
 
 def _unanswered(fact: facts.QuestionAnswered) -> str:
-    """The end of a question that nobody could answer."""
+    """Describe the end of a question that nobody could answer."""
     if fact.name == _PLAN_TOOL:
         return "Nobody could approve the plan: it is the result of this run."
     headers = [str(one["header"]) for one in fact.answers]
@@ -324,7 +328,7 @@ def _unanswered(fact: facts.QuestionAnswered) -> str:
 
 
 def job_end(fact: facts.JobFinished) -> str:
-    """The end of a background command, without a period."""
+    """Describe the end of a background command, without a period."""
     took, about = duration(fact.seconds), f": {fact.command}" if fact.command else ""
     if fact.stopped_by:
         by = _STOPPED_BY.get(fact.stopped_by, "stopped with the session")
@@ -336,7 +340,8 @@ def job_end(fact: facts.JobFinished) -> str:
 
 
 def _misfits(fact: facts.ThinkingDropped) -> str:
-    """A sentence for each reason why the server did not use thinking, or used it with a remark."""
+    """Return a sentence for each reason why the server did not use thinking, or used it with a
+    remark."""
     kinds = (("dropped", fact.dropped), ("accepted, with a remark,", fact.allowed))
     return " ".join(
         f"The server {verb} {plural(count, 'thought')}: {_MISFITS.get(reason, reason)}."
@@ -356,7 +361,8 @@ def _compacted(fact: facts.CompactionFinished) -> Sentence:
 
 
 def _exam(fact: facts.ExamFinished) -> Sentence:
-    """Count the facts that a summary holds of those it was asked for; list what it lacks first."""
+    """Count the facts that a summary holds of those it was asked for; list the missing ones
+    first."""
     count, problem = len(fact.facts), fact.problem.rstrip(".")
     if not count:
         return Sentence(f"The summary wasn't checked: {problem}.", "warning")
@@ -378,10 +384,10 @@ def _exam(fact: facts.ExamFinished) -> Sentence:
 
 
 def _loaded(files: Sequence[Mapping[str, Any]]) -> Sentence:
-    """The files in the system prompt, with the size of each and how much of it is sent."""
-    kept, count = sum(int(one["kept"]) for one in files), len(files)
+    """List the files in the system prompt, with the size of each and how much of it is sent."""
+    characters, count = sum(int(one["kept"]) for one in files), len(files)
     what = f"{files[0]['name']}" if count == 1 else f"{count} files"
-    text = f"Loaded {what} ({kept:,} characters)"
+    text = f"Loaded {what} ({characters:,} characters)"
     cut = [str(one["name"]) for one in files if one["kept"] < one["raw"]]
     text += f" · cut: {', '.join(cut)}" if cut else ""
     width = max((len(str(one["name"])) for one in files), default=0)
@@ -401,7 +407,7 @@ def _sent_size(file: Mapping[str, Any]) -> str:
 
 
 def break_price(fact: facts.ContextBroken) -> str:
-    """The price of a break, as part of a sentence."""
+    """Return the price of a break, as part of a sentence."""
     lost = f", {plural(fact.thoughts, 'thought')} left out" if fact.thoughts else ""
     usd = f" (≈ {money(fact.cost_usd)})" if fact.cost_usd is not None else ""
     return f"{fact.tokens:,} tokens written again once{usd}{lost}"
@@ -416,7 +422,7 @@ def _context_change(change: Mapping[str, Any]) -> str:
 
 
 def _repaired(findings: Iterable[Mapping[str, str]]) -> Sentence | None:
-    """One sentence for a repair, its places folded below; none for mere interruptions."""
+    """Describe a repair in one sentence, its places folded below; None for mere interruptions."""
     damage = [one for one in findings if one.get("code") != INTERRUPTION]
     if not damage:
         return None
@@ -434,13 +440,13 @@ def acknowledgement(changes: Mapping[str, bool | str]) -> str:
 
 
 def without_feature(feature: str) -> str:
-    """A feature that the server lacks was left out of the request."""
+    """Report that a feature, which the server lacks, was left out of the request."""
     what = _FEATURES.get(feature, feature) or "all that was asked of it"
     return f"The server doesn't support {what}. Sending the request again without that."
 
 
 def request_line(fact: facts.RequestExtended) -> str:
-    """Say on one line of the debug view how a request extends the last one."""
+    """Describe on one line of the debug view how a request extends the last one."""
     parts = [f"#{fact.n}"]
     if fact.added is not None:
         parts[0] += f" {fact.added:+,} tokens"
@@ -461,5 +467,5 @@ def _wait(seconds: float) -> str:
 
 
 def _ended(text: str) -> str:
-    """A text with its full stop: a server's own words often have none."""
+    """End a text with a full stop: a server's own words often have none."""
     return text if text[-1:] in ".!?:…" else f"{text}."

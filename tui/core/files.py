@@ -1,7 +1,7 @@
 """The program's own files: small ones, read with a limit and replaced whole.
 
-A small file is changed by one process at a time (`locked`). Those that nobody else may read are
-made by `private_files`. `installation_key` is a secret by which the program knows again what it
+A small file is changed by one process at a time (`locked`). Files that nobody else may read are
+made by `private_files`. `installation_key` is a secret by which the program recognises what it
 wrote itself.
 
 Everything here blocks; call it in a thread where that matters.
@@ -31,12 +31,12 @@ def read_small(
     real: bool = False,
     opened: int | None = None,
 ) -> tuple[bytes, os.stat_result]:
-    """The bytes of a regular file, and its state when it was opened.
+    """Return the bytes of a regular file, and its state when it was opened.
 
-    Raises OSError, with a text that can be shown: for a folder, pipe or device (none of which is
-    waited for), for a file above `limit` bytes, without `follow` for a symlink, and with `real` for
-    one in any part of the path. Not `whole`, the first `limit` bytes of a larger file are enough.
-    `opened` is the file, where it is open already; it is closed.
+    Raises OSError, with a text that can be shown: for a folder, pipe or device (never waiting for
+    one), for a file above `limit` bytes, without `follow` for a symlink, and with `real` for one in
+    any part of the path. Without `whole`, the first `limit` bytes of a larger file are enough.
+    `opened` is the file, if it is open already; it is closed.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     file = opened
@@ -48,6 +48,7 @@ def read_small(
                 raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from None
             raise
     try:
+        # Checked on the open file: another may be at the path by now.
         state = os.fstat(file)
         if stat.S_ISDIR(state.st_mode):
             raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(path))
@@ -65,19 +66,19 @@ def read_small(
 def replace_file(path: Path, data: bytes, *, real: bool = False) -> None:
     """Replace a file's content by `data`, all of it or nothing, and sync it.
 
-    A file that exists keeps its mode; of a symlink, the target is replaced. A new file is 0600
-    in a folder of 0700. A `real` path is taken as it is: none of its parts may be a link. Raises
+    A file that exists keeps its mode; of a symlink, the target is replaced. A new file is 0600 in a
+    folder of 0700. A `real` path is taken as it is: none of its parts may be a link. Raises
     OSError; the old content is then unchanged.
     """
     target = path if real else Path(os.path.realpath(path))
     folder = real_folder(target.parent, create=True, mode=0o700)
     try:
-        found = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
+        existing = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
-        found = None
+        existing = None
     finally:
         os.close(folder)
-    atomic_write(target, data, like=found, mode=0o600, check=lambda: None)
+    atomic_write(target, data, like=existing, mode=0o600, check=lambda: None)
 
 
 REMAINS: Final = re.compile(r"(?:.*/)?\.holdfast-[0-9a-f]{16}\.tmp", re.DOTALL)
@@ -90,9 +91,9 @@ def atomic_write(
     """Write `data` to a temporary file next to `path`, sync it, and rename it to `path`.
 
     The mode and, if possible, the owner are those of `like`, the file that is replaced; a new file
-    gets `mode`, as far as the umask allows. `path` is a real one (`real_folder`). `check` is called
-    before the last step and may raise to prevent it. Returns the new file's stat. Raises OSError;
-    the temporary file never stays.
+    gets `mode`, within the umask. `path` is a real one (`real_folder`). `check` is called before
+    the last step and may raise to prevent it. Returns the new file's stat. Raises OSError; the
+    temporary file never stays.
     """
     folder = real_folder(path.parent)
     temporary = f".holdfast-{os.urandom(8).hex()}.tmp"
@@ -103,6 +104,7 @@ def atomic_write(
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
                 file.flush()
+                # The owner first: changing it may clear bits of the mode.
                 if like is not None:
                     with suppress(OSError):
                         os.fchown(fd, like.st_uid, like.st_gid)
@@ -123,8 +125,8 @@ def atomic_write(
 
 
 def open_real(path: Path, flags: int) -> int:
-    """Open what exists at a real path. Raises OSError where a part of it is a link by now: what
-    was allowed would not be what is opened."""
+    """Open an existing file at a real path. Raises OSError if a part of it has become a link: the
+    file that was allowed would not be the one that is opened."""
     if path == path.parent:
         return os.open(path, flags)
     folder = real_folder(path.parent)
@@ -135,7 +137,7 @@ def open_real(path: Path, flags: int) -> int:
 
 
 def sha256_of(file: int) -> str:
-    """The SHA-256 of an open regular file, which is closed. Raises OSError for any other."""
+    """Return the SHA-256 of an open regular file, which is closed. Raises OSError for any other."""
     from hashlib import file_digest  # noqa: PLC0415 - hardly ever needed
 
     with os.fdopen(file, "rb") as opened:
@@ -145,7 +147,7 @@ def sha256_of(file: int) -> str:
 
 
 def remove_real(path: Path) -> None:
-    """Remove the file at a real path. Raises OSError where a part of it is a link by now."""
+    """Remove the file at a real path. Raises OSError if a part of it has become a link."""
     folder = real_folder(path.parent)
     try:
         os.unlink(path.name, dir_fd=folder)
@@ -154,8 +156,8 @@ def remove_real(path: Path) -> None:
 
 
 def set_real_mode(path: Path, mode: int) -> None:
-    """Set the permissions of the file at a real path. Raises OSError where a part of it is a link
-    by now."""
+    """Set the permissions of the file at a real path. Raises OSError if a part of it has become a
+    link."""
     opened = open_real(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         os.fchmod(opened, mode)
@@ -164,10 +166,10 @@ def set_real_mode(path: Path, mode: int) -> None:
 
 
 def real_folder(path: Path, *, create: bool = False, mode: int = 0o777) -> int:
-    """A descriptor of the folder at a real path, found part by part: no link is followed.
+    """Return a descriptor of the folder at a real path, found part by part: no link is followed.
 
-    With `create` what is missing of it is made, with `mode`. It may serve only as a place to open
-    things in. The caller closes it.
+    With `create` missing parts are made, with `mode`. The descriptor may serve only as a place to
+    open things in. The caller closes it.
     """
     at = os.open(path.anchor, PLACE)
     for part in path.parts[1:]:
@@ -180,7 +182,7 @@ def real_folder(path: Path, *, create: bool = False, mode: int = 0o777) -> int:
 
 
 def _entered(name: str, folder: int, mode: int | None) -> int:
-    """A folder in an open one, made where it is missing if `mode` says how."""
+    """Open a folder in an open one; with a `mode`, a missing one is made."""
     try:
         return os.open(name, PLACE, dir_fd=folder)
     except FileNotFoundError:
@@ -192,7 +194,8 @@ def _entered(name: str, folder: int, mode: int | None) -> int:
 
 
 def sync_folder(folder: Path | str, inside: int | None = None) -> None:
-    """Wait until the names in a folder are on the disk; `inside` is what its path begins at."""
+    """Wait until the names in a folder are on the disk; `inside` is the folder that its path is
+    relative to."""
     named = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inside)
     try:
         os.fsync(named)
@@ -204,7 +207,7 @@ def sync_folder(folder: Path | str, inside: int | None = None) -> None:
 def locked(folder: Path) -> Generator[None]:
     """Hold a folder against other processes of ours while a file in it is read and replaced.
 
-    The folder is created where it is missing. A file system without locks is used without one.
+    A missing folder is created. A file system without locks is used without one.
     """
     import fcntl  # noqa: PLC0415 - only where something is written
 
@@ -219,14 +222,14 @@ def locked(folder: Path) -> Generator[None]:
 
 
 PLACE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a folder is opened as a place to find things in; a link is refused."""
+"""Flags that open a folder as a place to find things in; a link is refused."""
 
 
 def safe_name(call_id: str) -> str:
-    """A call id as a file name: `[A-Za-z0-9_-]{1,64}`.
+    """Return a call id as a file name: `[A-Za-z0-9_-]{1,64}`.
 
-    An id that had to be changed, or is empty, ends in a hash of the original, so that two ids
-    never share a name.
+    An id that had to be changed, or is empty, ends in a hash of the original, so that two ids never
+    share a name.
     """
     if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", call_id):
         return call_id
@@ -237,7 +240,7 @@ def safe_name(call_id: str) -> str:
 
 
 def free_bytes(file: int) -> int:
-    """The free bytes on the disk of an open file."""
+    """Return the free bytes on the disk of an open file."""
     disk = os.fstatvfs(file)
     return disk.f_bavail * disk.f_frsize
 
@@ -247,14 +250,14 @@ _BYTES: Final = 32
 
 
 def installation_key(data: Path) -> bytes:
-    """The key in a data folder; made (mode 0600) where there is none. Blocks.
+    """Return the key in a data folder; a missing one is made (mode 0600). Blocks.
 
-    Where it can neither be read nor written it is one for this process alone: what was sealed with
-    it is a stranger's to the next.
+    If it can neither be read nor written it is one for this process alone: to the next process,
+    content sealed with it is a stranger's.
     """
     path = data / NAME
-    if found := _read(path):
-        return found
+    if existing := _read(path):
+        return existing
     made = secrets.token_bytes(_BYTES)
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -272,13 +275,13 @@ def installation_key(data: Path) -> bytes:
 
 
 def known_key(data: Path) -> bytes:
-    """The key in a data folder; b"" where there is none. Blocks."""
+    """Return the key in a data folder; b"" if there is none. Blocks."""
     return _read(data / NAME)
 
 
 def _read(path: Path) -> bytes:
     try:
-        found = path.read_bytes()
+        key = path.read_bytes()
     except OSError:
         return b""
-    return found if len(found) == _BYTES else b""
+    return key if len(key) == _BYTES else b""

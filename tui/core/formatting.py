@@ -7,7 +7,7 @@ from datetime import datetime
 
 
 def tokens(count: int) -> str:
-    """812, 8.1k, 82.1k, 812k, 1.2M."""
+    """Format a count of tokens: 812, 8.1k, 82.1k, 812k, 1.2M."""
     if count < 1000:
         return str(count)
     if count < 99_950:
@@ -18,7 +18,7 @@ def tokens(count: int) -> str:
 
 
 def size(count: int) -> str:
-    """812 B, 8.1 KB, 1.2 MB, in steps of 1024."""
+    """Format a count of bytes: 812 B, 8.1 KB, 1.2 MB, in steps of 1024."""
     value, unit = float(count), "B"
     for larger in ("KB", "MB", "GB", "TB"):
         if value < 1000:
@@ -28,7 +28,7 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """12 s, 3 min 05 s, 2 h 04 min: for what is still going on."""
+    """Format the time of something that still runs: 12 s, 3 min 05 s, 2 h 04 min."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -38,33 +38,34 @@ def duration(seconds: float) -> str:
 
 
 def moment(then: datetime, now: datetime) -> str:
-    """When, in the person's time zone: 14:15, with the day where it is another."""
+    """Format a moment in the person's time zone: 14:15, with the day if it is another."""
     there, here = then.astimezone(), now.astimezone()
     return there.strftime("%H:%M" if there.date() == here.date() else "%a %d %b %H:%M")
 
 
 def moment_of(text: object) -> datetime | None:
-    """A moment as facts and records have it; None where it is none."""
+    """Parse a moment as facts and records have it; None for anything else."""
     try:
-        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+        then = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
-    return found if found is None or found.tzinfo else None
+    return then if then is None or then.tzinfo else None
 
 
 def local(then: datetime) -> str:
-    """When, for a line that may be read later or elsewhere: Sat 21 Nov 14:15 CET."""
+    """Format a moment for a line that may be read later or elsewhere: Sat 21 Nov 14:15 CET."""
     return then.astimezone().strftime("%a %d %b %H:%M %Z")
 
 
 def local_time(text: str) -> str:
-    """As `local`, of a moment as facts and records have it; what is none stays as it is."""
+    """Format a moment of a fact or record as `local` does; anything else stays as it is."""
     then = moment_of(text)
     return local(then) if then else text
 
 
 def retirement(day: str, now: datetime) -> str:
-    """retires on 30 Nov: where that is known (ISO 8601) and within 60 days, or over; else ""."""
+    """Return "retires on 30 Nov" if that day is known (ISO 8601) and within 60 days, or over;
+    otherwise ""."""
     try:
         then = datetime.fromisoformat(day).date()
     except ValueError:
@@ -76,7 +77,7 @@ def retirement(day: str, now: datetime) -> str:
 
 
 def age(then: datetime, now: datetime) -> str:
-    """How long ago, for a list: now, 5 min, 3 h, 2 d, then the date."""
+    """Format the time since a moment, for a list: now, 5 min, 3 h, 2 d, then the date."""
     seconds = (now - then).total_seconds()
     if seconds < 60:
         return "now"
@@ -90,20 +91,21 @@ def age(then: datetime, now: datetime) -> str:
 
 
 def money(usd: float | None) -> str:
-    """$0.42, $0.0042 for very little, — when no price is known."""
+    """Format an amount: $0.42, $0.0042 for very little, — if no price is known."""
     if usd is None:
         return "—"
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:.2f}"
 
 
 def plural(count: int, word: str) -> str:
-    """1 turn, 12 turns."""
+    """Return a count with its word: 1 turn, 12 turns."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def wait_time(seconds: float) -> str:
-    """A duration in the largest units that matter, rounded up: `90 s`, `5 min`, `3 h 20 min`."""
-    whole = math.ceil(seconds - 0.05)  # an hour that was reckoned from a clock is an hour
+    """Format a duration in the largest units that matter, rounded up: `90 s`, `5 min`, `3 h 20
+    min`."""
+    whole = math.ceil(seconds - 0.05)  # so that an hour measured by a clock is an hour
     if whole < 120:
         return f"{whole} s"
     minutes = -(-whole // 60)

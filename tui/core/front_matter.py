@@ -1,7 +1,7 @@
 """The front matter of a Markdown file: fields between two lines of `---` at its beginning.
 
-Files that other programs read too are often not quite YAML, such as a description with a colon
-in it; those are read line by line, as their own programs do.
+Files that other programs read too are often not quite YAML, such as a description with a colon in
+it; those are read line by line, as their own programs do.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ _FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^)---[ \t]*(?:\n|\Z)", re.DOTALL | re
 _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 _BEGUN = re.compile(r"""^["']?([A-Za-z][\w-]*)["']?[ \t]*:""", re.MULTILINE)
 _INNER = re.compile(r"^(?![ \t]*#)[^\w\n]*+([A-Za-z][\w-]*+)[^\w\n:=]*+[:=]", re.MULTILINE)
-"""What may have been meant as a field, wherever a line of it begins."""
+"""Text that may have been meant as a field, wherever a line of it begins."""
 _PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
 _SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 _MAX_CHARS = 8_000
-"""Of a front matter that is read as YAML, which takes its time."""
+"""Characters of a front matter that is read as YAML, which is slow."""
 _MAX_DEPTH = 16
-"""Of lists in lists: PyYAML takes quadratic time for deeper ones, and nobody writes them."""
+"""Depth of lists in lists: PyYAML takes quadratic time for deeper ones, and nobody writes them."""
 _SEPARATED = re.compile(r"(?:[^,(]|\([^()]*\)|\()+")
-"""Between commas. A comma within parentheses belongs to a rule, such as
-`Bash(git add:*, git commit:*)`."""
+"""Splits at commas. A comma within parentheses belongs to a rule, such as `Bash(git add:*, git
+commit:*)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkdownFile:
-    """A file's text below its front matter, and the fields of that by name in small letters."""
+    """A file's text below its front matter, and its fields by name in lower case."""
 
     body: str
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     unclear: frozenset[str] = frozenset()
     """Fields that are given twice, or seem to be in the lines of another one, such as behind a tab:
-    what they say is not known."""
+    their value is not known."""
 
     def text(self, name: str) -> str:
-        """A field as one text; "" where there is none. A list is joined by commas."""
+        """Return a field as one text; "" if it is missing. A list is joined by commas."""
         value = self.fields.get(name)
         if isinstance(value, list):
             return ", ".join(_scalar(one) for one in cast("list[Any]", value))
         return _scalar(value)
 
     def names(self, name: str) -> tuple[str, ...] | None:
-        """A field that lists names, as a list or between commas; None where there is none."""
+        """Return a field that lists names, as a list or between commas; None if it is missing."""
         if self.fields.get(name) is None:
             return None
         parts = _SEPARATED.findall(self.text(name))
@@ -55,7 +55,7 @@ class MarkdownFile:
 
 
 def parse(data: bytes) -> MarkdownFile:
-    """A file's bytes, taken as UTF-8. Never raises; what is no front matter is text."""
+    """Parse a file's bytes, taken as UTF-8. Never raises; without a front matter, all is text."""
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
     front = _FRONT.match(text) if text.startswith("---") else None
     if front is None:
@@ -65,7 +65,7 @@ def parse(data: bytes) -> MarkdownFile:
 
 
 def argument_hint(file: MarkdownFile) -> str:
-    """What a command takes. `[message]` is a list to YAML, and none to who wrote it."""
+    """Return the argument of a command. `[message]` is a list to YAML, but a word to its author."""
     for name in ("argument", "argument-hint"):
         if text := file.text(name):
             return f"[{text}]" if isinstance(file.fields.get(name), list) else text
@@ -73,9 +73,9 @@ def argument_hint(file: MarkdownFile) -> str:
 
 
 def _unclear(front: str, fields: Mapping[str, Any]) -> frozenset[str]:
-    begun = Counter(found[1].lower() for found in _BEGUN.finditer(front))
-    inner = {found[1].lower() for found in _INNER.finditer(front)} - fields.keys()
-    # In a text or a map of real YAML they are what they say.
+    begun = Counter(match[1].lower() for match in _BEGUN.finditer(front))
+    inner = {match[1].lower() for match in _INNER.finditer(front)} - fields.keys()
+    # In a text or a map of real YAML, such lines are no fields.
     known = _yaml(front) if inner else None
     twice = {name for name, times in begun.items() if times > 1}
     return frozenset(twice | (inner if known is None else set()))
@@ -89,38 +89,39 @@ def _fields(front: str) -> dict[str, Any]:
 
 
 def _yaml(front: str) -> dict[str, Any] | None:
-    """The fields of what is YAML; None for what is none, or would take long."""
+    """Parse the fields as YAML; None for what is none, or would take long."""
     if len(front) > _MAX_CHARS or _depth(front) > _MAX_DEPTH:
         return None
     import yaml  # noqa: PLC0415 - it takes 10 ms, and most files are plainer
 
     try:
-        # Aliases could grow without bounds, and nobody has them in a front matter. Of `\ud800` YAML
-        # makes half a character, of a pair of them too.
-        # All scalars stay texts: what they would mean elsewhere is of no use here.
+        # Aliases could grow without bounds, and nobody has them in a front matter. YAML makes half
+        # a character of `\ud800`, even in a pair of them. All scalars stay texts: their types
+        # elsewhere are of no use here.
         safe = not re.search(r"[&*]\w|!!|\\(?:u|U0000)[dD][89a-fA-F]", front)
-        found: Any = yaml.load(front, Loader=yaml.BaseLoader) if safe else None  # noqa: S506
+        parsed: Any = yaml.load(front, Loader=yaml.BaseLoader) if safe else None  # noqa: S506
     except (yaml.YAMLError, ValueError, TypeError, LookupError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         return None
-    fields = cast("dict[object, Any]", found)
+    fields = cast("dict[object, Any]", parsed)
     return {str(name).strip().lower(): value for name, value in fields.items()}
 
 
 def _depth(front: str) -> int:
-    """How deep brackets and braces nest, those in quoted texts counted too."""
+    """Return how deep brackets and braces nest, including those in quoted texts."""
     steps = (1 if sign in "[{" else -1 for sign in re.findall(r"[\[\]{}]", front))
     return max(accumulate(steps), default=0)
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a value is one line that YAML would read as it stands."""
+    """True if a value is one line that YAML would read as it stands."""
     return bool(_PLAIN.fullmatch(value)) and value.lower() not in _SPECIAL
 
 
 def _lines(front: str) -> Iterator[tuple[str, Any]]:
-    """Fields line by line: what is indented, or begins no field, belongs to the one before."""
+    """Yield fields line by line: a line that is indented, or begins no field, belongs to the one
+    before."""
     name, parts = "", list[str]()
     for line in front.splitlines():
         if begun := _FIELD.fullmatch(line):

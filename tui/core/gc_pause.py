@@ -1,9 +1,9 @@
 """The one place that tunes the interpreter: no collections for a while, and short thread turns.
 
 A collection among a million new objects stops every thread for 50 ms and more. Pauses are counted:
-the first switches collections off, the last puts back what the first found. What exists when
-start-up is over, or another pause that loads what stays, code or a session, is not looked at by
-collections any more, until `collect`.
+the first one switches collections off, the last one restores the earlier state. Objects that exist
+at the end of start-up, or of another pause that loads something permanent (code or a session), are
+exempt from collections until `collect`.
 
 A thread that imports, parses or searches keeps the interpreter from the one that answers keys, by
 default for 5 ms each time that one has waited for anything.
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 _TURN_S = 0.0005
-"""How long a working thread may keep the interpreter while a key waits."""
+"""Seconds that a working thread may keep the interpreter while a key waits."""
 
 _lock = Lock()
 _pauses = 0
@@ -27,7 +27,7 @@ _loading = True
 
 
 def short_turns() -> None:
-    """From here on threads take short turns: for programs that answer keys."""
+    """Let threads take short turns from now on: for programs that answer keys."""
     sys.setswitchinterval(_TURN_S)
 
 
@@ -42,8 +42,8 @@ def begin() -> None:
 
 
 def end() -> None:
-    """End a pause. After one that loads what stays, what exists is taken for permanent; after
-    others that would keep for ever what a screen leaves behind."""
+    """End a pause. After one that loads something permanent, all existing objects count as
+    permanent; after others, that would keep the remains of a screen for ever."""
     global _pauses, _loading  # noqa: PLW0603 - as above
     with _lock:
         _pauses -= 1
@@ -58,7 +58,7 @@ def end() -> None:
 
 @contextmanager
 def gc_pause(*, loading: bool = False) -> Generator[None]:
-    """Pause for the block: heavy work in a thread, or `loading` what stays."""
+    """Pause for the block: heavy work in a thread, or `loading` something permanent."""
     global _loading  # noqa: PLW0603 - as above
     begin()
     _loading = _loading or loading
@@ -69,7 +69,7 @@ def gc_pause(*, loading: bool = False) -> Generator[None]:
 
 
 def collect() -> None:
-    """Free what a session left behind that was taken for permanent. Takes a moment."""
+    """Free objects of a session that counted as permanent. Takes a moment."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

@@ -1,6 +1,6 @@
 """Images that arrive as files: paths in a pasted text, loading, and a store until they are sent.
 
-Whatever touches the disk blocks: call it in a thread.
+Functions that touch the disk block: call them in a thread.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tui.core.image_resize import MAX_SOURCE, fitted
 from tui.core.images import Image, display_name, image_info, media_type, too_large
 
 STORED_DAYS = 30
-"""An image that was attached and never sent is removed after this many days."""
+"""Days after which an image that was attached and never sent is removed."""
 
 _HEAD = 64
 ENDINGS: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
 
 def load(path: Path, name: str = "", *, real: bool = False) -> Image | None:
-    """The image in a file, shrunk where it is larger than what is sent; None where the file is
-    none, or there is none to read. At a `real` path no part is followed that is a link by now.
+    """Load the image in a file, shrunk if it is larger than what is sent; None if the file is no
+    image, or can't be read. At a `real` path, no part that has become a link is followed.
 
     Raises ImageError for an image that is too large to shrink, or that cannot be read to its end.
     """
@@ -52,8 +52,8 @@ def load(path: Path, name: str = "", *, real: bool = False) -> Image | None:
 
 
 def store(folder: Path, image: Image) -> str:
-    """Store an image that is not sent yet, as it was before it was shrunk. Returns the file's
-    name, "" if it cannot be written.
+    """Store an image that is not sent yet, as it was before it was shrunk. Returns the file's name,
+    "" if it cannot be written.
 
     The same image is stored once. Files older than `STORED_DAYS` are removed.
     """
@@ -74,7 +74,7 @@ def store(folder: Path, image: Image) -> str:
 
 
 def load_stored(folder: Path, name: str, called: str) -> Image | None:
-    """An image that was stored; None if it is not there any more."""
+    """Load an image that was stored; None if it does not exist any more."""
     if Path(name).name != name:
         return None
     try:
@@ -93,7 +93,7 @@ def _sweep(folder: Path) -> None:
 
 
 PASTE_MAX_CHARS = 20_000
-"""A longer text is not taken for a list of paths."""
+"""Characters up to which a text may be a list of paths."""
 
 PASTE_MAX_PATHS = 40
 """Paths in one text."""
@@ -105,7 +105,7 @@ _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def pasted_paths(text: str) -> list[tuple[str, ...]]:
-    """The possible readings of a pasted text as a list of paths, the likeliest first.
+    """Return the possible readings of a pasted text as a list of paths, the likeliest first.
 
     Terminals differ in what they send when files are dropped on them: some escape blanks with
     backslashes, some quote, some send the path as it is. File managers copy `file://` addresses,
@@ -131,19 +131,19 @@ def _path_readings(text: str, lines: list[str]) -> Iterator[tuple[str, ...]]:
     yield tuple(map(_unescaped_path, lines))
     yield tuple(path for line in lines for path in _shell_words(line))
     yield tuple(_shell_words(text))  # quotes may hold a line break
-    # Paths behind one another, neither quoted nor escaped: each begins as a path does.
+    # Several paths in one line, neither quoted nor escaped: each begins as a path does.
     yield tuple(path for line in lines for path in re.split(r"\s+(?=/|~/|file:/)", line))
 
 
 def _unescaped_path(path: str) -> str:
-    """A path that is not escaped: as it is, less quotes around it; an address decoded."""
+    """Return a path without quotes around it, if it is not escaped; an address decoded."""
     if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'" and path[0] not in path[1:-1]:
         path = path[1:-1]
     return _decoded(path)
 
 
 def _shell_words(text: str) -> list[str]:
-    """The words as a shell would read them; none where quotes are left open."""
+    """Return the words as a shell would read them; none if quotes are left open."""
     try:
         return [_decoded(word) for word in shlex.split(text)]
     except ValueError:
@@ -151,13 +151,13 @@ def _shell_words(text: str) -> list[str]:
 
 
 def _decoded(path: str) -> str:
-    """The path of a `file://` address; other paths as they are."""
-    found = _ADDRESS.fullmatch(path)
-    if found is None:
+    """Return the path of a `file://` address; other paths as they are."""
+    address = _ADDRESS.fullmatch(path)
+    if address is None:
         return path
     from urllib.parse import unquote_to_bytes  # noqa: PLC0415 - only for an address
 
-    return unquote_to_bytes(found[1]).decode("utf-8", "surrogateescape")
+    return unquote_to_bytes(address[1]).decode("utf-8", "surrogateescape")
 
 
 def _is_path(path: str) -> bool:

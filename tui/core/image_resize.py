@@ -1,7 +1,8 @@
-"""Images made small enough before they are sent for the first time. The one door to Pillow.
+"""Images made small enough before they are sent for the first time. The only module that imports
+Pillow.
 
 What was sent must never change, so the size is decided here, once: at most 2,000 pixels a side,
-which holds however many images a request gets, and the smallest limit of bytes of any server.
+which is enough however many images a request gets, and the smallest limit of bytes of any server.
 It takes time and memory: call it in a thread.
 """
 
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 MAX_SOURCE: Final = 50 * 1024 * 1024
-"""The largest file that is shrunk."""
+"""Maximum bytes of a file that is shrunk."""
 
 MAX_SOURCE_PIXELS: Final = 90_000_000
-"""The most pixels that are decoded; small files can claim far more than fits into memory."""
+"""Maximum pixels that are decoded; small files can claim far more than fits into memory."""
 
 _QUALITIES = (85, 70, 50, 30)
 _SMALLER = 0.7
-"""How much shorter a side is made where the bytes are still too many."""
+"""Factor by which a side is made shorter if the bytes are still too many."""
 
 _ORIENTATION = 0x0112
 _TURNED = frozenset({5, 6, 7, 8})
@@ -55,13 +56,13 @@ _DAMAGE = (
     ValueError,
     struct.error,
 )
-"""What Pillow raises for a file that is not what it says."""
+"""Exceptions that Pillow raises for a file that is not what it claims to be."""
 
 _LOSSY = frozenset({"image/jpeg", "image/webp"})
 
 
 def fitted(data: bytes, name: str) -> Image | None:
-    """The image in `data`, shrunk where it is too large to be sent; None if it is not of a type
+    """Return the image in `data`, shrunk if it is too large to be sent; None if it is not of a type
     that the API takes.
 
     One that is small enough stays as it is, to the byte. Raises ImageError for one that has too
@@ -94,7 +95,7 @@ def _shrunk(data: bytes, info: ImageInfo, name: str) -> Image:
             words = "first frame, " if getattr(picture, "is_animated", False) else ""
             turned = picture.getexif().get(_ORIENTATION) in _TURNED
             width, height = picture.size[::-1] if turned else picture.size
-            made = _encoded(_reduced(picture, MANY_PIXELS), info.media_type, len(data))
+            encoded = _encoded(_reduced(picture, MANY_PIXELS), info.media_type, len(data))
     except Pillow.DecompressionBombError as error:
         raise _too_many_pixels(name, info) from error
     except _DAMAGE as error:
@@ -103,7 +104,7 @@ def _shrunk(data: bytes, info: ImageInfo, name: str) -> Image:
             " shrunk because it is damaged or incomplete.",
             hint="Save it again in an image program as PNG or JPEG, or attach a smaller copy.",
         ) from error
-    image = of_bytes(made, name)
+    image = of_bytes(encoded, name)
     assert image is not None, "what was encoded has a type and a size"
     same = (image.info.width, image.info.height) == (width, height)
     before = size(len(data)) if same else f"{width}×{height}"
@@ -130,8 +131,8 @@ def _too_many_pixels(name: str, info: ImageInfo) -> ImageError:
 
 
 def _reduced(picture: Picture, most: int) -> Picture:
-    """The first frame of a picture as it is to be seen, at most so many pixels a side, in 8 bits a
-    channel: gray, RGB, or RGB with transparency."""
+    """Return the first frame of a picture as it is displayed, with at most `most` pixels a side, in
+    8 bits a channel: gray, RGB, or RGB with transparency."""
     from PIL import ImageOps  # noqa: PLC0415 - as above
     from PIL.Image import Resampling  # noqa: PLC0415
 
@@ -156,7 +157,7 @@ def _plain(picture: Picture) -> Picture:
 
 
 def _encoded(picture: Picture, media_type: str, before: int) -> bytes:
-    """A picture in bytes that can be sent, if possible no more than there were before."""
+    """Encode a picture in bytes that can be sent, if possible no more than there were before."""
     while True:
         small = [one for one in _encodings(picture, media_type, before) if len(one) <= MAX_FILE]
         if small:
@@ -165,7 +166,7 @@ def _encoded(picture: Picture, media_type: str, before: int) -> bytes:
 
 
 def _encodings(picture: Picture, media_type: str, before: int) -> Iterator[bytes]:
-    """Ways to write a picture, the best first, until one is small enough."""
+    """Yield encodings of a picture, the best first, until one is small enough."""
     if media_type not in _LOSSY:
         yield (lossless := _written(picture, "PNG", optimize=True))
         if len(lossless) <= MAX_FILE:
@@ -187,7 +188,7 @@ def _written(picture: Picture, kind: str, **options: object) -> bytes:
 
 
 def fitted_base64(data: str, name: str) -> Image | None:
-    """As `fitted`, of an image in base64; None also where it cannot be read."""
+    """Return an image in base64 as `fitted` does; None also if it cannot be read."""
     try:
         return fitted(binascii.a2b_base64(data, strict_mode=True), name)
     except ValueError:

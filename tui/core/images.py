@@ -17,15 +17,15 @@ from tui.core.formatting import plural, size
 from tui.core.messages import Block, blocks_of, image_block
 
 MAX_BYTES: Final = 5 * 1024 * 1024
-"""The longest base64 text of one image that the API takes."""
+"""Longest base64 text of one image that the API takes."""
 
 MAX_FILE: Final = MAX_BYTES // 4 * 3
-"""The largest image file: base64 makes it a third longer."""
+"""Maximum bytes of an image file: base64 makes it a third longer."""
 
 MAX_PIXELS: Final = 8000
 
 MANY_PIXELS: Final = 2000
-"""The most pixels a side where a request has many images. Each is made to fit before it is sent."""
+"""Maximum pixels a side if a request has many images. Each is made to fit before it is sent."""
 
 MEDIA_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
@@ -45,7 +45,7 @@ _HEAD = 64 * 1024  # base64 characters; a JPEG whose size stands later is decode
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
-    """The type and the size in pixels of an image, as its first bytes say them."""
+    """The type and the size in pixels of an image, according to its first bytes."""
 
     media_type: str
     width: int
@@ -58,10 +58,9 @@ class ImageInfo:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as it is sent. `data` is base64, `name` what the person calls it.
+    """An image as it is sent. `data` is base64, `name` the person's name for it.
 
-    Of one that was shrunk, `shrunk` says from what, and `source` is the original where it is at
-    hand.
+    If it was shrunk, `shrunk` tells its former size, and `source` is the original if it is at hand.
     """
 
     name: str
@@ -72,7 +71,7 @@ class Image:
 
     @property
     def bytes(self) -> int:
-        """How large the image itself is."""
+        """The size of the image itself."""
         return len(self.data) * 3 // 4 - self.data[-2:].count("=")
 
     @property
@@ -81,14 +80,14 @@ class Image:
         return image_block(self.info.media_type, self.data)
 
     def word(self, number: int) -> str:
-        """Its word in a text: `[image 1: shot.png 1280×800 84 KB]`; of one that was shrunk,
+        """Return its word in a text: `[image 1: shot.png 1280×800 84 KB]`; if it was shrunk,
         `[image 2: photo.jpg 2000×1500 612 KB, shrunk from 4032×3024]`."""
         end = f", {self.shrunk}" if self.shrunk else ""
         return f"[image {number}: {display_name(self.name)} {facts(self)}{end}]"
 
     @property
     def change(self) -> str:
-        """What was done to it, as part of a sentence; "" where nothing was."""
+        """The change that was made to it, as part of a sentence; "" for none."""
         if not self.shrunk:
             return ""
         pixels = f"{self.info.width}×{self.info.height}"
@@ -96,21 +95,21 @@ class Image:
 
 
 def facts(image: Image) -> str:
-    """The pixels and the size, without a fraction from 10 on: `1280×800 84 KB`, `8.4 KB`."""
+    """Format the pixels and the size, without a fraction from 10 on: `1280×800 84 KB`, `8.4 KB`."""
     count, _, unit = size(image.bytes).partition(" ")
     rounded = count if len(count) < 4 else f"{float(count):.0f}"
     return f"{image.info.width}×{image.info.height} {rounded} {unit}"
 
 
 def display_name(name: str) -> str:
-    """A name that fits into a word: no brackets, no control characters, not too long."""
+    """Return a name that fits into a word: no brackets, no control characters, not too long."""
     plain = "".join(c if c.isprintable() and c not in "[]" else "_" for c in name)
     plain = " ".join(plain.split()) or "unnamed"
     return plain if len(plain) <= _NAME_CHARS else f"…{plain[1 - _NAME_CHARS :]}"
 
 
 def of_bytes(data: bytes, name: str) -> Image | None:
-    """The image in `data`; None if it is not of a type that the API takes.
+    """Return the image in `data`; None if it is not of a type that the API takes.
 
     Raises ImageError for an image that is too large or cannot be read.
     """
@@ -121,7 +120,7 @@ def of_bytes(data: bytes, name: str) -> Image | None:
 
 
 def check(image: Image) -> Image:
-    """The image, if it is within the API's limits for one. Raises ImageError."""
+    """Return the image, if it is within the API's limits for one. Raises ImageError."""
     picture, name = image.info, display_name(image.name)
     if not (picture.width and picture.height):
         raise ImageError(
@@ -140,7 +139,7 @@ def check(image: Image) -> Image:
 
 
 def too_large(name: str, count: int, most: int = MAX_FILE) -> ImageError:
-    """The error for an image above a limit of bytes."""
+    """Return the error for an image above a limit of bytes."""
     who = "the API accepts" if most == MAX_FILE else "Holdfast reads"
     return ImageError(
         f"Didn't attach {display_name(name)}: {size(count)}, and {who} at most"
@@ -150,7 +149,7 @@ def too_large(name: str, count: int, most: int = MAX_FILE) -> ImageError:
 
 
 def check_together(images: Sequence[Image]) -> None:
-    """Raises ImageError where there are more images than one prompt may bring."""
+    """Raises ImageError if there are more images than one prompt may bring."""
     if len(images) > PROMPT_IMAGES:
         raise ImageError(
             (
@@ -170,31 +169,31 @@ def check_together(images: Sequence[Image]) -> None:
 
 
 def words_in(text: str) -> list[str]:
-    """The images' words in a text, in their order, each once."""
+    """Return the images' words in a text, in order, each once."""
     if "[image " not in text:
         return []
-    return list(dict.fromkeys(found[0] for found in WORD.finditer(text)))
+    return list(dict.fromkeys(match[0] for match in WORD.finditer(text)))
 
 
 def number_of(word: str) -> int:
-    """The number in a word; 0 where it is none."""
-    found = WORD.fullmatch(word)
-    return int(found[1]) if found else 0
+    """Return the number in a word; 0 if it has none."""
+    match = WORD.fullmatch(word)
+    return int(match[1]) if match else 0
 
 
 def name_in(word: str) -> str:
-    """The name in an image's word."""
+    """Return the name in an image's word."""
     return _SHRUNK.sub("", word).partition(": ")[2].rsplit(" ", 3)[0]
 
 
 def shrunk_in(word: str) -> str:
-    """What an image's word says of how it was shrunk; "" where it was not."""
-    found = _SHRUNK.search(word)
-    return found[1] if found else ""
+    """Return how an image was shrunk, according to its word; "" if it was not."""
+    match = _SHRUNK.search(word)
+    return match[1] if match else ""
 
 
 def with_words(text: str, words: Iterable[str]) -> str:
-    """A prompt with the missing ones of `words` added, on a line of their own."""
+    """Return a prompt with the missing ones of `words` added, on a line of their own."""
     missing = [word for word in words if word not in text]
     return (
         "\n".join(part for part in (text.rstrip(), " ".join(missing)) if part) if missing else text
@@ -202,19 +201,19 @@ def with_words(text: str, words: Iterable[str]) -> str:
 
 
 def without_words(text: str) -> str:
-    """A text with the images' words removed."""
+    """Return a text without the images' words."""
     return WORD.sub("", text).strip() if "[image " in text else text
 
 
 def names_in(data: Mapping[str, Any]) -> list[str]:
-    """The words of the images in a prompt's record, in the order of their blocks."""
+    """Return the words of the images in a prompt's record, in the order of their blocks."""
     given: object = data.get("images")
     items = cast("list[object]", given) if isinstance(given, list) else []
     return [item for item in items if isinstance(item, str)]
 
 
 def images_of_record(data: Mapping[str, Any]) -> dict[str, Image]:
-    """The images of a prompt's record by their words; what is damaged is left out."""
+    """Return the images of a prompt's record by their words; damaged ones are left out."""
     blocks = [block for block in blocks_of(data.get("content")) if block.get("type") == "image"]
     images: dict[str, Image] = {}
     for word, block in zip(names_in(data), blocks, strict=False):
@@ -224,7 +223,7 @@ def images_of_record(data: Mapping[str, Any]) -> dict[str, Image]:
 
 
 def of_block(block: Block, word: str) -> Image | None:
-    """The image of a content block; `word` is what stands for it."""
+    """Return the image of a content block; `word` is its word in the text."""
     source: object = block.get("source")
     data = cast("dict[str, Any]", source).get("data") if isinstance(source, dict) else None
     picture = base64_image_info(data) if isinstance(data, str) else None
@@ -234,13 +233,13 @@ def of_block(block: Block, word: str) -> Image | None:
 
 
 def prompt_of(data: Mapping[str, Any]) -> str:
-    """A prompt as it is shown and brought back: its text, and a word for each image."""
+    """Return a prompt as it is shown and restored: its text, and a word for each image."""
     text = data.get("text")
     return with_words(text if isinstance(text, str) else "", names_in(data))
 
 
 def base64_image_info(data: str) -> ImageInfo | None:
-    """Type and size of an image in base64; None if they cannot be read."""
+    """Return type and size of an image in base64; None if they cannot be read."""
     if len(data) % 4 or not data.isascii():
         return None
     for length in (_HEAD, len(data)):
@@ -248,15 +247,16 @@ def base64_image_info(data: str) -> ImageInfo | None:
             head = binascii.a2b_base64(data[:length], strict_mode=True)
         except ValueError:
             return None
-        if found := image_info(head):
-            return found if found.width and found.height else None
+        if info := image_info(head):
+            return info if info.width and info.height else None
         if media_type(head) != "image/jpeg":
             return None
     return None
 
 
 def image_info(head: bytes) -> ImageInfo | None:
-    """Type and size from the first bytes of a PNG, GIF, WebP or JPEG; None for anything else."""
+    """Return type and size from the first bytes of a PNG, GIF, WebP or JPEG; None for anything
+    else."""
     match media_type(head):
         case "image/png" if len(head) >= 24:
             return ImageInfo("image/png", _big(head[16:20]), _big(head[20:24]))
@@ -271,7 +271,7 @@ def image_info(head: bytes) -> ImageInfo | None:
 
 
 def media_type(head: bytes) -> str | None:
-    """The media type of an image that the Messages API takes, by its first bytes."""
+    """Return the media type of an image that the Messages API takes, by its first bytes."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):

@@ -1,4 +1,4 @@
-"""JSON that lies in a file: UTF-8 and whole characters, or refused where it is read.
+"""JSON in a file: UTF-8 and whole characters, otherwise refused.
 
 Python reads `"\\ud800"` as half a character, which nothing can write or send again.
 """
@@ -13,17 +13,17 @@ _ESCAPES = re.compile(
     r"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
-"""One after the other; the group is half a pair."""
+"""One escape sequence after the other; the group is half a pair."""
 
 
 def parse_json(data: bytes) -> object:
-    """The value in a file. Raises ValueError that says what is wrong with it, and where."""
+    """Parse the value in a file. Raises ValueError that names the fault, and its line."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(f"line {line} is no UTF-8 text") from error
-    half = next((found for found in _ESCAPES.finditer(text) if found[1]), None)
+    half = next((match for match in _ESCAPES.finditer(text) if match[1]), None)
     if half is not None:
         line = text.count("\n", 0, half.start()) + 1
         raise ValueError(f"line {line} has half a character ({half[0]})")

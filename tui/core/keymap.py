@@ -1,4 +1,4 @@
-"""The keys that a person can change: the actions by name, their keys, and which keys a terminal
+"""The keys that a person can change: the actions by name, their keys, and the keys that a terminal
 sends.
 
 Keys have Textual's names: `ctrl+k`, `alt+shift+x`, `pagedown`. The tables that bind them are in
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 Keymap: TypeAlias = Mapping[str, tuple[str, ...]]
-"""By action: its keys. Without any, no key does it."""
+"""The keys of each action. An action without any can't be reached by a key."""
 
 DEFAULT_KEYS: Final[Keymap] = {
     "send": ("enter",),
@@ -46,7 +46,8 @@ DEFAULT_KEYS: Final[Keymap] = {
     "redraw": ("ctrl+l",),
     "verbose": ("f12",),
 }
-"""What the chat does by keys. All of them work at the same time, so no two can share a key."""
+"""The actions of the chat and their keys. All of them work at the same time, so no two can share a
+key."""
 
 _ALIASES: Final[Mapping[str, str]] = {
     "esc": "escape", "return": "enter", "pgup": "pageup", "pgdn": "pagedown", "del": "delete",
@@ -76,19 +77,20 @@ _SHOWN: Final[Mapping[str, str]] = {
 
 
 def normalized(key: str) -> str:
-    """A key as Textual names it: `Ctrl+K` is `ctrl+k`, `shift+alt+pgup` is `alt+shift+pageup`."""
+    """Return a key as Textual names it: `Ctrl+K` is `ctrl+k`, `shift+alt+pgup` is
+    `alt+shift+pageup`."""
     *modifiers, name = key.strip().lower().split("+")
     parts = sorted({_ALIASES.get(part.strip(), part.strip()) for part in modifiers})
     return "+".join([*parts, _ALIASES.get(name.strip(), name.strip())])
 
 
 def shown(key: str) -> str:
-    """A key as a person reads it: `Ctrl+K`."""
+    """Return a key as a person reads it: `Ctrl+K`."""
     return "+".join(_SHOWN.get(part, part.capitalize()) for part in key.split("+"))
 
 
 def refusal(key: str) -> str:
-    """Why a key, as `normalized` names it, can't be given to an action; "" where it can."""
+    """Explain why a key, as `normalized` names it, can't be given to an action; "" if it can."""
     *modifiers, name = key.split("+")
     letter = len(name) == 1 and name.isascii() and name.isalnum()
     if key in {"escape", "ctrl+c"}:
@@ -107,7 +109,7 @@ def refusal(key: str) -> str:
 
 
 def _letter_refusal(modifiers: set[str], name: str) -> str:
-    """As `refusal`, of a key with one character on it."""
+    """Do the same as `refusal` for a key with one character on it."""
     if modifiers <= {"shift"}:
         return "types into the prompt"
     ordinary = name.isascii() and name.isalnum()
@@ -119,20 +121,21 @@ def _letter_refusal(modifiers: set[str], name: str) -> str:
 
 
 def keys_in(value: str | tuple[str, ...] | list[str]) -> tuple[str, ...]:
-    """The keys of one entry of `[keys]`, normalized: one, a list, or none for ""."""
+    """Return the keys of one entry of `[keys]`, normalized: one, a list, or none for ""."""
     named = [value] if isinstance(value, str) else value
     return tuple(dict.fromkeys(normalized(key) for key in named if key.strip()))
 
 
 def keymap_of(own: Mapping[str, str | tuple[str, ...]]) -> Keymap:
-    """All actions with their keys, where `own` are the entries of `[keys]`. Esc stays with stop."""
+    """Return all actions with their keys, where `own` are the entries of `[keys]`. Esc stays with
+    stop."""
     mine = {name: keys_in(value) for name, value in own.items()}
     stop = dict.fromkeys(("escape", *mine.get("stop", ())))
     return {**DEFAULT_KEYS, **mine, "stop": tuple(stop)}
 
 
 def faults(own: Mapping[str, str | tuple[str, ...] | list[str]]) -> Iterator[tuple[str, str, str]]:
-    """What is wrong with the entries of `[keys]`: the action, what is wrong, and a hint."""
+    """Yield the faults of the entries of `[keys]`: the action, the fault, and a hint."""
     owners: dict[str, str] = {}
     for name, keys in DEFAULT_KEYS.items():
         if name not in own:

@@ -19,8 +19,8 @@ class _MaskingFormatter(logging.Formatter):
 def to_file(folder: Path, *, debug: bool = False) -> Path | None:
     """Send all logging to the file NAME in `folder` (1 MB, three old ones kept).
 
-    Returns the file, or None where it cannot be written: a full or read-only disk must not keep
-    anyone from working. Nothing ever goes to stderr.
+    Returns the file, or None if it cannot be written: a full or read-only disk must not keep anyone
+    from working. Nothing ever goes to stderr.
     """
     root = logging.getLogger()
     path = folder / NAME

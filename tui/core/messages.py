@@ -1,12 +1,12 @@
 """Messages, content blocks, tool output and usage: the data that every part shares.
 
-Blocks keep the Messages API's own JSON shape, so that a record can be sent, and an unknown
-block can be kept, without translation. Nothing here talks to anything.
+Blocks keep the Messages API's own JSON shape, so that a record can be sent, and an unknown block
+can be kept, without translation. Nothing here talks to anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeGuard, cast
@@ -25,7 +25,7 @@ class Message(TypedDict):
 CALL_TOOL: Final = "call_tool"
 """The tool that calls others, which no request lists."""
 USAGE_PARTS: Final = ("cache_creation", "output_tokens_details", "server_tool_use")
-"""The objects in the API's usage that say what a count is made of."""
+"""The objects in the API's usage that break a count down."""
 
 _TOO_MANY = 1 << 53
 """No count of tokens reaches it; it would not fit a float, and sums of it no column."""
@@ -36,9 +36,10 @@ class Usage:
     """Token counts of one or more answers, under the API's names. They add up with `+`.
 
     Of the tokens written to the cache, `ephemeral_1h_input_tokens` are kept for an hour. Of the
-    output, `thinking_tokens` were thought, where the server says so. Each of the
-    `web_search_requests` is paid for. Where the server ran tools within one answer, the counts are
-    sums over several rounds; `context_tokens` are then prompt and output of the last round, else 0.
+    output, `thinking_tokens` were thinking, if the server reports them. Each of the
+    `web_search_requests` is paid for. If the server ran tools within one answer, the counts are
+    sums over several rounds; `context_tokens` are then prompt and output of the last round,
+    otherwise 0.
     """
 
     input_tokens: int = 0
@@ -55,26 +56,26 @@ class Usage:
 
     @property
     def prompt_tokens(self) -> int:
-        """Everything the model read: fresh, written to the cache and read from it."""
+        """All tokens that the model read: fresh, written to the cache and read from it."""
         return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
 
     @property
     def total(self) -> int:
-        """Everything that was read and written."""
+        """All tokens that were read and written."""
         return self.prompt_tokens + self.output_tokens
 
     @property
     def context(self) -> int:
-        """What the context holds after the answer: prompt and output."""
+        """The size of the context after the answer: prompt and output."""
         return self.context_tokens or self.total
 
     @property
     def cache_share(self) -> float | None:
-        """How much of what the model read came from the cache; None where it read nothing."""
+        """The share of the prompt that came from the cache; None for an empty prompt."""
         return self.cache_read_input_tokens / self.prompt_tokens if self.prompt_tokens else None
 
     def to_json(self) -> dict[str, int]:
-        """The first four counts, and which of the others there are."""
+        """Return the first four counts, and those of the others that are not 0."""
         counts = {f.name: getattr(self, f.name) for f in fields(self)}
         always = [f.name for f in fields(self)[:4]]
         return {name: count for name, count in counts.items() if count or name in always}
@@ -83,27 +84,29 @@ class Usage:
     def from_json(cls, value: object) -> Usage:
         """Read usage from JSON. Missing, null or odd values count as 0.
 
-        The API names the lives of what is written, what was thought and the searches in objects
-        of their own.
+        The API puts the lifetimes of cached tokens, the thinking and the searches in objects of
+        their own.
         """
-        if not isinstance(value, Mapping):
-            return cls()
-        given: Mapping[str, object] = value  # pyright: ignore[reportUnknownVariableType]
-        parts = [object_of(given.get(name)) for name in USAGE_PARTS]
-        found = {**parts[0], **parts[1], **parts[2], **given}
-        counts = (found.get(f.name) for f in fields(cls))
-        return cls(*(n if isinstance(n, int) and 0 < n < _TOO_MANY else 0 for n in counts))
+        found = given = object_of(value)
+        for name in USAGE_PARTS:
+            if part := object_of(given.get(name)):
+                found = part | found
+        counts = [found.get(name) for name in _COUNTS]
+        return cls(*[n if isinstance(n, int) and 0 < n < _TOO_MANY else 0 for n in counts])
+
+
+_COUNTS: Final = tuple(f.name for f in fields(Usage))
 
 
 @dataclass(frozen=True, slots=True)
 class RawOutput:
-    """The size of what a tool really put out, if the content it returns is not all of it.
+    """The size of a tool's real output, if the content it returns is not all of it.
 
-    `partial`: the content lacks a part; False for a rendition that is only cleaner. `lost` says
+    `partial`: the content lacks a part; False for a rendition that is only cleaner. `lost` tells
     why a part is in no file either, "" if nothing is lost. `data` is the whole output if it is
-    small enough to need no file. `overwritten` counts bytes that the content lacks because
-    carriage returns replaced them on the screen; that does not make it `partial`. `sha256` is the
-    hash of the whole output, "" unless it was taken when the file that holds it was written.
+    small enough to need no file. `overwritten` counts bytes that the content lacks because carriage
+    returns replaced them on the screen; that does not make it `partial`. `sha256` is the hash of
+    the whole output, "" unless it was taken when the file that holds it was written.
     """
 
     bytes: int
@@ -117,14 +120,14 @@ class RawOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool returns.
+    """The result of a tool.
 
-    `content` is for the model; `display` (a unified diff, say) and `summary` (a few words such
-    as "+3 −1") are for the person. `details` goes into the record (JSON values only). `full` is
-    a file that holds the whole raw output of this call, if the tool has written one; it is
-    removed if nothing was cut from the content. `raw` describes that output. `source` names where
-    a text comes from that somebody else wrote: the model gets it marked as untrusted. `pin` keeps
-    the result from being pruned or summarized. `ends_turn`: the model has nothing left to do.
+    `content` is for the model; `display` (a unified diff, say) and `summary` (a few words such as
+    "+3 −1") are for the person. `details` goes into the record (JSON values only). `full` is a file
+    that holds the whole raw output of this call, if the tool has written one; it is removed if
+    nothing was cut from the content. `raw` describes that output. `source` names the origin of a
+    text that somebody else wrote: the model gets it marked as untrusted. `pin` keeps the result
+    from being pruned or summarized. `ends_turn`: the model has nothing left to do.
     """
 
     content: list[Block]
@@ -143,7 +146,7 @@ class ToolOutput:
         return cls([text_block(text)], is_error=is_error, summary=summary)
 
     def with_lines(self, lines: Sequence[str]) -> ToolOutput:
-        """The same with lines of the program's own at the end."""
+        """Return a copy with lines of the program's own at the end."""
         more = [text_block("\n".join(lines))] if lines else []
         return replace(self, content=[*self.content, *more])
 
@@ -153,21 +156,23 @@ def text_block(text: str) -> Block:
 
 
 def image_block(media_type: object, data: object) -> Block:
-    """An image in base64."""
+    """Return a block for an image in base64."""
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 def text_of(content: str | Iterable[Block]) -> str:
-    """The text of a content list (or bare string), its text blocks joined by newlines; those that
-    cite something are parts of one sentence with their neighbors."""
+    """Return the text of a content list (or bare string), its text blocks joined by newlines; those
+    that cite something are parts of one sentence with their neighbors."""
     if isinstance(content, str):
         return content
-    texts = (b for b in content if b.get("type") == "text")
+    texts = [b for b in content if b.get("type") == "text"]
+    if not any("citations" in b for b in texts):
+        return "\n".join([str(b.get("text", "")) for b in texts])
     return "\n".join("".join(str(b.get("text", "")) for b in part) for part in sentences(texts))
 
 
 def sentences(texts: Iterable[Block]) -> Iterator[list[Block]]:
-    """Text blocks in groups: those that cite something go with their neighbors."""
+    """Group text blocks: those that cite something go with their neighbors."""
     group: list[Block] = []
     for block in texts:
         if group and not (group[-1].get("citations") or block.get("citations")):
@@ -179,7 +184,8 @@ def sentences(texts: Iterable[Block]) -> Iterator[list[Block]]:
 
 
 def blocks_of(content: object) -> list[Block]:
-    """Unchecked content as blocks: a bare string becomes a text block, non-objects are dropped."""
+    """Return unchecked content as blocks: a bare string becomes a text block, non-objects are
+    dropped."""
     if isinstance(content, str):
         return [text_block(content)]
     if not isinstance(content, list):
@@ -189,13 +195,13 @@ def blocks_of(content: object) -> list[Block]:
 
 
 def tool_calls(content: Iterable[Block]) -> list[Block]:
-    """The `tool_use` blocks of an assistant message, in order."""
+    """Return the `tool_use` blocks of an assistant message, in order."""
     return [b for b in content if b.get("type") == "tool_use"]
 
 
 def as_meant(call: Block) -> Block:
-    """A call as the tool that it is for: one of `call_tool` is a call of the tool of an MCP server
-    that it names."""
+    """Return a call as one of the tool that it is for: a call of `call_tool` becomes one of the MCP
+    server's tool that it names."""
     given = object_of(call.get("input"))
     name = string_of(given.get("name"))
     if call.get("name") != CALL_TOOL or not name.startswith("mcp__"):
@@ -204,20 +210,20 @@ def as_meant(call: Block) -> Block:
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a JSON value is an object."""
+    """True if a JSON value is an object."""
     return isinstance(value, dict)
 
 
 def object_of(value: object) -> dict[str, Any]:
-    """A JSON value as an object; an empty one if it is none."""
+    """Return a JSON value as an object; an empty one if it is none."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def list_of(value: object) -> list[object]:
-    """A JSON value as a list; an empty one if it is none."""
+    """Return a JSON value as a list; an empty one if it is none."""
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def string_of(value: object) -> str:
-    """A JSON value as a string; an empty one if it is none."""
+    """Return a JSON value as a string; an empty one if it is none."""
     return value if isinstance(value, str) else ""

@@ -1,10 +1,10 @@
-"""The full tool outputs of a workspace on disk: which session refers to which, and when to delete.
+"""The full tool outputs of a workspace on disk: the sessions that refer to them, and their removal.
 
-The folder also holds `index.jsonl`. It has one line for each file that names the session it
-belongs to, written before any record refers to the file, and one line for each file that was
-removed, with the date and the reason.
+The folder also holds `index.jsonl`. It has one line for each file that names the session it belongs
+to, written before any record refers to the file, and one line for each file that was removed, with
+the date and the reason.
 
-A file is removed when it is too old, or among the oldest while all together are too large, and no
+A file is removed if it is too old, or among the oldest while all together are too large, and no
 session refers to it: neither the one of its line, while that session exists, nor any other of the
 workspace (their files are searched for its name). A session in the trash does not count. Programs
 hold a shared lock on the index while they run; removing takes an exclusive lock, so nothing is
@@ -39,7 +39,7 @@ from tui.core.workspace import PRIVATE_DIR, TOOL_RESULTS, checkout_of
 INDEX = "index.jsonl"
 DAY_S = 86_400
 FRESH_S = 3600
-"""A file younger than this is never removed: its record may not be written yet."""
+"""Seconds. A file younger than this is never removed: its record may not be written yet."""
 
 _INDEX_BYTES = 64 << 20
 _REMOVED_LINES = 10_000
@@ -50,8 +50,8 @@ _NAME_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How many days files are kept, and how many bytes in all. `sessions` is the folder of the
-    workspace's session files."""
+    """Days for which files are kept, and bytes in all. `sessions` is the folder of the workspace's
+    session files."""
 
     sessions: Path
     days: int = 30
@@ -69,8 +69,8 @@ class OutputStore:
     """The full outputs of one workspace, as one agent uses them. Safe to use from threads."""
 
     def __init__(self, folder: Path, *, session: Path | None, retention: Retention) -> None:
-        """`folder` is the workspace's `tool_results`; `session` the file of the session that
-        will refer to them, None if nothing is recorded."""
+        """`folder` is the workspace's `tool_results`; `session` the file of the session that will
+        refer to them, None if nothing is recorded."""
         self._folder = folder
         self._session = session
         self._retention = retention
@@ -78,7 +78,7 @@ class OutputStore:
         self._index: int | None = None
 
     def of_session(self, session: Path | None) -> OutputStore:
-        """The same folder, as another session uses it."""
+        """Return the same folder, as another session uses it."""
         return OutputStore(self._folder, session=session, retention=self._retention)
 
     def note(self, path: Path) -> None:
@@ -120,8 +120,8 @@ class OutputStore:
                 self._index = None
 
     def _hold(self, *, alone: bool = False) -> int:
-        """The open index. Locked as shared from its first use on, unless the caller is about to
-        lock it `alone`."""
+        """Return the open index. It is locked as shared from its first use on, unless the caller is
+        about to lock it `alone`."""
         if self._index is None:
             folder = private_dir(self._folder)
             try:
@@ -138,10 +138,11 @@ class OutputStore:
     def _sweep(self, index: int, now: datetime, stop: Event) -> int:
         folder = private_dir(self._folder)
         try:
-            found = sorted(_files(folder), key=lambda file: file.changed)
-            due = dict(self._due(found, now.timestamp()))
+            files = sorted(_files(folder), key=lambda file: file.changed)
+            due = dict(self._due(files, now.timestamp()))
             if not due:
                 return 0
+            # First by the index, which is quick; then by searching the sessions for what is left.
             lines = list(_entries(index))
             owners: dict[str, set[Path]] = {}
             for line in lines:
@@ -168,7 +169,8 @@ class OutputStore:
             os.close(folder)
 
     def _due(self, found: list[_File], now: float) -> Iterator[tuple[str, str]]:
-        """The files that are to be removed if no session refers to them, each with the reason."""
+        """Yield the files that are to be removed if no session refers to them, each with the
+        reason."""
         keep = self._retention
         too_much = sum(file.bytes for file in found) - keep.bytes
         for file in found:
@@ -183,7 +185,7 @@ class OutputStore:
 
 
 class OutsideError(OSError):
-    """A record names as the full copy of an output what does not lie where those are."""
+    """A record names a full copy of an output that is outside the folders of outputs."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(errno.EPERM, "not opened: outside the folder of results", str(path))
@@ -194,7 +196,7 @@ def open_full_copy(path: Path, results: Path) -> int:
 
     A session may have been written by somebody else, so a record is believed only within the folder
     `results`, that of a worktree of ours of the same repository, and those of workspaces that take
-    none; and no link is followed. Raises OSError, OutsideError where it names something else.
+    none; and no link is followed. Raises OSError, OutsideError if it names another place.
     """
     if not _is_result(path, results):
         raise OutsideError(path)
@@ -205,7 +207,7 @@ def open_full_copy(path: Path, results: Path) -> int:
 
 
 def _is_result(path: Path, results: Path) -> bool:
-    """Whether a path names a file in a folder of results that belongs together with `results`."""
+    """True if a path names a file in a folder of results that belongs together with `results`."""
     folder = path.parent
     if ".." in path.parts or path.name in {"", INDEX}:
         return False
@@ -220,7 +222,7 @@ def _is_result(path: Path, results: Path) -> bool:
 
 
 def why_missing(path: Path) -> str:
-    """Why a full output is not there: a sentence for the person and for the model."""
+    """Explain why a full output does not exist, in a sentence for the person and for the model."""
     removed: dict[str, Any] = {}
     with suppress(OSError, HoldfastError):
         folder = private_dir(path.parent, create=False)
@@ -244,7 +246,7 @@ def _line(**entry: str) -> bytes:
 
 
 def _entries(index: int) -> Iterator[dict[str, Any]]:
-    """The valid lines of an index; a torn one is skipped."""
+    """Yield the valid lines of an index; a torn one is skipped."""
     data = os.pread(index, _INDEX_BYTES, 0)
     for line in data.split(b"\n"):
         with suppress(ValueError, RecursionError):
@@ -263,7 +265,7 @@ def _rewrite(index: int, lines: list[dict[str, Any]]) -> None:
 
 
 def _files(folder: int) -> Iterator[_File]:
-    """The outputs in a folder: regular files only, links are not followed."""
+    """Yield the outputs in a folder: regular files only, links are not followed."""
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -274,22 +276,22 @@ def _files(folder: int) -> Iterator[_File]:
 
 
 def _named_in(paths: Iterable[Path], names: dict[str, str], stop: Event) -> set[str]:
-    """Which of the names occur in the files. An unreadable file may refer to any."""
-    found: set[str] = set()
+    """Return the names that occur in the files. An unreadable file may refer to any."""
+    named: set[str] = set()
     for path in paths:
-        if len(found) == len(names):
+        if len(named) == len(names):
             break
         try:
             with path.open("rb") as file:
-                rest = b""
+                tail = b""
                 while not stop.is_set() and (chunk := file.read(_CHUNK)):
-                    data = rest + chunk
-                    found.update(
+                    data = tail + chunk
+                    named.update(
                         name for m in _NAME.finditer(data) if (name := m[1].decode()) in names
                     )
-                    rest = data[-_NAME_BYTES:]
+                    tail = data[-_NAME_BYTES:]
         except FileNotFoundError:
             continue
         except OSError:
             return set(names)
-    return set(names) if stop.is_set() else found
+    return set(names) if stop.is_set() else named

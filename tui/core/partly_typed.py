@@ -1,4 +1,4 @@
-"""A prompt of which not every character was typed: what was pasted switches nothing."""
+"""A prompt of which not every character was typed: pasted text switches nothing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 class PartlyTyped(str):
     """The text of a prompt whose first `typed` characters, and no others, were typed.
 
-    `folded` says that the person sees a word in the place of its beginning, so that not even a
-    command can be meant by it.
+    `folded` is True if the person sees a word in place of its beginning, so that it can't even be a
+    command.
     """
 
     typed: int
@@ -20,5 +20,6 @@ class PartlyTyped(str):
 
 
 def count_typed(text: str) -> int:
-    """How many of the first characters of a text were typed: of any other text, all of them."""
+    """Return how many of the first characters of a text were typed: of any other text, all of
+    them."""
     return text.typed if isinstance(text, PartlyTyped) else len(text)

@@ -1,4 +1,4 @@
-"""Where files live: the platform's folders, or one folder named by HOLDFAST_HOME.
+"""The program's folders: the platform's, or one folder named by HOLDFAST_HOME.
 
 The only importer of platformdirs.
 """
@@ -18,7 +18,7 @@ APP = "holdfast"
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The program's own folders. None of them is created by asking."""
+    """The program's own folders. Asking for one does not create it."""
 
     data: Path
     config: Path
@@ -31,17 +31,17 @@ class Folders:
 
     @property
     def outputs(self) -> Path:
-        """Where workspaces that take none, and worktrees, have their full outputs."""
+        """The folder for full outputs of worktrees, and of workspaces that take none."""
         return self.data / "outputs"
 
     @property
     def running(self) -> Path:
-        """Where commands are kept while they run."""
+        """The folder in which commands are kept while they run."""
         return self.data / "running"
 
     @property
     def checkpoints(self) -> Path:
-        """Where copies of the workspaces' files are."""
+        """The folder for copies of the workspaces' files."""
         return self.data / "checkpoints"
 
     @property
@@ -49,26 +49,29 @@ class Folders:
         return self.config / "config.toml"
 
     def sessions_of(self, workspace: Path) -> Path:
-        """The folder of the sessions of one workspace, those in its worktrees among them."""
+        """Return the folder of the sessions of one workspace, including those in its worktrees."""
         return self.sessions / workspace_slug(checkout_of(workspace))
 
 
 def folders(env: Mapping[str, str] | None = None) -> Folders:
-    """The folders in force. HOLDFAST_HOME puts all four below one folder."""
+    """Return the folders in force. HOLDFAST_HOME puts all four below one folder."""
     home = (os.environ if env is None else env).get("HOLDFAST_HOME")
     if home:
         root = Path(home).expanduser().absolute()
         return Folders(root / "data", root / "config", root / "cache", root / "log")
     import platformdirs  # noqa: PLC0415 - only needed without HOLDFAST_HOME
 
-    found = platformdirs.PlatformDirs(APP, appauthor=False)
+    platform = platformdirs.PlatformDirs(APP, appauthor=False)
     return Folders(
-        found.user_data_path, found.user_config_path, found.user_cache_path, found.user_log_path
+        platform.user_data_path,
+        platform.user_config_path,
+        platform.user_cache_path,
+        platform.user_log_path,
     )
 
 
 def workspace_slug(workspace: Path) -> str:
-    """A folder name for a workspace: readable, and unique by a hash of the whole path."""
+    """Return a folder name for a workspace: readable, and unique by a hash of the whole path."""
     from hashlib import sha256  # noqa: PLC0415 - not for the first frame
 
     try:
@@ -81,8 +84,8 @@ def workspace_slug(workspace: Path) -> str:
 
 
 def shorten(path: Path | str) -> str:
-    """A path for the screen: the home folder as `~`."""
-    home = str(Path(os.path.expanduser("~")))  # noqa: PTH111 - never raises where there is none
+    """Return a path for the screen: the home folder as `~`."""
+    home = str(Path(os.path.expanduser("~")))  # noqa: PTH111 - never raises if there is none
     text = str(path)
     if text == home or text.startswith(home + os.sep):
         return "~" + text[len(home) :]

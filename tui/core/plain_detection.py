@@ -1,4 +1,4 @@
-"""Whether the program runs in plain lines, decided before anything else is opened.
+"""Decides between plain lines and the full screen, before anything else is opened.
 
 Imported before the first frame, so it imports as little as `tui.core.theme_cache`.
 """
@@ -22,7 +22,8 @@ _READ_MAX = 1_000_000
 
 
 def why(argv: Sequence[str]) -> str:
-    """ "asked" (--plain), "dumb" (the terminal), "configured" (`plain = true`), or ""."""
+    """Return the reason for plain lines: "asked" (--plain), "dumb" (the terminal), "configured"
+    (`plain = true`), or ""."""
     words = argv[: argv.index("--")] if "--" in argv else argv
     if "--plain" in words:
         return "asked"
@@ -32,7 +33,7 @@ def why(argv: Sequence[str]) -> str:
 
 
 def _configured() -> bool:
-    """Whether the user's file says `plain = true`. It is parsed only if it has that word."""
+    """True if the user's file has `plain = true`. It is parsed only if it has that word."""
     try:
         with open(os.path.join(folder("config"), "config.toml"), "rb") as file:
             data = file.read(_READ_MAX)
@@ -45,4 +46,4 @@ def _configured() -> bool:
     try:
         return parse_toml(data.decode("utf-8-sig")).get("plain") is True
     except ValueError:
-        return False  # loading the settings reports what is wrong
+        return False  # loading the settings reports the error

@@ -1,7 +1,7 @@
 """Private files: those in the workspace's `.holdfast/` folder and others that nobody else may read.
 
-No symlink redirects what is written to them. Everything here blocks; call it in a thread where
-that matters.
+No symlink redirects what is written to them. Everything here blocks; call it in a thread where that
+matters.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _FORMERLY: Final = frozenset(
         b"/tool-results/\n/run/\n/*.log\n/*.lock\n/MEMORY.md\n",
     }
 )
-"""What earlier versions wrote there."""
+"""The content that earlier versions wrote there."""
 EVERYTHING: Final = b"*\n"
-"""A .gitignore of a folder that nobody commits anything of."""
+"""The .gitignore of a folder from which nothing is committed."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def private_folder(private: Path) -> None:
-    """Create the workspace's `.holdfast/` and its .gitignore, where they are missing. Blocks.
+    """Create the workspace's `.holdfast/` and its .gitignore, if they are missing. Blocks.
 
     Raises StorageError if the folder is a symlink or cannot be made.
     """
@@ -49,10 +49,10 @@ def private_folder(private: Path) -> None:
 def private_file(path: Path) -> BinaryIO:
     """Create a file of mode 0600 for writing. Blocks; the caller closes it.
 
-    The folder is created (0700) where it is missing; inside `.holdfast/` that one is too, with a
-    .gitignore. A file of an earlier call is never touched: the next free numbered name is taken,
-    and the handle's `name` is the path in use. Raises StorageError if the folder, `.holdfast`
-    or the file is a symlink, or if the file cannot be made.
+    A missing folder is created (0700); inside `.holdfast/` that one is too, with a .gitignore. A
+    file of an earlier call is never touched: the next free numbered name is taken, and the handle's
+    `name` is the path in use. Raises StorageError if the folder, `.holdfast` or the file is a
+    symlink, or if the file cannot be made.
     """
     try:
         folder = _enter(path.parent)
@@ -66,8 +66,8 @@ def private_file(path: Path) -> BinaryIO:
 
 @contextmanager
 def private_copy(path: Path) -> Generator[BinaryIO]:
-    """A private file that is synced when the block ends. A failure of it leaves no part of a file,
-    which would be taken for the whole. Raises OSError and StorageError."""
+    """Yield a private file that is synced when the block ends. If the block fails, no partial file
+    is left, which would be taken for the whole. Raises OSError and StorageError."""
     with private_file(path) as file:
         try:
             yield file
@@ -79,8 +79,8 @@ def private_copy(path: Path) -> Generator[BinaryIO]:
 
 
 def private_link(source: Path, path: Path) -> Path:
-    """Give a private file a second name, made as `private_file` makes one; a copy of it where the
-    disk can't. Returns the path in use. Blocks. Raises OSError and StorageError."""
+    """Give a private file a second name, made as `private_file` makes one; a copy if the disk
+    can't. Returns the path in use. Blocks. Raises OSError and StorageError."""
     folder = private_dir(path.parent)
     try:
         for name in _names(path):
@@ -100,9 +100,9 @@ def private_link(source: Path, path: Path) -> Path:
 
 
 def private_dir(folder: Path, *, create: bool = True) -> int:
-    """A descriptor of a private folder that no symlink led to; the caller closes it. Blocks.
+    """Return a descriptor of a private folder that no symlink led to; the caller closes it. Blocks.
 
-    Made where it is missing, unless `create` is False. Raises StorageError.
+    A missing folder is made, unless `create` is False. Raises StorageError.
     """
     try:
         if not create:
@@ -113,8 +113,8 @@ def private_dir(folder: Path, *, create: bool = True) -> int:
 
 
 def open_private(path: Path) -> BinaryIO:
-    """Open a private file for reading: a command may have put a link into its place, or into that
-    of its folder, and that is not followed. Blocks; raises OSError."""
+    """Open a private file for reading: a command may have put a link in its place, or in that of
+    its folder, and that is not followed. Blocks; raises OSError."""
     path.parent.lstat()
     folder = _enter(path.parent)
     try:
@@ -139,13 +139,13 @@ def _create(path: Path, folder: int) -> BinaryIO:
 
 
 def _names(path: Path) -> Iterator[str]:
-    """The names that a new file may get, in their order."""
+    """Yield the names that a new file may get, in order."""
     yield path.name
     yield from (f"{path.stem}-{n}{path.suffix}" for n in range(2, 1000))
 
 
 def _enter(folder: Path) -> int:
-    """A descriptor of the folder, made where missing, that no symlink led to."""
+    """Return a descriptor of the folder, made if missing, that no symlink led to."""
     if folder.name == PRIVATE_DIR:
         parent = os.open(folder.parent, _FOLDER)
     elif folder.parent.name == PRIVATE_DIR:
@@ -165,16 +165,16 @@ def _enter(folder: Path) -> int:
 
 
 def _keep_out_of_git(folder: Path, private: int) -> None:
-    """Write the .gitignore of `.holdfast/`. One that is there is the person's own, unless it is
-    what an earlier version wrote and no commit holds it."""
+    """Write the .gitignore of `.holdfast/`. An existing one is the person's own, unless an earlier
+    version wrote it and no commit holds it."""
     with suppress(OSError):
         try:
             _write_new(".gitignore", _IGNORED, private)
         except FileExistsError:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             opened = os.open(".gitignore", flags, dir_fd=private)
-            found, _ = read_small(folder / ".gitignore", opened=opened)
-            if found in _FORMERLY and _is_untracked(folder):
+            content, _ = read_small(folder / ".gitignore", opened=opened)
+            if content in _FORMERLY and _is_untracked(folder):
                 new = f".gitignore.{os.getpid()}.lock"
                 _write_new(new, _IGNORED, private)
                 os.rename(new, ".gitignore", src_dir_fd=private, dst_dir_fd=private)
@@ -188,8 +188,8 @@ def _write_new(name: str, data: bytes, folder: int) -> None:
 
 @cache
 def _is_untracked(folder: Path) -> bool:
-    """Whether git says that the .gitignore of a folder is in no index: else a change of it would
-    be one of the repository's."""
+    """True if git reports that the .gitignore of a folder is in no index: otherwise, changing it
+    would change the repository."""
     try:
         checkout = Checkout.of(folder.parent)
         return not checkout.git("ls-files", "--", f"{folder.name}/.gitignore", folder=folder.parent)
@@ -198,12 +198,12 @@ def _is_untracked(folder: Path) -> bool:
 
 
 def leave_ignored_folder(folder: Path) -> None:
-    """Remove a folder in which nothing is but the .gitignore that was written for it."""
+    """Remove a folder that has nothing in it but the .gitignore that was written for it."""
     with suppress(OSError):
-        kept = folder / ".gitignore"
-        alone = not folder.is_symlink() and list(folder.iterdir()) == [kept]
-        if alone and read_small(kept, follow=False)[0] in {_IGNORED, EVERYTHING}:
-            kept.unlink()
+        ignore = folder / ".gitignore"
+        alone = not folder.is_symlink() and list(folder.iterdir()) == [ignore]
+        if alone and read_small(ignore, follow=False)[0] in {_IGNORED, EVERYTHING}:
+            ignore.unlink()
         folder.rmdir()
 
 

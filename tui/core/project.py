@@ -1,4 +1,5 @@
-"""Where the project lives. An owner who moves it changes this, and a test names all that follow."""
+"""The address of the project. An owner who moves it changes this, and a test names everything that
+follows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Questions that the model or an MCP server puts to the person: what a front end shows, and what it
-gives back."""
+"""Questions of the model or an MCP server to the person: what a front end shows, and what it
+returns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Answerer: TypeAlias = Literal["person", "default"]
-"""Who answered: the person, or the program where nobody can be asked."""
+"""The one who answered: the person, or the program if nobody can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerChoice:
-    """One of the answers that are offered; `description` says what it means, in a line. `notice`
-    stays in the conversation once it was taken."""
+    """One of the answers that are offered; `description` explains it in a line. `notice` stays in
+    the conversation once the answer was chosen."""
 
     label: str
     description: str = ""
@@ -23,8 +23,8 @@ class AnswerChoice:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Something that can be done with a question but answer it, such as to leave it out. `ends`:
-    the questions after it are not asked any more."""
+    """Another way to deal with a question than to answer it, such as to leave it out. `ends`: the
+    questions after it are not asked any more."""
 
     label: str
     description: str = ""
@@ -34,8 +34,8 @@ class Alternative:
 @dataclass(frozen=True, slots=True)
 class UserQuestion:
     """A question with its choices. `header` names it in a word or two. `several`: more than one
-    choice may be taken. `own`: where the row for the person's own words is, if there is one.
-    `server` is the MCP server that asks; "" for the model."""
+    choice may be taken. `own` is the position of the row for the person's own words, if there is
+    one. `server` is the MCP server that asks; "" for the model."""
 
     header: str
     text: str
@@ -48,8 +48,8 @@ class UserQuestion:
 
 @dataclass(frozen=True, slots=True)
 class UserAnswer:
-    """What the person took, by its labels, and what they wrote; or the label of another way. None
-    of them: not answered."""
+    """The person's choices, by their labels, and their own words; or the label of another way. All
+    empty: not answered."""
 
     chosen: tuple[str, ...] = ()
     text: str = ""
@@ -59,33 +59,33 @@ class UserAnswer:
         return bool(self.chosen or self.text or self.way)
 
     def ends(self, question: UserQuestion) -> bool:
-        """Whether no more is asked after this answer."""
+        """True if no further question is asked after this answer."""
         return any(one.ends and one.label == self.way for one in question.ways)
 
     @property
     def summary(self) -> str:
-        """In a line, for the person."""
+        """The answer in a line, for the person."""
         return ", ".join(filter(None, (*self.chosen, self.text, self.way)))
 
 
 @dataclass(frozen=True, slots=True)
 class UserAnswers:
-    """One answer a question, in their order; none at all where nobody can be asked."""
+    """One answer per question, in order; none at all if nobody can be asked."""
 
     answers: tuple[UserAnswer, ...] = ()
     by: Answerer = "person"
 
 
 AskPerson: TypeAlias = Callable[[Sequence[UserQuestion]], Awaitable[UserAnswers]]
-"""Puts questions to the person, one after the other. Cancelling it takes them back."""
+"""Puts questions to the person, one after the other. Cancelling it withdraws them."""
 
 Verdict: TypeAlias = Literal["ask", "accept_edits", "change", "none"]
-"""What becomes of a plan: approved, with the mode to carry it out in; to be changed; or nothing."""
+"""The verdict on a plan: approved, with the mode to carry it out in; to be changed; or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanReview:
-    """What the person says of a plan. `plan` is the plan as they left it, `comment` what is to be
+    """The person's review of a plan. `plan` is the plan as they left it, `comment` what is to be
     changed."""
 
     verdict: Verdict
@@ -103,4 +103,4 @@ PLAN_CHOICES: tuple[tuple[Verdict, str], ...] = (
     ("accept_edits", "Approve it; accept edits without asking"),
     ("change", "Say what to change"),
 )
-"""What can be said of a plan, in the order of its dialog."""
+"""The possible verdicts on a plan, in the order of its dialog."""

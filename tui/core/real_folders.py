@@ -1,7 +1,7 @@
 """Folders below a root, opened part by part from its handle: no link is followed on the way.
 
-Whatever walks a workspace by path can be led out of it, for a command may exchange a folder with a
-link at any moment. What is found through a handle lies below the root, or lay there.
+Code that walks a workspace by path can be led out of it, since a command may exchange a folder for
+a link at any moment. Whatever is found through a handle is below the root, or was there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEPT: Final = 64
 
 
 class RealFolders:
-    """The folders below a real path. What was opened last stays open: its neighbours are near.
+    """The folders below a real path. Those opened last stay open: the next one is probably near.
 
     Paths are relative to the root, with slashes, as bytes. Everything blocks and raises OSError.
     """
@@ -49,7 +49,7 @@ class RealFolders:
         self._handles, self._parts, self._deep = [], [], -1
 
     def enter(self, folder: bytes) -> int:
-        """A handle of a folder, to find things in. It stays open until the next call."""
+        """Return a handle of a folder, to find things in. It stays open until the next call."""
         parts = folder.split(b"/") if folder else []
         if self._deep >= 0:
             os.close(self._deep)
@@ -79,17 +79,17 @@ class RealFolders:
         )
 
     def stat(self, path: bytes) -> os.stat_result:
-        """The state of what is at a path: of a link, its own."""
+        """Return the state of what is at a path: of a link, its own."""
         folder, _, name = path.rpartition(b"/")
         return os.stat(name, dir_fd=self.enter(folder), follow_symlinks=False)
 
     def target(self, path: bytes) -> bytes:
-        """What the link at a path says."""
+        """Return the target of the link at a path."""
         folder, _, name = path.rpartition(b"/")
         return os.readlink(name, dir_fd=self.enter(folder))
 
     def holds(self, path: bytes) -> bool:
-        """Whether something is at a path."""
+        """True if something is at a path."""
         with suppress(OSError):
             self.stat(path)
             return True

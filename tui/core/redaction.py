@@ -28,7 +28,8 @@ _SHAPES = re.compile(
     r"|hf_[A-Za-z0-9]{30,}"
     r"|pypi-AgE[A-Za-z0-9_-]{50,}"
     r"|SG\.[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{30,}"
-    # Behind - or _ the first part is limited: else each of many would be read to the end of them.
+    # After - or _ the first part is limited: otherwise, each of many would be read to the end of
+    # them.
     r"|eyJ(?:(?<![_-]eyJ)[A-Za-z0-9_-]{10,}|[A-Za-z0-9_-]{10,1000})"
     r"\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
     r")"
@@ -40,23 +41,25 @@ _PEM_CHARS = 20_000
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "JVBERi0")
-"""How PNG, JPEG, GIF and WebP begin in base64."""
+"""The start of PNG, JPEG, GIF, WebP and PDF in base64."""
 
 
 def child_environment() -> dict[str, str]:
-    """The environment of a tool's or server's process: ours without the program's own secrets."""
+    """Return the environment of a tool's or server's process: ours without the program's own
+    secrets."""
     return {name: value for name, value in os.environ.items() if not _PRIVATE.match(name)}
 
 
 def mask(text: str) -> tuple[str, int]:
-    """`text` with keys of known shapes masked, and how many were found."""
+    """Return `text` with keys of known shapes masked, and the number of them."""
     text, keys = _mask_private_keys(text)
     text, others = _SHAPES.subn(MASK, text)
     return text, keys + others
 
 
 def _mask_private_keys(text: str) -> tuple[str, int]:
-    """`text` with PEM keys masked: up to their end mark, without one as far as their lines go.
+    """Return `text` with PEM keys masked: up to their end mark, without one as far as their lines
+    go.
 
     All marks are found first, so that no text is read again for each of them.
     """
@@ -75,6 +78,7 @@ def _mask_private_keys(text: str) -> tuple[str, int]:
         kind, body = mark[2], mark.end() + len("-----")
         later = ends.get(kind, [])
         nearest = bisect_left(later, body)
+        # An end mark too far away belongs to another key.
         if nearest < len(later) and later[nearest] - body <= _PEM_CHARS:
             end = later[nearest] + len(f"-----END {kind}-----")
         elif lines := _PEM_LINES.match(text, body):
@@ -87,14 +91,15 @@ def _mask_private_keys(text: str) -> tuple[str, int]:
 
 
 def mask_values(value: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """A JSON object with the keys in its texts masked, field names included, and how many."""
+    """Return a JSON object with the keys in its texts masked, field names included, and their
+    number."""
     count = 0
 
     def masked(part: Any) -> Any:
         nonlocal count
         if isinstance(part, str):
-            text, found = mask(part)
-            count += found
+            text, keys = mask(part)
+            count += keys
             return text
         if isinstance(part, list):
             return [masked(item) for item in cast("list[Any]", part)]
@@ -109,7 +114,7 @@ def mask_values(value: dict[str, Any]) -> tuple[dict[str, Any], int]:
 
 
 def _is_picture(source: dict[str, Any]) -> bool:
-    """Whether an object is the bytes of an image or a PDF: masked, they would be none any more."""
+    """True if an object is the bytes of an image or a PDF: masked, they would be invalid."""
     kind, data = source.get("media_type"), source.get("data")
     return (
         source.keys() == {"type", "media_type", "data"}

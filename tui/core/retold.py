@@ -1,8 +1,7 @@
-"""The facts that a record tells again, for whoever reads a session that is over.
+"""The facts of a record, for readers of a session that is over.
 
-A prompt, an answer, a call and its result have a form of their own in every reader; what else a
-record says is here the fact that was published when it was written. A field that a record lacks is
-empty.
+A record tells the fact that was published when it was written, so that a session looks the same
+live and again. A field that a record lacks is empty.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from tui.core import facts
-from tui.core.errors import ErrorClass
 from tui.core.fact_words import RELOAD_WAITS, REWOUND, fact_lines, without_feature, words
-from tui.core.facts import Fact, Step
-from tui.core.messages import Usage, list_of, object_of, string_of
+from tui.core.facts import DurableFact, Fact, Told
+from tui.core.messages import Block, as_meant, list_of, object_of, sentences, string_of
+from tui.core.server_results import is_result, result_of, sources_of
 
 Data: TypeAlias = Mapping[str, Any]
 
@@ -32,7 +31,7 @@ class Recorded(Protocol):
 R = TypeVar("R", bound=Recorded)
 
 
-def retold(records: Sequence[R]) -> Iterator[tuple[R, Fact | None]]:
+def retold(records: Sequence[R]) -> Iterator[tuple[R, Told | None]]:
     """Every record with the fact that it tells again, if any. Results that were pruned one after
     another are told with the first."""
     place = 0
@@ -51,12 +50,44 @@ def retold(records: Sequence[R]) -> Iterator[tuple[R, Fact | None]]:
         place += 1
 
 
-def retold_lines(fact: Fact) -> tuple[str, ...]:
-    """A fact that is told again, as lines."""
+def retold_lines(fact: Told | None) -> tuple[str, ...]:
+    """What is told again, as lines; none where it has no words."""
     if isinstance(fact, facts.ErrorRaised):
         return fact_lines(fact)  # with its class
-    said = words(fact)
+    said = words(fact) if fact else None
     return said.lines if said else ()
+
+
+def answer_facts(answer: facts.AssistantMessage) -> Iterator[Fact]:
+    """What was told of an answer while it came, from its blocks: thinking, text, the calls, what
+    the server's own tools found; then the pages that it cites."""
+    texts: list[Block] = []
+    for block in answer.content:
+        if block.get("type") == "text":
+            texts.append(block)
+            continue
+        if texts:
+            yield from _texts(texts)
+            texts = []
+        match block.get("type"):
+            case "thinking":
+                yield facts.ThinkingDelta(string_of(block.get("thinking")))
+            case "tool_use" | "server_tool_use":
+                call = as_meant(block)
+                name, input_ = string_of(call.get("name")), object_of(call.get("input"))
+                yield facts.ToolStarted(string_of(block.get("id")), name, input_)
+            case _ if is_result(block):
+                yield result_of(block)
+            case _:
+                pass
+    yield from _texts(texts)
+    yield from sources_of(answer.content)
+
+
+def _texts(texts: Sequence[Block]) -> Iterator[Fact]:
+    """Texts, those of one sentence together."""
+    for parts in sentences(texts):
+        yield facts.TextDelta("".join([str(part.get("text") or "") for part in parts]))
 
 
 def _is_pruned(record: Recorded) -> bool:
@@ -64,168 +95,31 @@ def _is_pruned(record: Recorded) -> bool:
     return record.type == "overlay" and data.get("view") == "pruned" and data.get("by") != "person"
 
 
-def _number(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else 0
-
-
-def _amount(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _objects(value: object) -> tuple[dict[str, Any], ...]:
-    return tuple(map(object_of, list_of(value)))
-
-
-def _text(data: Data, name: str) -> str:
-    return string_of(data.get(name))
-
-
-def _class(data: Data) -> ErrorClass:
-    return cast("ErrorClass", _text(data, "error_class") or "unknown")
-
-
-def _error(data: Data) -> Fact:
-    return facts.ErrorRaised(_class(data), _text(data, "message"), True, _text(data, "hint"))
-
-
-def _retry(data: Data) -> Fact:
-    attempt = _number(data.get("attempt")) or 1
-    return facts.RetryScheduled(
-        attempt,
-        max(attempt, _number(data.get("max_attempts"))),
-        _amount(data.get("delay_s")) or 0.0,
-        _text(data, "reason"),
-        _number(data.get("status")) or None,
-        _class(data),
-        _text(data, "request_id") or None,
-        _number(data.get("received")),
-    )
-
-
-def _failover(data: Data) -> Fact:
-    return facts.ModelSwitched(
-        _text(data, "from"),
-        _text(data, "to"),
-        _text(data, "reason"),
-        _text(data, "back_at") or None,
-        _class(data) if data.get("error_class") else None,
-        _number(data.get("status")) or None,
-        _text(data, "request_id") or None,
-        _number(data.get("received")),
-    )
-
-
-def _parked(data: Data) -> Fact:
-    return facts.Parked(_text(data, "until"), _text(data, "reason"), _class(data))
-
-
-def _recovery(data: Data) -> Fact:
-    sizes = _number(data.get("tokens_before")), _number(data.get("tokens_after"))
-    return facts.RecoveryStep(cast("Step", _text(data, "step")), _text(data, "action"), *sizes)
-
-
-def _compaction(data: Data) -> Fact:
-    before, after = _number(data.get("tokens_before")), _number(data.get("tokens_after"))
-    removed = _number(data.get("messages_removed"))
-    said = _text(data, "summary"), _text(data, "reason")
-    return facts.CompactionFinished(before, after, removed, *said)
-
-
-def _exam(data: Data) -> Fact:
-    asked = _objects(data.get("facts"))
-    held = sum(one.get("held") is True for one in asked)
-    verbatim = _number(data.get("verbatim"))
-    return facts.ExamFinished(asked, held, verbatim, _text(data, "model"), _text(data, "problem"))
-
-
-def _memory(data: Data) -> Fact:
-    return facts.MemorySaved(_text(data, "path"), _number(data.get("added")))
-
-
-def _break(data: Data) -> Fact:
-    tokens, thoughts = _number(data.get("tokens")), _number(data.get("thoughts"))
-    usd = _amount(data.get("cost_usd"))
-    return facts.ContextBroken(_text(data, "reason"), _text(data, "by"), tokens, thoughts, usd)
-
-
-def _changed(data: Data) -> Fact:
-    return facts.ContextChanged((dict(data),))
-
-
-def _directive(data: Data) -> Fact:
-    on = (data.get(name) is True for name in ("think", "verbose", "elevated"))
-    return facts.DirectivesChanged(*on, effort=_text(data, "effort"))
-
-
-def _hook(data: Data) -> Fact:
-    code = data.get("exit_code")
-    return facts.HookFinished(
-        _text(data, "event"),
-        _text(data, "command"),
-        _text(data, "outcome"),
-        code if isinstance(code, int) else None,
-        _amount(data.get("seconds")) or 0.0,
-        _text(data, "text"),
-        _text(data, "call_id"),
-    )
-
-
-def _job_moved(data: Data) -> Fact:
-    job, call, by = _text(data, "job"), _text(data, "call_id"), _text(data, "by")
-    return facts.JobStarted(job, call, "", _number(data.get("pid")), by)
-
-
-def job_finished(data: Data) -> facts.JobFinished:
-    """The end of a background command, by the fields of its record."""
-    code = data.get("exit_code")
-    return facts.JobFinished(
-        job=_text(data, "job") or "job",
-        call_id=_text(data, "call_id"),
-        command=_text(data, "command"),
-        exit_code=code if isinstance(code, int) else None,
-        state=_text(data, "state") or "ended",
-        stopped_by=_text(data, "stopped_by"),
-        seconds=_amount(data.get("seconds")) or 0.0,
-        path=_text(data, "path"),
-        bytes=_number(data.get("bytes")),
-        text=_text(data, "text"),
-    )
+def _as(kind: type[DurableFact]) -> Callable[[Data], Told | None]:
+    """How a record of a class tells again what was told when it was written."""
+    return lambda data: cast("Told", kind.of_record(data))
 
 
 def _sub_agent(data: Data) -> Fact:
-    call, session, agent = (_text(data, name) for name in ("call_id", "session", "agent"))
-    state = _text(data, "state")
-    if state == "started":
-        path, about = _text(data, "path") or None, _text(data, "description")
-        return facts.SubAgentStarted(call, session, path, agent, about, _text(data, "model"))
-    spent = _objects(data.get("spent"))
-    usage = sum((Usage.from_json(one.get("usage")) for one in spent), Usage())
-    requests = sum(_number(one.get("requests")) for one in spent)
-    calls = _number(data.get("calls"))
-    return facts.SubAgentFinished(call, session, agent, state, calls, requests, usage)
+    begun = data.get("state") == "started"
+    return (facts.SubAgentStarted if begun else facts.SubAgentFinished).of_record(data)
 
 
-def _repair(data: Data) -> Fact:
-    found = _objects(data.get("findings"))
-    return facts.RepairApplied(
-        tuple({name: string_of(value) for name, value in one.items()} for one in found)
-    )
+def _job_moved(data: Data) -> Fact:
+    moved = facts.JobMoved.of_record(data)
+    return facts.JobStarted(moved.job, moved.call_id, "", moved.pid, moved.by)
 
 
-def _feature(data: Data) -> Fact:
-    return facts.Notice(without_feature(_text(data, "feature")))
-
-
-def _notice(data: Data) -> Fact | None:
+def _notice(data: Data) -> Told | None:
     """Tell again what the person, too, was told when the model was."""
-    text = _text(data, "text")
-    match data.get("kind"):
+    told = facts.ModelNotice.of_record(data)
+    match told.kind:
         case "changed":
-            said = re.sub(r"(?<=[a-z] )you last saw", "the model last saw", text)
+            said = re.sub(r"(?<=[a-z] )you last saw", "the model last saw", told.text)
             said = re.sub(r" Read (it|them) again before you rely on \1\.", "", said)
             return facts.FilesChanged((), said)
         case "tools":
-            return facts.ToolsChanged("", (), (), text)
+            return facts.ToolsChanged("", (), (), told.text)
         case _:
             return None
 
@@ -235,44 +129,42 @@ def _mcp(data: Data) -> Fact:
     return facts.Notice(f"Tools that the model does not get: {off or 'none'}.")
 
 
-def _note(data: Data) -> Fact:
-    return facts.Notice(_text(data, "text"))
-
-
-def _title(data: Data) -> Fact:
-    return facts.TitleChanged(_text(data, "title"))
-
-
-def _checkpoint(data: Data) -> Fact:
-    files = _number(data.get("files"))
-    return facts.CheckpointTaken(_text(data, "checkpoint"), files, _text(data, "call_id"))
-
-
-_FACTS: Final[Mapping[str, Callable[[Data], Fact | None]]] = {
-    "break": _break,
-    "checkpoint": _checkpoint,
-    "compaction": _compaction,
-    "directive": _directive,
-    "error": _error,
-    "exam": _exam,
-    "failover": _failover,
-    "feature": _feature,
-    "hook": _hook,
-    "job_ended": job_finished,
+_FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
+    **{
+        kind.recorded_as(): _as(kind)
+        for kind in (
+            facts.AssistantMessage,
+            facts.CallBegan,
+            facts.CheckpointTaken,
+            facts.CompactionFinished,
+            facts.CompactionUndone,
+            facts.ContextBroken,
+            facts.DirectivesChanged,
+            facts.ErrorRaised,
+            facts.ExamFinished,
+            facts.HookFinished,
+            facts.TurnInterrupted,
+            facts.JobFinished,
+            facts.MemorySaved,
+            facts.ModelSwitched,
+            facts.Note,
+            facts.Parked,
+            facts.PermissionAnswered,
+            facts.RecoveryStep,
+            facts.RepairApplied,
+            facts.RetryScheduled,
+            facts.TitleChanged,
+            facts.ToolFinished,
+            facts.UserMessage,
+        )
+    },
+    "feature": lambda data: facts.Notice(without_feature(string_of(data.get("feature")))),
     "job_moved": _job_moved,
     "mcp": _mcp,
-    "memory": _memory,
-    "note": _note,
     "notice": _notice,
-    "overlay": _changed,
-    "parked": _parked,
-    "pin": _changed,
-    "recovery": _recovery,
+    "overlay": lambda data: facts.ContextChanged((dict(data),)),
+    "pin": lambda data: facts.ContextChanged((dict(data),)),
     "reload": lambda _: facts.Notice(RELOAD_WAITS),
-    "repair": _repair,
-    "retry": _retry,
     "rewind": lambda _: facts.Notice(REWOUND),
     "sub_agent": _sub_agent,
-    "title": _title,
-    "uncompaction": lambda _: facts.CompactionUndone(0),
 }

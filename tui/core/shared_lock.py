@@ -1,4 +1,4 @@
-"""A lock that many may share, or one has alone. Of this program only."""
+"""A lock that many may share, or one has alone. Within this process only."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _POLL_S = 0.005
 
 
 class SharedLock:
-    """Whoever waits for it alone comes before those that would share it from then on."""
+    """A lock to share or to hold alone. Those that wait for it alone come before later sharers."""
 
     def __init__(self) -> None:
         self._changed = Condition()
         self._one_by_one = Lock()
         self._sharing = 0
         self._alone = 0
-        """Those that have it alone, or wait for that."""
+        """Number of those that have it alone, or wait for that."""
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Have it alone. Blocks."""
+        """Hold it alone. Blocks."""
         with self._changed:
             self._alone += 1
         try:
@@ -37,7 +37,7 @@ class SharedLock:
     @asynccontextmanager
     async def shared(self) -> AsyncGenerator[None]:
         """Share it. No thread waits, so that a task that is cancelled leaves nothing behind."""
-        while not self._share():  # noqa: ASYNC110 - it is threads that let go
+        while not self._share():  # noqa: ASYNC110 - threads release it
             await asyncio.sleep(_POLL_S)
         try:
             yield

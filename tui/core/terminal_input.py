@@ -1,12 +1,13 @@
-"""What a terminal sends, cut into text, keys, pastes and reports, however it comes in pieces.
+"""Splits a terminal's input into text, keys, pastes and reports, however it is fragmented.
 
-The grammar is ECMA-48's (CSI, SS3 and the control strings OSC, DCS, APC, PM, SOS), with what
-terminals add to it: bracketed paste, xterm's mouse in three bytes, keys of the Linux console and
-of rxvt. What is unknown, or lacks its end, is dropped; it is never typed.
+The grammar is ECMA-48's (CSI, SS3 and the control strings OSC, DCS, APC, PM, SOS), with the
+additions of terminals: bracketed paste, xterm's mouse in three bytes, keys of the Linux console and
+of rxvt. A sequence that is unknown, or lacks its end, is dropped; it is never typed.
 
 Only time tells the Esc key from the beginning of a sequence: after a pause Esc is a key, and so is
-Esc with `[`. Once one more byte came, no pause makes keys of the rest. Whatever cannot belong to a
-sequence ends it, so that none holds the keyboard; what comes of it later is still known for it.
+Esc with `[`. Once one more byte has come, no pause turns the rest into keys. Any character that
+cannot belong to a sequence ends it, so that none holds the keyboard; the rest of it is still
+recognised later.
 
 The first frame uses this: it imports next to nothing.
 """
@@ -31,15 +32,15 @@ ESC, BEL = "\x1b", "\x07"
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 
 PAUSE_S = 0.1
-"""After so long a pause an introducer is a key."""
+"""Seconds of pause after which an introducer is a key."""
 WAIT_S = 2.0
-"""When a sequence has kept keys back for so long, it is said."""
+"""Seconds after which a sequence that keeps keys back is reported."""
 LATE_S = 10.0
-"""So long the rest of a sequence that was given up is known for it."""
+"""Seconds for which the rest of an abandoned sequence is still recognised."""
 CSI_LIMIT = 64
 STRING_LIMIT = 1_000_000
 _PASTE_PAUSE_S = 2.0
-"""After so long a pause in a paste its end is lost, and Ctrl+C or Esc stops it."""
+"""Seconds of pause in a paste after which its end is lost, and Ctrl+C or Esc stops it."""
 _STOPS = ("\x03", ESC, "\x1b[27u", "\x1b[27;1u", "\x1b[99;5u")
 
 _STRINGS = "]PX^_"
@@ -57,7 +58,7 @@ _SURE = {
     r"|20[01]~",
     **dict.fromkeys(_STRINGS, rf"{_BODY}(?:\x07|\x1b\\|[\x9c\udc9c])"),
 }
-"""The rest of a sequence, by its introducer, as nobody types it."""
+"""The rest of a sequence, by its introducer, in a form that nobody types."""
 _LIKELY = {
     "[": rf"(?:[0-9][0-9;:]*[A-HMP-UZctnuxy~^@]|[A-FHIOP-SZ]|M[^\x01-\x1f]{{3}}){_ALONE}"
     r"|[<=>?0-9;:][-0-9;:]*[ -/]*\Z",
@@ -70,9 +71,9 @@ _LIKELY = {
 _MORE = {"[": r"[0-?]+[ -/]*(?:[@-~]|\Z)", **dict.fromkeys(_STRINGS, f"{_CHAR}+")}
 """More of a sequence that was too long."""
 _BACKSLASH = "\\"
-"""What is left of a string's end when its Esc is gone."""
+"""The remainder of a string's end if its Esc is gone."""
 _FOREIGN = "?"
-"""Of another program that had the terminal before."""
+"""A sequence of another program that had the terminal before."""
 _TAILS = {
     "]": rf"{_BODY}\x1b\\|[0-9a-f/]{{1,19}}\x07",
     "[": r"[0-9]*(?:;[0-9]+)*\$y|[0-9]*(?:;[0-9]+)+[cRt]",
@@ -81,12 +82,12 @@ _TAILS = {
 
 
 class InputPart:
-    """One thing that came. `text` is what was typed or pasted, the key of a `control` or an `alt`,
-    or the whole sequence, its introducer as two characters.
+    """A unit of input. `text` is what was typed or pasted, the key of a `control` or an `alt`, or
+    the whole sequence, its introducer as two characters.
 
-    Of what was `dropped`, `text` says why: it was `unfinished`; it came `late`, when it had been
-    given up; it was an introducer alone, as a `key`; it `waits` for its end, or has waited long.
-    `held_s` is for how long it kept what was typed from becoming keys.
+    If it was `dropped`, `text` is the reason: it was `unfinished`; it came `late`, after it had
+    been abandoned; it was an introducer alone, as a `key`; it `waits` for its end, or has waited
+    long. `held_s` is the time for which it kept typed characters from becoming keys.
     """
 
     __slots__ = ("held_s", "kind", "text")
@@ -97,33 +98,33 @@ class InputPart:
 
 
 class TerminalInput:
-    """Takes what was read from a terminal. `now` counts seconds."""
+    """A parser of what was read from a terminal. `now` counts seconds."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
         self._reads, self._read_at = 0, now()
         self._esc_alone = False
-        """Whether this read is one Esc, after a pause."""
+        """True if this read is one Esc, after a pause."""
         self._state: State = self._typed
         self._deadline: float | None = None
-        """When what came so far is a key."""
+        """The time at which the input so far becomes a key."""
         self._introducer = ""
         self._sequence: list[str] = []
         self._size = 0
         self._since = 0.0
         self._said = False
-        """Whether it was said that the sequence waits for its end."""
+        """True if it was reported that the sequence waits for its end."""
         self._unwanted = False
-        """Whether the sequence is the rest of one that was given up."""
+        """True if the sequence is the rest of an abandoned one."""
         self._too_long = False
         self._pasted: list[str] = []
         self._rests = {_FOREIGN: (0, self._read_at + WAIT_S)}
-        """What began the sequences that were given up; in which read the rest may come most
-        likely, and until when."""
+        """The beginnings of abandoned sequences; the read in which the rest is most likely to come,
+        and the time until which it may."""
 
     def feed(self, data: bytes) -> Iterator[InputPart]:
-        """The parts that are whole now."""
+        """Yield the parts that are complete now."""
         text = self._decode(data)
         if not text:
             return
@@ -138,11 +139,11 @@ class TerminalInput:
         while at < len(text):
             at = yield from self._state(text, at)
         if self._too_long and self._state in {self._csi, self._string}:
-            self._expect(self._introducer)  # what is typed from here on is typed
+            self._expect(self._introducer)  # input from here on is typed
 
     @property
     def patience_s(self) -> float | None:
-        """How long to wait for more before `tick`; None for as long as it takes."""
+        """Seconds to wait for more before `tick`; None for as long as it takes."""
         until = self._deadline
         if until is None:
             if self._said or self._state in {self._typed, self._paste}:
@@ -151,7 +152,7 @@ class TerminalInput:
         return max(0.0, until - self._now())
 
     def tick(self) -> Iterator[InputPart]:
-        """What a pause has made of it. To be called when `patience_s` is over."""
+        """Yield the parts that a pause has completed. To be called when `patience_s` is over."""
         if self.patience_s != 0.0:
             return
         deadline, self._deadline = self._deadline, None
@@ -172,7 +173,7 @@ class TerminalInput:
             yield InputPart("alt", self._introducer)
 
     def _typed(self, text: str, at: int) -> Steps:
-        """Outside of any sequence."""
+        """Take input outside of any sequence."""
         char = text[at]
         if self._rests and (begun := self._resumed(text, at)) is not None:
             return begun
@@ -228,7 +229,7 @@ class TerminalInput:
         return at + 1
 
     def _is_key_of_rxvt(self) -> bool:
-        """Whether a number and a dollar sign stand for a key with Shift."""
+        """True if a number and a dollar sign stand for a key with Shift."""
         return self._size <= 3 and "".join(self._sequence[2:-1]).isdecimal() and not self._unwanted
 
     def _ss3(self, text: str, at: int) -> Steps:
@@ -273,7 +274,7 @@ class TerminalInput:
         return at + 1
 
     def _string_end(self, text: str, at: int) -> Steps:
-        """After an Esc in a control string."""
+        """Take the character after an Esc in a control string."""
         self._deadline = None
         if text[at] == "\\":
             yield from self._whole("string")
@@ -283,7 +284,7 @@ class TerminalInput:
         return at
 
     def _paste(self, text: str, at: int) -> Steps:
-        """Up to the mark at its end, which may come in pieces."""
+        """Take input up to the mark at the end of a paste, which may come in pieces."""
         seen = (self._pasted.pop() if self._pasted else "") + text[at:]
         end = seen.find(PASTE_END)
         if end < 0:
@@ -296,7 +297,7 @@ class TerminalInput:
         return len(text) - (len(seen) - end - len(PASTE_END))
 
     def _whole(self, kind: Kind) -> Iterator[InputPart]:
-        """The sequence has its end."""
+        """End a complete sequence."""
         self._state, self._too_long = self._typed, False
         sequence = "".join(self._sequence)
         if sequence == PASTE_BEGIN:
@@ -309,24 +310,24 @@ class TerminalInput:
             yield InputPart(kind, sequence)
 
     def _give_up(self) -> InputPart:
-        """The sequence will have no end."""
+        """Abandon the sequence: it will have no end."""
         self._expect(self._introducer)
         return InputPart("dropped", "unfinished", self._read_at - self._since)
 
     def _overlong(self) -> InputPart:
-        """The sequence is given up; what follows in this read, or in a longer one, still belongs
-        to it."""
+        """Abandon a sequence that is too long; the rest of this read, or of a longer one, still
+        belongs to it."""
         self._unwanted = self._too_long = True
         self._sequence.clear()
         return InputPart("dropped", "unfinished", self._read_at - self._since)
 
     def _expect(self, began: str) -> None:
-        """From here on what comes is typed, unless it is the rest of what began so."""
+        """Treat input from now on as typed, unless it is the rest of the sequence that began so."""
         self._state, self._deadline = self._typed, None
         self._rests[began] = (self._reads + 1, self._now() + LATE_S)
 
     def _resumed(self, text: str, at: int) -> int | None:
-        """Begin with the rest of what was given up. Returns where it continues, None where
+        """Begin with the rest of an abandoned sequence. Returns where it continues, None if
         something else comes."""
         for began, (read, until) in tuple(self._rests.items()):
             if self._read_at > until:
@@ -339,14 +340,14 @@ class TerminalInput:
             elif len(text) - at > 1 and (began != _FOREIGN or _is_tail(text, at)):
                 introducer, body = (text[at], at + 1) if began == ESC else (began, at)
                 likely = at == 0 and self._reads == read
-                if found := self._continues(introducer, text, body, likely=likely):
+                if continued := self._continues(introducer, text, body, likely=likely):
                     del self._rests[began]
-                    self._begin(found, unwanted=True)
+                    self._begin(continued, unwanted=True)
                     return body
         return None
 
     def _continues(self, introducer: str, text: str, at: int, *, likely: bool) -> str:
-        """The introducer of the sequence whose rest this is, "" for none."""
+        """Return the introducer of the sequence whose rest this is, "" for none."""
         import re  # noqa: PLC0415 - seldom needed, and the first frame does without it
 
         if introducer == _FOREIGN:
@@ -361,17 +362,17 @@ class TerminalInput:
 
 
 def partly(text: str, whole: str) -> int:
-    """How many characters at the end of a text begin `whole`."""
+    """Return how many characters at the end of a text begin `whole`."""
     return next((n for n in range(len(whole) - 1, 0, -1) if text.endswith(whole[:n])), 0)
 
 
 def _is_tail(text: str, at: int) -> bool:
-    """Whether it may be the end of a reply: a glance, which most text does not pass."""
+    """True if it may be the end of a reply: a quick test, which most text fails."""
     return text[at] in "0123456789;" or BEL in text or "\x1b\\" in text
 
 
 def _end_of_text(text: str, at: int) -> int:
-    """Where a control character follows."""
+    """Return the position of the next control character."""
     if text.isprintable():
         return len(text)
     for end in range(at, len(text)):
@@ -382,7 +383,7 @@ def _end_of_text(text: str, at: int) -> int:
 
 
 def _sound(text: str) -> str:
-    """A text without what was no UTF-8."""
+    """Return a text with U+FFFD for bytes that are no UTF-8."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Text from a model, a tool or a file, made fit to be drawn: nothing in it moves the cursor."""
+"""Text from a model, a tool or a file, made safe to draw: nothing in it moves the cursor."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _ESCAPES = (
     r"|\x1b[ -/]*[0-~]"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-# C0 and C1, what changes the direction of writing, and what is no character at all.
+# C0 and C1, characters that change the direction of writing, and those that are none at all.
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]"
 _SURROGATES = r"[\ud800-\udfff]"
 _SUSPECT = r"[^\t\n -~\xa0-\u1fff\u2010-\u2027\u2030-\u205f\u2070-\ud7ff]"
 
 COLOURS = r"\x1b\[[0-9;:]{0,99}m"
-"""What only changes how the text after it is drawn (SGR)."""
+"""Sequences that only change how the text after them is drawn (SGR)."""
 
 _HIDDEN = (
     "[\0-\x09\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
@@ -28,7 +28,8 @@ _HIDDEN = (
     "\U000e0000-\U000e0fff]"
     r"|(?<![^\0-\u203b])\ufe0f"  # behind a symbol it only says that this has colours
 )
-"""What nothing is drawn for, blanks that are no spaces, and what turns the direction of writing."""
+"""Characters that are not drawn, blanks that are no spaces, and those that change the direction of
+writing."""
 
 _ALIKE = frozenset(
     "АВЕЅІЈКМНОРСТХУԌԚԜаеѕіјорсхуһԁԛԝѵӏ"  # Cyrillic
@@ -38,7 +39,7 @@ _ALIKE = frozenset(
     "\u0131\u0251\u0261\ua7ae\u2010\u2011\u2012\u2212\u2043\u2044\u2215\u2216\u2217\u2223\u2236"
     "\u01c0\u01c3\u037e\u2024\u201a\u02b9\u02bc\u02cb\u055d\u05c3\ua4f8\ua789\ufe54\ufe68"  # signs
 )
-"""Letters and signs of other scripts that are drawn as letters and signs of ASCII."""
+"""Letters and signs of other scripts that are drawn like letters and signs of ASCII."""
 _ALIKE_SIGNS = frozenset(c for c in _ALIKE if not c.isalpha()) | frozenset(
     "\u01c0\u01c3\u02b9\u02bc\u02cb"
 )
@@ -49,11 +50,11 @@ _OTHER_FORMS = r"[\uff01-\uff5e\U0001d400-\U0001d7ff\u2160-\u217f\u24b6-\u24e9\u
 """ASCII characters as wide, bold, round or small ones."""
 
 _compiled = cache(re.compile)
-"""When they are needed first: compiling takes 4 ms, and the first frame has plain text."""
+"""Compiles when first needed: that takes 4 ms, and the first frame has plain text."""
 
 
 def clean(text: str) -> str:
-    """`text` without escape sequences and control characters; line ends are newlines.
+    """Return `text` without escape sequences and control characters; line ends are newlines.
 
     Tabs stay. Cleaning line by line gives the same as cleaning the whole.
     """
@@ -66,19 +67,19 @@ def clean(text: str) -> str:
 
 
 def controls_removed(text: str) -> str:
-    """`text` without control characters of any kind, line ends and tabs among them; what is left
-    of a sequence is text."""
+    """Return `text` without control characters of any kind, including line ends and tabs; the
+    remainder of a sequence is text."""
     return re.sub(r"[\t\n]", "", _compiled(_CONTROL).sub("", text))
 
 
 def without_colours(text: str) -> str:
-    """`text` without the escape sequences that color it."""
+    """Return `text` without the escape sequences that color it."""
     return _compiled(COLOURS).sub("", text) if "\x1b" in text else text
 
 
 def printed_text(result: str) -> str:
-    """What a command printed: its result without the notes in brackets that end it, which begin
-    with how it ended and how long it took."""
+    """Return the output of a command: its result without the notes in brackets at its end, of which
+    the first has the exit and the time."""
     lines = result.rstrip().split("\n")
     ends = (at for at in range(len(lines) - 1, -1, -1) if _COMMAND_END.fullmatch(lines[at]))
     end = next(ends, None)
@@ -91,16 +92,17 @@ def printed_text(result: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """For titles and labels: without escape sequences, in one line, single spaces."""
+    """Return a text for titles and labels: without escape sequences, in one line, single spaces."""
     return " ".join(clean(text).split())
 
 
 def visible(text: str) -> str:
-    """For what a person decides about: whatever could hide or disguise itself is spelt out.
+    """Return a text for a person's decision: characters that could hide or disguise themselves are
+    spelt out.
 
-    Control characters, invisible ones and those that turn the direction of writing become
+    Control characters, invisible ones and those that change the direction of writing become
     `\\x1b`, `\\u202e` and so on; so do letters that look like those of ASCII, in a word that has
-    both, or where nothing else in the line is in their script. Newlines stay, tabs are widened.
+    both, or if nothing else in the line is in their script. Newlines stay, tabs are widened.
     """
     text = text.replace("\r\n", "\n").expandtabs(4)
     if text.isascii() and text.replace("\n", "").isprintable():
@@ -112,7 +114,7 @@ def visible(text: str) -> str:
 
 
 def _undisguised(line: str) -> str:
-    """A line whose look-alikes of ASCII are spelt out, as `visible` says."""
+    """Spell out the look-alikes of ASCII in a line, as `visible` does."""
     if line.isascii():
         return line
     if not any(unicodedata.east_asian_width(c) == "W" for c in line):

@@ -1,7 +1,7 @@
 """The theme of the last run, its name and its colors, for the first frames of the next one.
 
-A small file in the cache folder; nothing depends on it being there or correct. It is read before
-the first frame, so without pathlib, whose import takes 7 ms.
+A small file in the cache folder; nothing depends on its existence or content. It is read before the
+first frame, so without pathlib, whose import takes 7 ms.
 """
 
 # ruff: noqa: PTH100, PTH103, PTH105, PTH111, PTH118, PTH120, PTH123
@@ -26,11 +26,11 @@ _FOLDERS = {
     "cache": ("~/Library/Caches", "XDG_CACHE_HOME", "~/.cache"),
     "config": ("~/Library/Application Support", "XDG_CONFIG_HOME", "~/.config"),
 }
-"""On a Mac, and the variable and the default elsewhere."""
+"""The folder on a Mac, and the variable and the default elsewhere."""
 
 
 def folder(kind: str) -> str:
-    """The program's folder of a kind, a key of _FOLDERS, as `tui.core.paths` has it."""
+    """Return the program's folder of a kind, a key of _FOLDERS, the same as in `tui.core.paths`."""
     if home := os.environ.get("HOLDFAST_HOME"):
         return os.path.join(os.path.abspath(os.path.expanduser(home)), kind)
     mac, variable, default = _FOLDERS[kind]
@@ -42,20 +42,21 @@ def folder(kind: str) -> str:
 
 
 def file() -> str:
-    """The path of the file."""
+    """Return the path of the file."""
     return os.path.join(folder("cache"), "look")
 
 
 def load() -> dict[str, str]:
-    """`theme`, `dark` (yes or no) and COLOURS of the last run; {} if the file is not valid."""
+    """Return `theme`, `dark` (yes or no) and COLOURS of the last run; {} if the file is not
+    valid."""
     try:
         with open(file(), encoding="utf-8") as stream:
-            found = dict(line.split(" ", 1) for line in stream.read(2000).splitlines())
+            theme = dict(line.split(" ", 1) for line in stream.read(2000).splitlines())
         for name in COLOURS:
-            rgb(found[name])
+            rgb(theme[name])
     except (OSError, ValueError, KeyError):
         return {}
-    return found if "theme" in found and found.get("dark") in {"yes", "no"} else {}
+    return theme if "theme" in theme and theme.get("dark") in {"yes", "no"} else {}
 
 
 def save(theme: Mapping[str, str]) -> None:
@@ -73,7 +74,7 @@ def save(theme: Mapping[str, str]) -> None:
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
-    """The parts of "#62d2c6". Raises ValueError."""
+    """Return the parts of "#62d2c6". Raises ValueError."""
     if len(colour) != 7 or colour[0] != "#":
         raise ValueError(colour)
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:], 16)

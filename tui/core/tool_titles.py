@@ -31,13 +31,13 @@ VERBS: Final = {
 
 
 def verb(tool: str) -> str:
-    """What a tool does, in a word; the name of one that is not the program's own, after that of
-    its MCP server."""
+    """Return a verb for a tool; for one that is not the program's own, its name after that of its
+    MCP server."""
     if tool.startswith("mcp__"):
         return tool.removeprefix("mcp__").replace("__", ": ", 1)
     return VERBS.get(tool, tool)
 
 
 def title(tool: str, label: str) -> str:
-    """The verb and what the call is about."""
+    """Return the verb and the object of a call."""
     return f"{verb(tool)} {label}".rstrip()

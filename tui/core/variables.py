@@ -9,8 +9,8 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """The text with the values of its variables. A default counts for an empty one too, as in a
-    shell. Raises KeyError with the name of one that has neither a value nor a default."""
+    """Replace the variables of a text by their values. A default counts for an empty one too, as in
+    a shell. Raises KeyError with the name of one that has neither a value nor a default."""
 
     def value(found: re.Match[str]) -> str:
         name, default = found.groups()
@@ -20,6 +20,6 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def names_in(texts: Iterable[str]) -> tuple[str, ...]:
-    """The names of the variables in some texts, each once."""
-    found = (match[1] for text in texts for match in _VARIABLE.finditer(text))
-    return tuple(dict.fromkeys(found))
+    """Return the names of the variables in some texts, each once."""
+    names = (match[1] for text in texts for match in _VARIABLE.finditer(text))
+    return tuple(dict.fromkeys(names))

@@ -1,8 +1,8 @@
-"""Addresses of web pages: one spelling for each, and which of them lead into a private network.
+"""Addresses of web pages: one spelling for each, and a test for those in a private network.
 
-Permission rules are matched against that spelling, and requests are sent with it, so nothing can
-be read in two ways: no name and password, no `..`, no letter written as a code, names of other
-scripts in their ASCII form, numbers such as `127.1` as the address that they stand for.
+Permission rules are matched against that spelling, and requests are sent with it, so nothing can be
+read in two ways: no name and password, no `..`, no letter written as a code, names of other scripts
+in their ASCII form, numbers such as `127.1` as the address that they stand for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TRANSLATED: Final = IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """The address of a web page. `str()` is its one spelling; what follows a `#` is left out."""
+    """The address of a web page. `str()` is its one spelling; anything after a `#` is left out."""
 
     scheme: str
     host: str
@@ -44,7 +44,7 @@ class WebAddress:
 
     @classmethod
     def parse(cls, text: str) -> WebAddress:
-        """Raises ToolError that says what is wrong with the address."""
+        """Parse an address. Raises ToolError that names the fault."""
         text = text.strip()
         shown = text if len(text) <= 200 else f"{text[:199]}…"
         if len(text) > MAX_CHARS:
@@ -62,6 +62,7 @@ class WebAddress:
                 f"{shown!r} isn't an http:// or https:// address.",
                 hint="For files use read_file." if scheme == "file" else "",
             )
+        # A name or password could disguise the host.
         if "@" in parts.netloc or "\\" in parts.netloc:
             raise ToolError(
                 "The address contains a name or password.", hint="Leave out what precedes the @."
@@ -76,7 +77,7 @@ class WebAddress:
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port: what one server answers."""
+        """Scheme, host and port: the part that one server answers for."""
         return f"{self.scheme}://{self.site}"
 
     @property
@@ -91,7 +92,7 @@ class WebAddress:
 
     @property
     def is_local(self) -> bool:
-        """Whether the address itself says that it is in the person's own network."""
+        """True if the address itself shows that it is in the person's own network."""
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return True
         with suppress(ValueError):
@@ -100,10 +101,10 @@ class WebAddress:
 
 
 def is_private(address: str) -> bool:
-    """Whether an IP address is anything but one of the public internet.
+    """True if an IP address is anything but one of the public internet.
 
-    Loopback, private and link-local ones, multicast, and what is reserved. An IPv6 address that
-    stands for an IPv4 address is judged by that. Raises ValueError for what is no IP address.
+    Loopback, private and link-local ones, multicast, and reserved ones. An IPv6 address that stands
+    for an IPv4 address is judged by that. Raises ValueError for anything else.
     """
     ip: IPv4Address | IPv6Address = ip_address(address)
     if isinstance(ip, IPv6Address):
@@ -134,7 +135,7 @@ def _host(parts: SplitResult, shown: str) -> str:
             raise ToolError(f"{shown!r} has no valid host name: {error}.") from error
     if not _HOST.fullmatch(name) or len(name) > 253:
         raise ToolError(f"{shown!r} has no valid host name.")
-    if name.rpartition(".")[2][0].isdigit():  # `127.1` and `0x7f.1` are addresses, as systems read
+    if name.rpartition(".")[2][0].isdigit():  # `127.1` and `0x7f.1` are addresses to the system
         with suppress(OSError):
             return socket.inet_ntoa(socket.inet_aton(name))
     return name
@@ -147,7 +148,7 @@ def _target(parts: SplitResult) -> str:
 
 
 def _quoted(text: str, safe: str) -> str:
-    """A part of an address in ASCII; what needs no code has none."""
+    """Quote a part of an address in ASCII; characters that need no code have none."""
 
     def plain(code: re.Match[str]) -> str:
         char = chr(int(code[1], 16))
@@ -158,13 +159,13 @@ def _quoted(text: str, safe: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """A path without `.` and `..`; nothing is above its beginning."""
-    kept: list[str] = []
+    """Return a path without `.` and `..`; nothing is above its beginning."""
+    parts: list[str] = []
     names = path.split("/")[1:] or [""]
     for name in names:
         if name == "..":
-            del kept[-1:]
+            del parts[-1:]
         elif name != ".":
-            kept.append(name)
-    end = "/" if kept and names[-1] in {".", ".."} else ""
-    return "/" + "/".join(kept) + end
+            parts.append(name)
+    end = "/" if parts and names[-1] in {".", ".."} else ""
+    return "/" + "/".join(parts) + end

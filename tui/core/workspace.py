@@ -1,4 +1,4 @@
-"""Which paths the file tools may touch: the workspace, added folders, and the ceiling.
+"""The paths that the file tools may touch: the workspace, added folders, and the ceiling.
 
 Confinement is by real path: symlinks and `..` are resolved before the comparison. It limits the
 file tools only; a command that the person lets run is not confined.
@@ -17,13 +17,14 @@ from tui.core.errors import ToolError
 
 PRIVATE_DIR = ".holdfast"
 WORKTREES: Final = (PRIVATE_DIR, "worktrees")
-"""Where a repository has the git worktrees that were made for sessions, each by its name."""
+"""The folder in a repository for the git worktrees of sessions, each by its name."""
 TOOL_RESULTS: Final = "tool-results"
-"""The folder of full tool results, wherever it lies."""
+"""The name of the folder of full tool results, wherever it is."""
 BOOT_FILES: Final = (f"{PRIVATE_DIR}/boot.md", ".agent-loop/boot.md")
-"""Where a folder has the text that its sessions begin with; the first that is there counts."""
+"""The files of a folder with the text that its sessions begin with; the first one that exists
+counts."""
 BOOT_READ_MAX: Final = 4_000_000
-"""How many bytes of such a text are read at most."""
+"""Maximum bytes of such a text that are read."""
 
 
 _LONGEST: Final = 4096
@@ -35,11 +36,11 @@ _TMP: Final = Path("/tmp")  # noqa: S108 - as commands name it
 class Workspace:
     """The folders that the file tools may touch: `root` and `extra`, real and absolute.
 
-    With `widened` (what /elevated does) the file tools may leave the workspace, but never the
-    folder `ceiling`; `/` is no limit. `scratch` is a real folder that takes the full tool results
-    if nothing may stay in the workspace (`--no-session`), `spare` one that takes them if nothing
-    can be written there. `temporary` is the real folder that confined commands see as `/tmp`: the
-    file tools call it so, too. `readable` are further real folders that are only read.
+    With `widened` (set by /elevated) the file tools may leave the workspace, but never the folder
+    `ceiling`; `/` is no limit. `scratch` is a real folder that takes the full tool results if
+    nothing may stay in the workspace (`--no-session`), `spare` one that takes them if nothing can
+    be written there. `temporary` is the real folder that confined commands see as `/tmp`: the file
+    tools call it so, too. `readable` are further real folders that are only read.
     """
 
     root: Path
@@ -61,9 +62,9 @@ class Workspace:
         scratch: Path | str | None = None,
         spare: Path | str | None = None,
     ) -> Workspace:
-        """A workspace of real paths. A root outside the ceiling becomes part of what is allowed.
+        """Make a workspace of real paths. A root outside the ceiling is allowed nevertheless.
 
-        `spare` counts only where the workspace cannot be written now.
+        `spare` counts only if the workspace cannot be written now.
         """
         real = tuple(Path(os.path.realpath(Path(p).expanduser())) for p in (root, *extra, ceiling))
         own = Path(os.path.realpath(scratch)) if scratch else None
@@ -74,10 +75,10 @@ class Workspace:
         return self if widened == self.widened else replace(self, widened=widened)
 
     def resolve(self, path: str) -> Path:
-        """The real absolute path of what a tool named. The file need not exist.
+        """Return the real absolute path that a tool named. The file need not exist.
 
-        Raises ToolError for an empty path, a path that cannot exist (a NUL, half a surrogate
-        pair, more characters than the system takes), and one that leaves the allowed folders.
+        Raises ToolError for an empty path, a path that cannot exist (a NUL, half a surrogate pair,
+        more characters than the system takes), and one that leaves the allowed folders.
         """
         if len(path) > _LONGEST:
             raise ToolError(f"The path has {len(path):,} characters; the limit is {_LONGEST:,}.")
@@ -88,7 +89,7 @@ class Workspace:
             real = Path(os.path.realpath(self.where(self.root / given)))
         except UnicodeEncodeError as error:
             raise ToolError("The path contains half a surrogate pair.") from error
-        except OSError as error:  # what was a link is none any more when it is read
+        except OSError as error:  # a link has been replaced before it was read
             raise ToolError(
                 f"{path} couldn't be followed: {error.strerror}.",
                 hint="A running command is changing its folders. Stop it, or try again.",
@@ -101,7 +102,8 @@ class Workspace:
         )
 
     def where(self, path: Path) -> Path:
-        """Where an absolute path lies that a confined command would name so: see `temporary`."""
+        """Return the real place of an absolute path that a confined command would call so: see
+        `temporary`."""
         if self.temporary is None or not _within(path := Path(os.path.normpath(path)), _TMP):
             return path
         home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it may be missing
@@ -111,45 +113,45 @@ class Workspace:
         return self.temporary / path.relative_to(_TMP)
 
     def contains(self, real: Path) -> bool:
-        """Whether a real path lies in an allowed folder."""
+        """True if a real path is in an allowed folder."""
         allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
         results = self.tool_results if self.spare is not None else None
         own = (self.scratch, results, self.temporary, *self.readable)
         return any(_within(real, folder) for folder in (*allowed, *own) if folder is not None)
 
     def only_reads(self, real: Path) -> bool:
-        """Whether a real path is allowed because it lies in one of the `readable` folders."""
+        """True if a real path is allowed only because it is in one of the `readable` folders."""
         return self.opens(real) and not replace(self, readable=()).contains(real)
 
     def opens(self, real: Path) -> bool:
-        """Whether a real path lies in one of the `readable` folders."""
+        """True if a real path is in one of the `readable` folders."""
         return any(_within(real, folder) for folder in self.readable)
 
     def is_temporary(self, real: Path) -> bool:
-        """Whether a real path lies in the `/tmp` of confined commands."""
+        """True if a real path is in the `/tmp` of confined commands."""
         return self.temporary is not None and _within(real, self.temporary)
 
     def show(self, path: Path) -> str:
-        """A path as the model and the person read it: relative inside the workspace."""
+        """Return a path as the model and the person read it: relative inside the workspace."""
         if self.temporary is not None and _within(path, self.temporary):
             return str(_TMP / path.relative_to(self.temporary))
         return str(path.relative_to(self.root)) if self.root in path.parents else str(path)
 
     def parts(self, path: Path) -> tuple[str, ...]:
-        """The parts of a path that say what it is: in a worktree, those below its top."""
+        """Return the parts of a path that identify it: in a worktree, those below its top."""
         top = worktree_of(self.root)
         return path.relative_to(top).parts if top and _within(path, top) else path.parts
 
     @property
     def tool_results(self) -> Path:
-        """Where full tool results go. Not created by asking."""
+        """The folder for full tool results. Asking does not create it."""
         if self.spare is not None and self.scratch is None:
             return self.spare / TOOL_RESULTS
         return (self.scratch or self.root) / PRIVATE_DIR / TOOL_RESULTS
 
 
 def worktree_of(folder: Path) -> Path | None:
-    """The top of the worktree of ours that a folder lies in, by its path alone."""
+    """Return the top of the worktree of ours that a folder is in, by its path alone."""
     parts = folder.parts
     for at in range(len(parts) - 3, 0, -1):
         if parts[at : at + 2] == WORKTREES:
@@ -158,15 +160,15 @@ def worktree_of(folder: Path) -> Path | None:
 
 
 def checkout_of(folder: Path) -> Path:
-    """The folder that one in a worktree of ours is a copy of; every other one is its own."""
+    """Return the original folder of one in a worktree of ours; any other folder as it is."""
     top = worktree_of(folder)
     return top.parents[2] / folder.relative_to(top) if top else folder
 
 
 def text_of_path(path: Path) -> str:
-    """A path as a text that a request can hold, and by which the file tools find it again.
+    """Return a path as a text that a request can hold, and by which the file tools find it again.
 
-    A folder above whose name is no text is left out where the rest is enough.
+    A folder above whose name is no text is left out if the rest is enough.
     """
     text = str(path)
     if text.isprintable() or PRIVATE_DIR not in path.parts:
@@ -175,7 +177,7 @@ def text_of_path(path: Path) -> str:
 
 
 def _can_keep(root: Path) -> bool:
-    """Whether private files can be made in a workspace, as far as can be told without trying."""
+    """True if private files can be made in a workspace, as far as is known without trying."""
     place = root
     for name in (PRIVATE_DIR, TOOL_RESULTS):
         inner = place / name
@@ -192,10 +194,12 @@ def _within(path: Path, folder: Path) -> bool:
 
 
 def safe_search_path(search_path: str, roots: Iterable[Path] = ()) -> str:
-    """The folders of a PATH that no command confined to `roots` can fill; else the system's.
+    """Return the folders of a PATH that no command confined to `roots` can fill; otherwise the
+    system's.
 
-    What the program itself starts must come from there: a virtual environment in the workspace,
-    switched on, would else bring its own `git`. Relative folders count for the same reason.
+    Programs that Holdfast itself starts must come from there: an active virtual environment in the
+    workspace would otherwise bring its own `git`. Relative folders are left out for the same
+    reason.
     """
     real = [os.path.realpath(root) for root in roots]
     with suppress(OSError):  # it was removed

@@ -51,7 +51,7 @@ def run(options: Options) -> int:
 
     theme = guide.theme_of(options)
     with place() as root:
-        return guide.show(DrillApp(DrillProgram(root, Drill(options.faults), theme)))
+        return guide.show(DrillApp(DrillProgram(root, Drill(options.help.faults), theme)))
 
 
 def place() -> AbstractContextManager[Path]:

@@ -13,7 +13,8 @@ from tui.app.program import CompositionRoot
 from tui.app.services import SessionChoice
 from tui.core import facts
 from tui.core.clock import Clock
-from tui.core.messages import text_block
+from tui.core.facts import AssistantMessage, TitleChanged, UserMessage
+from tui.core.messages import Usage, text_block
 from tui.demo.drill_steps import INTRO, Drill
 from tui.demo.guide import Guide
 from tui.provider.base import Provider, Request
@@ -39,9 +40,9 @@ class GuidedProgram(CompositionRoot):
     guide."""
 
     def __init__(self, root: Path, guide: Guide[Any], theme: str) -> None:
-        super().__init__(Options(practice=True, cwd=root / "project", theme=theme), None)
+        super().__init__(Options().having(practice=True, cwd=root / "project", theme=theme), None)
         self._guide, self.theme = guide, theme
-        self.launch = replace(self.launch, practice_delay_s=_DELAY_S, around=self._with_faults)
+        self.launch = self.launch.reached(practice_delay_s=_DELAY_S, around=self._with_faults)
 
     def _with_faults(self, model: Provider, clock: Clock) -> Provider:
         async def strike(request: Request) -> Fault | None:
@@ -83,10 +84,11 @@ class DrillProgram(GuidedProgram):
 def _fill(session: Session, model: str) -> None:
     """Record a conversation, so that there is something to shorten."""
     exchanges = [(f"Keep note {n} in mind. {_NOTE}", f"I will. {_NOTE}") for n in range(1, _TURNS)]
-    for prompt, answer in (*exchanges, ("Is that enough to fill a context?", "For a drill, yes.")):
-        session.append("user", content=[text_block(prompt)], text=prompt)
-        session.append("assistant", content=[text_block(answer)], model=model, usage={})
-    session.append("title", title="drill")
+    for asked, answer in (*exchanges, ("Is that enough to fill a context?", "For a drill, yes.")):
+        session.record(UserMessage(asked, content=[text_block(asked)], typed=asked))
+        said = [text_block(answer)]
+        session.record(AssistantMessage(answer, "end_turn", Usage(), content=said, model=model))
+    session.record(TitleChanged("drill"))
 
 
 class DrillApp(GuidedApp):

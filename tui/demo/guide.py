@@ -33,7 +33,7 @@ def need_terminal(what: str, *, hint: str) -> None:
 
 def theme_of(options: Options) -> str:
     """Return the requested theme, else that of the last run."""
-    return options.theme or theme_cache.load().get("theme", DEFAULT_DARK)
+    return options.screen.theme or theme_cache.load().get("theme", DEFAULT_DARK)
 
 
 def show(app: HoldfastApp) -> int:

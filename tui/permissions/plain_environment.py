@@ -116,6 +116,5 @@ def _judge(folder: Path, readable: Callable[[Path], bool]) -> tuple[str, list[Pa
     objects = real_path(here.common / "objects")
     if objects.parent != here.common or (objects / "info" / "alternates").exists():
         return "the repository borrows objects from another one", []
-    entries = here.git("ls-files", "--stage", "-z")
-    modules = [here.top / path for path in re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", entries)]
+    modules = [here.top / path for path in here.submodules()]
     return "", [path for path in modules if os.path.lexists(path / ".git")]

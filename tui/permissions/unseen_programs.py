@@ -28,13 +28,12 @@ _INLINE = re.compile(r"-[A-Za-z]*[ceEpr]|--(?:eval|execute|print|command)(?:=.*)
 """Options of interpreters that put the program among the words."""
 _SHELL_INLINE = re.compile(r"[-+]\w*c\w*|--command")
 _LETTERS = re.compile(r"-[A-Za-z]{0,8}")
-_STARTING = re.compile(
-    r"\b(?:\w*exec|eval|exec(?:l|v|file|sync)\w*|system|\w*subprocess\w*|popen\w*|\w*spawn(?:[lvpe]{1,3}|sync)?"
+_STARTING = (
+    r"(?i)\b(?:\w*exec|eval|exec(?:l|v|file|sync)\w*|system|\w*subprocess\w*|popen\w*|\w*spawn(?:[lvpe]{1,3}|sync)?"
     r"|child_process|fork\w*|pty|ctypes|cffi|getattr|vars|globals|importlib|runpy|syscall|qx"
     r"|shell_exec|passthru|proc_open|open3|instance_eval|new\s+Function|do\s+shell\s+script"
     r"|\w*pipepager|pydoc|webbrowser|multiprocessing|pickle|marshal|shelve|dlopen|binding)\b"
-    r"|__(?:import|builtins|dict|globals|subclasses|getattribute)__|%x[^\w\s]|\b(?:os|io|_G|_ENV)\s*\[",
-    re.IGNORECASE,
+    r"|__(?:import|builtins|dict|globals|subclasses|getattribute)__|%x[^\w\s]|\b(?:os|io|_G|_ENV)\s*\["
 )
 """The ways in which programs of other languages start programs, or evaluate a text."""
 _AWK_STARTS = re.compile(r"\|&?\s*(?:getline|[\"'])|@\w+\s*\(", re.IGNORECASE)
@@ -49,8 +48,8 @@ _RUN_MODULES = frozenset(names("timeit pdb IPython code cProfile"))
 _EVAL = r"-[eEc].*|--eval.*"
 
 # fmt: off
-_CODE_OPTIONS: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(pattern, re.DOTALL)
+_CODE_OPTIONS: Mapping[str, str] = {
+    name: f"(?s:{pattern})"
     for programs, pattern in (
         ("vi vim vimdiff view nvim gvim ex", r"-[cSs].*|--cmd|\+(?!\d*$|/[^\n\r|]*$).+"),
         ("less more most", r"\+(?![\dgGF]*$|/[^\n\r!|]*$).+|-k.*|--lesskey.*"),
@@ -77,7 +76,8 @@ _CODE_OPTIONS: Mapping[str, re.Pattern[str]] = {
     )
     for name in programs.split()
 }
-"""Options and words that contain code, for programs that can start others with it."""
+"""Options and words that contain code, for programs that can start others with it: patterns that
+are compiled once such a program is named."""
 _EDITORS = frozenset(names("ed ex vi vim nvim view"))
 _TAKE_A_SCRIPT = frozenset(names(
     "r rscript julia octave ipython ipython3 irb tsx ts-node racket guile scala groovy swift ocaml"
@@ -109,9 +109,7 @@ _IN_PLACE = re.compile(r"-\w*i.*|--in-place.*")
 _EDIT_IN_PLACE = frozenset(names("sed perl ruby"))
 # fmt: on
 
-_SED_STARTS = re.compile(
-    r"(?:^|[\s;{}\d$!/,+~])e(?:[\s;}]|$)|[^\w\s\\][gpiImM\d]*e[gpiImM\d]*\s*(?:[;}\n]|$)"
-)
+_SED_STARTS = r"(?:^|[\s;{}\d$!/,+~])e(?:[\s;}]|$)|[^\w\s\\][gpiImM\d]*e[gpiImM\d]*\s*(?:[;}\n]|$)"
 """sed's command `e`, and the flag of `s` (GNU sed 4.9)."""
 _AWK_FILE = re.compile(r"-f|--file|-i|--include|-l|--load")
 
@@ -123,7 +121,7 @@ PROGRAM_VARIABLES = frozenset(
     )
 )
 """Variables whose value is a command line that a program runs."""
-_CODE_VARIABLES = re.compile(
+_CODE_VARIABLES = (
     r"LESSOPEN|LESSCLOSE|PYTHONSTARTUP|PERL5OPT|PERL5DB|RUBYOPT|JAVA_TOOL_OPTIONS|LD_PRELOAD"
     r"|LD_AUDIT|DYLD_INSERT_LIBRARIES|GCONV_PATH|GIT_CONFIG\w*|GIT_EXEC_PATH|GIT_TEMPLATE_DIR"
     r"|ENV|ZDOTDIR|MAKEFILES|VIMINIT|EXINIT"
@@ -137,9 +135,10 @@ def unseen_code(simple: SimpleCommand) -> str:
     far as can be seen. The command must have words."""
     name, texts = simple.program, [word.text for word in simple.words[1:]]
     if code := _CODE_OPTIONS.get(name):
-        if any(UNKNOWN in text and code.fullmatch(text.replace(UNKNOWN, "")) for text in texts):
+        holds_code = re.compile(code).fullmatch
+        if any(UNKNOWN in text and holds_code(text.replace(UNKNOWN, "")) for text in texts):
             return MADE
-        if any(map(code.fullmatch, texts)):
+        if any(map(holds_code, texts)):
             return _STARTS
     if name == "tar" and re.fullmatch(r"[A-Za-z]*[IF][A-Za-z]*", "".join(texts[:1])):
         return _STARTS
@@ -147,13 +146,13 @@ def unseen_code(simple: SimpleCommand) -> str:
         return _sed(texts, fed=simple.fed)
     if INTERPRETERS.fullmatch(name):
         return _interpreter(name, texts, fed=simple.fed)
-    if name in {"make", "gmake"} and _MAKE_READS.search(" ".join(texts)):
+    if name in {"make", "gmake"} and re.search(_MAKE_READS, " ".join(texts)):
         return READS_INPUT
     reads = simple.fed and name in _READ_CODE and not _has_own_code(name, texts)
     return READS_INPUT if reads else ""
 
 
-_MAKE_READS = re.compile(
+_MAKE_READS = (
     rf"(?:^|\s)(?:-\w*f|--(?:make)?file)[ =]?(?:-|/dev/stdin|/dev/fd/\d+|{UNKNOWN})(?:\s|$)"
 )
 
@@ -172,7 +171,7 @@ def _has_own_code(name: str, texts: Sequence[str]) -> bool:
 
 def unseen_variable(name: str, value: str) -> str:
     """Explain why setting a variable hides which programs others start; "" if it does not."""
-    if _CODE_VARIABLES.fullmatch(name):
+    if re.fullmatch(_CODE_VARIABLES, name):
         return _LOADS_CODE
     options = name in {"NODE_OPTIONS", "MAKEFLAGS", "BUN_OPTIONS"}
     words = value.split()
@@ -193,7 +192,7 @@ def _interpreter(name: str, texts: Sequence[str], *, fed: bool) -> str:
     inline = is_awk or script == "eval" or module or any(map(_INLINE.fullmatch, own))
     code = [*(texts if inline else ()), *(part for option in own for part in _attached(option))]
     quotes = "`" if _BACKQUOTES.fullmatch(name) else "\n`"
-    starts = any(_STARTING.search(text) or quotes in text for text in code)
+    starts = any(re.search(_STARTING, text) or quotes in text for text in code)
     if script in {"pdb", "IPython"} and module and "-c" in texts:
         return _STARTS
     if starts or (is_awk and any(map(_awk_starts, texts))):
@@ -236,7 +235,7 @@ def _sed(texts: Sequence[str], *, fed: bool) -> str:
     scripts = scripts or operands[:1]
     if any(UNKNOWN in script for script in scripts):
         return MADE
-    return _STARTS if any(map(_SED_STARTS.search, scripts)) else ""
+    return _STARTS if any(map(re.compile(_SED_STARTS).search, scripts)) else ""
 
 
 # Files that a line writes, and the commands that run them

@@ -60,7 +60,8 @@ def open_plain(options: Options) -> int:
         from tui.app.program import CompositionRoot  # noqa: PLC0415
 
         return _converse(
-            CompositionRoot(options, scratch), "" if options.plain else plain_detection.why(())
+            CompositionRoot(options, scratch),
+            "" if options.screen.plain else plain_detection.why(()),
         )
 
 
@@ -120,9 +121,9 @@ async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor
     try:
         await open_first(conversation, choice, fallback=False)
         frontend.ready = True
-        if options.yolo:
+        if options.permissions.yolo:
             terminal.say("ELEVATED: no prompts; blocked commands stay blocked.")
-        if options.verbose:
+        if options.screen.verbose:
             conversation.submit("/verbose on")
         if options.prompt:
             conversation.submit(options.prompt)

@@ -4,7 +4,7 @@ numbers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -14,11 +14,12 @@ from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
+from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
+from tui.core import facts
 from tui.core.fact_words import words
-from tui.core.facts import ErrorRaised, Fact
+from tui.core.facts import ErrorRaised, Fact, Told
 from tui.core.formatting import plural
-from tui.core.messages import blocks_of, text_of
 from tui.core.retold import retold
 from tui.core.text_cleaning import visible
 from tui.plain.event_lines import sentence_lines
@@ -140,8 +141,8 @@ class PlainFrontend:
     def say(self, text: str, level: Level = "info", *, hint: str = "") -> None:
         self.terminal.say(sentence(f"Error: {text}" if level == "error" else text, hint))
 
-    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:  # noqa: ARG002 - as the port has it
-        self.terminal.say(sentence(title), *map(spoken, lines))
+    def report(self, report: Report) -> None:
+        self.terminal.say(sentence(report.title), *report_lines(report))
 
     def show(self, event: Fact) -> None:
         self.speaker.speak(event)
@@ -248,33 +249,30 @@ class PlainFrontend:
             remaining = await act_on_interruption(self.conversation, remaining, answer)
 
     def _bell(self) -> None:
-        if self.services.notify:
+        if self.services.settings.now.notify == "auto":
             self.terminal.bell()
 
 
 def _last_words(records: Sequence[Record], title: str) -> list[str]:
-    prompts = [str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text")]
-    answers = (
-        text_of(blocks_of(r.data.get("content")))
-        for r in reversed(records)
-        if r.type == "assistant"
-    )
+    told = [*retold(records)]
+    prompts = [one.typed for _, one in told if isinstance(one, facts.UserMessage) and one.typed]
+    answers = (one.text for _, one in reversed(told) if isinstance(one, facts.AssistantMessage))
     answer = next((text for text in answers if text.strip()), "")
     lines = [sentence(f"Session: {title or 'untitled'}, {plural(len(prompts), 'prompt')}")]
     if prompts:
         lines.append(f"You said last: {_short(prompts[-1])}")
     if answer:
         lines.append(f"Holdfast said last: {_short(' '.join(read(answer)))}")
-    return [*lines, *_done_to_the_context(records)]
+    return [*lines, *_done_to_the_context(told)]
 
 
-def _done_to_the_context(records: Sequence[Record]) -> list[str]:
+def _done_to_the_context(told: Sequence[tuple[Record, Told | None]]) -> list[str]:
     """Return the last changes to what the model sees."""
     changes = [
         line
-        for record, fact in retold(records)
-        if fact and record.type in _OF_THE_CONTEXT
-        for line in sentence_lines(words(fact))[:1]
+        for record, fact in told
+        if record.type in _OF_THE_CONTEXT
+        for line in sentence_lines(words(fact) if fact else None)[:1]
     ]
     if not changes:
         return []
@@ -286,3 +284,16 @@ def _done_to_the_context(records: Sequence[Record]) -> list[str]:
 def _short(text: str) -> str:
     text = spoken(text)
     return text if len(text) <= _WORDS else f"{text[:_WORDS].rstrip()} ..."
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """The rows as sentences: a name, and its values with the names of their columns."""
+    for row in report.rows:
+        if isinstance(row, str):
+            yield spoken(row)
+            continue
+        values = ("not known" if value == "—" else value for value in row.values)
+        columns = report.columns or ("",) * len(row.values)
+        told = (f"{column} {value}".strip() for column, value in zip(columns, values, strict=True))
+        yield sentence(f"{row.name.capitalize()}: {', '.join(told)}")
+    yield from map(spoken, report.notes)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tui.app.commands.registry import COMMANDS
+from tui.app.commands.table import COMMANDS
 from tui.app.conversation import Conversation
 from tui.app.error_options import offer_recovery
 from tui.app.mcp_offers import prompts_of, resources_of

@@ -10,29 +10,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.agent.sub_agent_list import last_words
 from tui.app import manual
-from tui.app.commands.jobs import NONE as NO_JOBS
-from tui.app.commands.jobs import USAGE as JOBS_USAGE
-from tui.app.commands.jobs import about as about_job
-from tui.app.commands.jobs import named as named_job
-from tui.app.commands.jobs import state_of
-from tui.app.commands.registry import COMMANDS
-from tui.app.commands.views import (
-    UNPRICED,
-    checker_states,
-    decisions,
-    rule_lines,
-    session_diff,
-    usage_rows,
-)
+from tui.app.commands.table import COMMANDS
 from tui.app.mcp_offers import tools_of
 from tui.app.quitting import ask_to_quit
-from tui.context.overrides import SPEAKING, Overlay
+from tui.app.reports import Report
+from tui.app.reports.agents import agent_row
+from tui.app.reports.jobs import NONE as NO_JOBS
+from tui.app.reports.jobs import USAGE as JOBS_USAGE
+from tui.app.reports.jobs import job_row
+from tui.app.reports.jobs import named as named_job
+from tui.app.reports.permissions import permissions_report
+from tui.app.reports.session import session_diff, status_rows
+from tui.context.overrides import SPEAKING
 from tui.context.token_ledger import Item
 from tui.core.browser import open_page
 from tui.core.errors import UsageError
+from tui.core.facts import Overlay
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.permissions.types import MODE_NAMES
 from tui.plain.event_lines import meter, spending, todo_lines
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, counted, diff, sentence, shown, spoken
@@ -168,15 +163,8 @@ def _text(agent: Agent, item: Item) -> list[str]:
 
 View: TypeAlias = "Callable[[PlainFrontend, str], Coroutine[Any, Any, None]]"
 
-REASONS: Final[Mapping[str, str]] = {
-    "copy": "The answer is text in this terminal: copy it there, or use /export.",
-    "find": "Search with your terminal or screen reader, or use: holdfast sessions search TEXT.",
-    "theme": "Plain lines have no colors.",
-    "vim": "The prompt is your terminal's own line here: set its editing mode in your shell.",
-    "drill": "The drill needs the full screen: run holdfast drill in another terminal.",
-    "tour": "The tour needs the full screen: run holdfast tour in another terminal.",
-}
-"""The reasons why a command is not available in plain lines."""
+REASONS: Final[Mapping[str, str]] = {c.name: c.screen_only for c in COMMANDS if c.screen_only}
+"""Why a command is not for plain lines."""
 
 HELP: Final[Mapping[str, tuple[str, str]]] = {
     "help": ("[TOPIC]", "this list, or a topic of the manual"),
@@ -252,56 +240,27 @@ async def help_(frontend: PlainFrontend, words: str) -> None:
     frontend.terminal.say(*(spoken(problem) for problem in own.problems[:1]))
 
 
-def _effort(agent: Agent) -> str:
-    """Return the level of effort if it is not the model's own."""
-    return (
-        f", effort {agent.models.effort}" if agent.models.effort != agent.models.own_effort else ""
-    )
-
-
 async def status(frontend: PlainFrontend, _: str) -> None:
-    agent, services = frontend.conversation.open_agent(), frontend.services
-    if agent is None:
-        return
-    session = agent.session
-    where = shorten(session.path) if session.path else "none, kept in memory only"
-    on = [
-        name
-        for name, value in (
-            ("ELEVATED", frontend.speaker.elevated),
-            ("verbose", frontend.speaker.verbose),
-        )
-        if value
-    ]
-    measured, check_states = frontend.speaker.measured, checker_states(agent)
-    busy = frontend.conversation.busy
-    doing = "running a turn or a command" if busy else "nothing, it's your turn"
-    frontend.terminal.say(
-        f"Session {session.id}: {spoken(session.title) or 'untitled'}.",
-        f"File: {where}.",
-        f"Folder: {shorten(services.workspace)}.",
-        f"Model: {agent.models.current}, window {agent.models.window:,} tokens{_effort(agent)}.",
-        sentence(
-            f"Mode: {MODE_NAMES[agent.permissions.mode]}", f"On: {', '.join(on)}" if on else ""
-        ),
-        f"Context: {meter(measured)}" if measured else "Context: nothing measured yet.",
-        *filter(None, (spending(measured),) if measured else ()),
-        *([sentence(f"Checks of edited files: {spoken(check_states)}")] if check_states else []),
-        f"Doing: {doing}.",
-    )
-
-
-async def usage(frontend: PlainFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    rows = usage_rows(agent)[1:]
-    lines = [
-        f"{name}: {one} for the last prompt, {all_} in the session." for name, (one, all_) in rows
+    speaker, measured = frontend.speaker, frontend.speaker.measured
+    switched = {"ELEVATED": speaker.elevated, "verbose": speaker.verbose}
+    on = ", ".join(name for name, value in switched.items() if value)
+    rows = [
+        row
+        for row in status_rows(agent, frontend.services.workspace)
+        if row.name not in {"cache", "cost"}
     ]
-    known = agent.spending().session.usd is not None
-    frontend.terminal.say("Usage in tokens.", *(line.replace("—", "not known") for line in lines))
-    frontend.terminal.say(*([] if known else [UNPRICED]))
+    busy = frontend.conversation.busy
+    doing = "running a turn or a command" if busy else "nothing, it's your turn"
+    frontend.report(Report(spoken(agent.session.title) or "Untitled session", rows))
+    frontend.terminal.say(
+        *([f"On: {on}."] if on else []),
+        f"Context: {meter(measured)}" if measured else "Context: nothing measured yet.",
+        *filter(None, (spending(measured),) if measured else ()),
+        f"Doing: {doing}.",
+    )
 
 
 async def todos(frontend: PlainFrontend, _: str) -> None:
@@ -388,22 +347,15 @@ async def permissions(frontend: PlainFrontend, argument: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    elevated = frontend.speaker.elevated
-    services = frontend.services
-    rows = await asyncio.to_thread(
-        editor.rule_rows, agent, services.folders.config_file, services.workspace
-    )
-    rules = rule_lines(services.permissions(), agent, rows, elevated=elevated)
+    report = await permissions_report(agent, frontend.services, elevated=frontend.speaker.elevated)
     frontend.terminal.say("Rules: deny before ask, ask before allow.")
-    frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in rules))
-    decided = decisions(agent.session.records)
-    frontend.terminal.say(
-        f"{plural(len(decided), 'decision')}." if decided else "No decisions yet."
-    )
+    frontend.terminal.say(*(f"{name}: {spoken(value)}." for name, value in report.rules))
+    found = report.decisions
+    frontend.terminal.say(f"{plural(len(found), 'decision')}." if found else "No decisions yet.")
     frontend.terminal.say(
         *(
             spoken(f"{one.time}, {one.tool} {one.subject}: {one.answer} by {one.by}. {one.reason}")
-            for one in decided[-_DECISIONS:]
+            for one in found[-_DECISIONS:]
         )
     )
 
@@ -419,9 +371,8 @@ async def agents(frontend: PlainFrontend, argument: str) -> None:
         if not listed:
             say("No sub-agents in this session yet.")
         for number, one in enumerate(listed, 1):
-            doing = f", {one.now}" if one.works and one.now else ""
-            figures = f", {one.figures}" if one.calls or one.spent.requests else ""
-            say(spoken(f"{number}: {one.agent}, {one.description}: {one.state}{doing}{figures}."))
+            row = agent_row(one, frontend.services.clock)
+            say(sentence(f"{number}: {row.name}: {row.about[0]}"))
         kinds = await asyncio.to_thread(agent.find_agents)
         say(*(spoken(f"Kind {one.name}: {one.description}")[:300] for one in kinds.all.values()))
         say(*map(spoken, kinds.problems))
@@ -562,10 +513,10 @@ def job_lines(jobs: Sequence[OwnedJob], first: int = 1) -> list[str]:
     output."""
     lines: list[str] = []
     for number, owned in enumerate(jobs, first):
-        job = owned.job
-        lines.append(sentence(spoken(f"{number}: {job.command}, {state_of(job)}")))
-        where = f", output {shorten(job.path)}" if job.bytes else ""
-        lines.append(sentence(spoken(f"  {', '.join(about_job(owned))}{where}")))
+        row = job_row(owned)
+        command, facts, where = row.about
+        lines.append(sentence(f"{number}: {command}, {row.values[0]}"))
+        lines.append(sentence(f"  {facts}, {'output ' if owned.job.bytes else ''}{where}"))
     return lines
 
 
@@ -582,7 +533,6 @@ VIEWS: Final[Mapping[str, View]] = {
     "jobs": jobs,
     "mcp": mcp,
     "status": status,
-    "usage": usage,
     "config": config,
     "doctor": doctor,
     "quit": quit_,

@@ -122,7 +122,7 @@ class AttemptStarted:
 
 @dataclass(frozen=True, slots=True)
 class ServerToolCalled:
-    """The server runs a tool of its own (see `tui.provider.server_tools`)."""
+    """The server runs a tool of its own (see `tui.core.server_results`)."""
 
     id: str
     name: str

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from tui.core import facts
 from tui.core.fact_words import words
-from tui.core.facts import ErrorRaised
-from tui.core.images import names_in
-from tui.core.messages import Block, blocks_of, text_of
+from tui.core.messages import Block, text_of
 from tui.core.redaction import mask, mask_values
 from tui.core.retold import retold, retold_lines
 from tui.session.reader import LoadedSession
-from tui.session.records import Record, encode, is_prompt
+from tui.session.records import Record, encode
 
 _IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
@@ -68,8 +67,8 @@ def document(
         parts.append(replace(part, text=text))
     name, found = mask(title or loaded.header.id)
     count += found
-    facts = [*_facts(loaded, count), *more]
-    text = (_markdown if format_ == "md" else _html)(name, facts, parts)
+    head = [*_head(loaded, count), *more]
+    text = (_markdown if format_ == "md" else _html)(name, head, parts)
     return Exported(text, count)
 
 
@@ -84,42 +83,36 @@ def _jsonl(loaded: LoadedSession) -> Exported:
     return Exported(b"".join(lines).decode(), count)
 
 
-def _facts(loaded: LoadedSession, count: int) -> list[str]:
+def _head(loaded: LoadedSession, count: int) -> list[str]:
     header = loaded.header
-    facts = [f"session {header.id}", header.created, header.cwd]
+    lines = [f"session {header.id}", header.created, header.cwd]
     if count:
-        facts.append(f"{count} {'secret' if count == 1 else 'secrets'} removed")
-    return [fact for fact in facts if fact]
+        lines.append(f"{count} {'secret' if count == 1 else 'secrets'} removed")
+    return [line for line in lines if line]
 
 
 def _parts(branch: Sequence[Record]) -> Iterator[DocumentPart]:
-    for record, fact in retold(branch):
-        data = record.data
-        match record.type:
-            case "user" if not is_prompt(record):
-                yield DocumentPart("Hook", text_of(blocks_of(data.get("content"))))
-            case "user":
-                yield from _prompt(data)
-            case "assistant":
-                model = data.get("model")
-                yield from _blocks(
-                    model if isinstance(model, str) and model else "Assistant",
-                    blocks_of(data.get("content")),
-                )
-            case "tool_result":
-                name = f"Result of {data.get('name') or 'a call'}"
-                failed = " (failed)" if data.get("is_error") else ""
-                blocks = blocks_of(data.get("content"))
-                yield DocumentPart(name + failed, text_of(blocks), folded=True)
-                yield from (part for part in _blocks(name, blocks) if part.image)
-                titles = [block.get("title") for block in blocks if block.get("type") == "document"]
+    for _, told in retold(branch):
+        match told:
+            case facts.UserMessage(by="hook"):
+                yield DocumentPart("Hook", told.text)
+            case facts.UserMessage():
+                yield from _prompt(told)
+            case facts.AssistantMessage():
+                yield from _blocks(told.model or "Assistant", told.content)
+            case facts.ToolFinished(content=content):
+                name = f"Result of {told.name or 'a call'}"
+                failed = " (failed)" if told.is_error else ""
+                yield DocumentPart(name + failed, text_of(content), folded=True)
+                yield from (part for part in _blocks(name, content) if part.image)
+                titles = [one.get("title") for one in content if one.get("type") == "document"]
                 yield from (DocumentPart(name, f"[{title or 'document'}]") for title in titles)
-            case "interrupt":
-                yield DocumentPart("Interrupted", str(data.get("text") or ""))
-            case _ if fact and (lines := retold_lines(fact)):
-                who = "Error" if isinstance(fact, ErrorRaised) else "Holdfast"
+            case facts.TurnInterrupted(text=text):
+                yield DocumentPart("Interrupted", text)
+            case _ if lines := retold_lines(told):
+                who = "Error" if isinstance(told, facts.ErrorRaised) else "Holdfast"
                 yield DocumentPart(who, "\n".join(lines))
-                if (said := words(fact)) and said.detail and not said.open:
+                if told and (said := words(told)) and said.detail and not said.open:
                     yield DocumentPart("Details", said.detail, folded=True)
             case _:
                 pass
@@ -143,11 +136,11 @@ def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[DocumentPart]:
                 yield DocumentPart(who, f"[{kind}]")
 
 
-def _prompt(data: dict[str, Any]) -> Iterator[DocumentPart]:
+def _prompt(told: facts.UserMessage) -> Iterator[DocumentPart]:
     """What the person sent: the text with a word for each image, then the images."""
-    blocks, words = blocks_of(data.get("content")), iter(names_in(data))
-    yield from _blocks("You", [block for block in blocks if block.get("type") != "image"])
-    for block in blocks:
+    words = iter(told.images)
+    yield from _blocks("You", [block for block in told.content if block.get("type") != "image"])
+    for block in told.content:
         if block.get("type") == "image":
             word = next(words, "")
             part = _image("You", block)
@@ -164,8 +157,8 @@ def _image(who: str, block: Block) -> DocumentPart:
     return DocumentPart(who, "[image]")
 
 
-def _markdown(title: str, facts: Sequence[str], parts: Iterable[DocumentPart]) -> str:
-    lines = [f"# {_one_line(title)}", "", _one_line(" · ".join(facts)), ""]
+def _markdown(title: str, head: Sequence[str], parts: Iterable[DocumentPart]) -> str:
+    lines = [f"# {_one_line(title)}", "", _one_line(" · ".join(head)), ""]
     for part in parts:
         if part.named:
             continue
@@ -185,10 +178,10 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _html(title: str, facts: Sequence[str], parts: Iterable[DocumentPart]) -> str:
+def _html(title: str, head: Sequence[str], parts: Iterable[DocumentPart]) -> str:
     body = "\n".join(_html_part(part) for part in parts)
     return _PAGE.format(
-        title=html.escape(title), facts=html.escape(" · ".join(facts)), style=_STYLE, body=body
+        title=html.escape(title), head=html.escape(" · ".join(head)), style=_STYLE, body=body
     )
 
 
@@ -216,7 +209,7 @@ style-src 'unsafe-inline'">
 <body>
 <main>
 <h1>{title}</h1>
-<p>{facts}</p>
+<p>{head}</p>
 {body}
 </main>
 </body>

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tui
 from tui.core.clock import Clock, timestamp
@@ -30,6 +30,9 @@ from tui.session.records import (
 )
 from tui.session.request_numbers import REQUEST, number_after, numbered
 from tui.session.writer import SessionWriter
+
+if TYPE_CHECKING:
+    from tui.core.facts import DurableFact
 
 DIRECTIVES = ("think", "verbose", "elevated", "effort")
 
@@ -79,7 +82,7 @@ class Session:
         self._lock = lock
         self._drafts = DraftWriter()
         self._asked = resumed
-        self._with_prompt: list[tuple[str, dict[str, Any]]] = []
+        self._with_prompt: list[DurableFact] = []
         self._last_id = ""
         self._waiting: list[bytes] | None = None if resumed else []
         self._chain = ChainEnd()
@@ -185,15 +188,19 @@ class Session:
         """Whether nothing is written: opened so, or taken over by another program."""
         return self._file is not None and (self._lock is None or bool(self._lock.lost))
 
-    def with_next_prompt(self, type_: str, **data: Any) -> None:
-        """Add a record right before the next prompt, if there is one: a session that is only
+    def with_next_prompt(self, fact: DurableFact) -> None:
+        """Record a fact right before the next prompt, if there is one: a session that is only
         opened and read does not change."""
-        self._with_prompt.append((type_, data))
+        self._with_prompt.append(fact)
 
     @property
     def lost(self) -> str:
         """Who took the session over; "" while nobody has."""
         return self._lock.lost if self._lock is not None else ""
+
+    def record(self, fact: DurableFact) -> Record:
+        """Add the record of a fact: as `append`."""
+        return self.append(fact.recorded_as(), **fact.to_record())
 
     def append(self, type_: str, **data: Any) -> Record:
         """Add a record to the branch and write it, without waiting for the disk.
@@ -202,8 +209,8 @@ class Session:
         """
         if type_ == "user" and self._with_prompt:
             held, self._with_prompt = self._with_prompt, []
-            for kind, fields in held:
-                self.append(kind, **fields)
+            for fact in held:
+                self.record(fact)
         record = self._made(type_, data)
         line = record.to_line()
         self._note(record)

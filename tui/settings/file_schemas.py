@@ -15,12 +15,12 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 
 import tui
-from tui.core.config import Config
+from tui.core.config import Config, Price
 from tui.core.files import read_small, replace_file
 from tui.core.keymap import DEFAULT_KEYS
 from tui.core.project import REPOSITORY
 from tui.settings import hook_files
-from tui.settings.descriptions import DESCRIPTIONS, SECTIONS
+from tui.settings.fields import fields_of
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -62,24 +62,22 @@ def config() -> Schema:
     parts: Schema = found["$defs"]
     for part in parts.values():
         del part["description"]  # it is for who changes the code
-    _describe(parts, parts["Config"], "")
+    _describe(parts, Config)
     top = parts.pop("Config")
     top["properties"]["keys"]["propertyNames"] = {"enum": list(DEFAULT_KEYS)}
     parts["McpServer"]["anyOf"] = [{"required": ["command"]}, {"required": ["url"]}]
     return document("config", "Holdfast: config.toml", {**top, "$defs": parts})
 
 
-def _describe(parts: Schema, table: Schema, at: str) -> None:
+def _describe(parts: Schema, section: type[msgspec.Struct]) -> None:
     """Say at each key of a table, and of the tables in it, what it does."""
-    for name, one in table["properties"].items():
-        key = f"{at}{name}"
-        inner = one.get("$ref") or one.get("additionalProperties", {}).get("$ref")
-        if words := DESCRIPTIONS.get(key):
-            one["description"] = words.help
-        elif name in SECTIONS and not at:
-            one["description"] = f"{SECTIONS[name]}."
+    for name, one in parts[section.__name__]["properties"].items():
+        field = fields_of(section)[name]
+        if words := field.help or (field.heading and f"{field.heading}."):
+            one["description"] = words
+        inner = field.section or (Price if field.type == dict[str, Price] else None)
         if inner:
-            _describe(parts, parts[inner.removeprefix(_REF)], f"{key}.")
+            _describe(parts, inner)
 
 
 def hooks() -> Schema:

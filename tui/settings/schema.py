@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, cast, get_args, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import inspect as schema
 
 from tui.core.config import Config, Price
 from tui.core.redaction import MASK, mask
-from tui.settings.descriptions import DESCRIPTIONS, SECTIONS, WHEN, Description
+from tui.settings.fields import Field, fields_of, heading_of
 from tui.settings.layers import LoadedSettings, Place, SettingsLayer, Table
 from tui.settings.validation import Key, allowed, dotted, plain
 
@@ -46,7 +46,7 @@ class Setting:
     places: tuple[Place, ...] = ()
     allowed: str = ""
     options: tuple[str, ...] = ()
-    description: Description
+    description: Field
     notes: tuple[str, ...] = ()
 
     @property
@@ -73,7 +73,7 @@ class Setting:
     @property
     def when(self) -> str:
         """When a change takes effect, in words."""
-        return WHEN[self.description.when]
+        return self.description.when.value
 
     @property
     def shown(self) -> str:
@@ -122,7 +122,7 @@ def search(rows: Sequence[Setting], words: str) -> list[Setting]:
     wanted = words.casefold().split()
 
     def text(row: Setting) -> str:
-        about = SECTIONS[row.section[0]] if row.section else ""
+        about = heading_of(row.section) if row.section else ""
         changed = "changed" if row.changed else ""
         words = row.name, row.label, row.shown, row.origin, row.description.help, about, changed
         return "\n".join(words).casefold()
@@ -132,23 +132,21 @@ def search(rows: Sequence[Setting], words: str) -> list[Setting]:
 
 def _section_rows(loaded: LoadedSettings, kind: type[msgspec.Struct], at: Key) -> Iterator[Setting]:
     """A row for each key of a section, and for those of the sections in it."""
-    types = get_type_hints(kind, include_extras=True)
     defaults = kind()
-    for name in kind.__struct_fields__:
-        key, inner = (*at, name), types[name]
-        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-            yield from _section_rows(loaded, inner, key)
+    for name, field in fields_of(kind).items():
+        key = (*at, name)
+        if field.section:
+            yield from _section_rows(loaded, field.section, key)
         elif key == _CHECKERS:
-            yield _checkers(loaded)
+            names = ", ".join(loaded.config.diagnostics.checkers) or "those that are found"
+            yield _fixed(loaded, key, field, names)
         elif key not in {("prices",), ("mcp",)}:
-            yield _row(loaded, key, inner, getattr(defaults, name))
+            yield _row(loaded, key, field, getattr(defaults, name))
 
 
-def _row(
-    loaded: LoadedSettings, key: Key, type_: Any, default: object, described_by: str = ""
-) -> Setting:
+def _row(loaded: LoadedSettings, key: Key, field: Field, default: object) -> Setting:
     found = [one for one in loaded.layers if _value_at(one.table, key) is not None]
-    kind, options = _kind(type_)
+    kind, options = _kind(field.type)
     value = _value_at(msgspec.to_builtins(getattr(loaded.config, key[0])), key[1:])
     row = Setting(
         key=key,
@@ -157,8 +155,8 @@ def _row(
         default=default,
         own=next((_value_at(one.table, key) for one in found if one.place == "user"), None),
         options=options,
-        allowed=_allowed(type_, kind, options),
-        description=DESCRIPTIONS[described_by or dotted(key)],
+        allowed=_allowed(field.type, kind, options),
+        description=field,
     )
     setting = found if row.adds else found[-1:]
     notes = (*_notes(row, setting), *_ignored(loaded, row.name))
@@ -236,29 +234,26 @@ def _with_themes(row: Setting, themes: Sequence[str]) -> Setting:
 
 
 def _prices(loaded: LoadedSettings, models: Sequence[str]) -> Iterator[Setting]:
-    types = get_type_hints(Price, include_extras=True)
     for model in dict.fromkeys([*models, *loaded.config.prices]):
-        for field in msgspec.structs.fields(Price):
-            key = ("prices", model, field.name)
-            row = _row(loaded, key, types[field.name], field.default, f"prices.{field.name}")
+        for name, field in fields_of(Price).items():
+            row = _row(loaded, ("prices", model, name), field, getattr(Price(), name))
             yield row if model in loaded.config.prices else replace(row, value=None)
 
 
 def _servers(loaded: LoadedSettings) -> Iterator[Setting]:
     """The MCP servers. Of a program only the name is shown: its arguments may hold a key."""
+    field = fields_of(Config)["mcp"]
     for name, server in loaded.config.mcp.items():
-        row = _row(loaded, ("mcp", name), str, "", "mcp")
         where = _QUERY.sub("", server.url) or server.words[0]
-        yield replace(row, kind="fixed", value=where, allowed="")
+        yield _fixed(loaded, ("mcp", name), field, where)
     if not loaded.config.mcp:
-        yield replace(_row(loaded, ("mcp",), str, "", "mcp"), kind="fixed", value="none")
+        yield _fixed(loaded, ("mcp",), field, "none")
 
 
-def _checkers(loaded: LoadedSettings) -> Setting:
-    """The language servers and linters, by their names."""
-    names = ", ".join(loaded.config.diagnostics.checkers) or "those that are found"
-    row = _row(loaded, _CHECKERS, str, "", dotted(_CHECKERS))
-    return replace(row, kind="fixed", value=names, allowed="")
+def _fixed(loaded: LoadedSettings, key: Key, field: Field, value: str) -> Setting:
+    """The row of a table with names of the person's own, which is changed elsewhere."""
+    row = _row(loaded, key, replace(field, type=str), "")
+    return replace(row, kind="fixed", value=value, allowed="")
 
 
 # Values as text

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias, cast, get_args, get_type_hints
+from typing import Any, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import inspect as schema
@@ -18,6 +18,7 @@ from tui.core import keymap
 from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.redaction import mask
+from tui.settings.fields import fields_of
 
 Key: TypeAlias = tuple[str, ...]
 """A key of the configuration with those of the tables around it: `("retry", "max_attempts")`."""
@@ -54,12 +55,12 @@ def _faults(value: object, kind: Any, path: Key) -> Iterator[Fault]:
     info, _ = plain(kind)
     match info:
         case schema.StructType(cls=section):
-            types = get_type_hints(section, include_extras=True)
+            fields = fields_of(section)
             for key, item in _items(value):
-                if key in types:
-                    yield from _faults(item, types[key], (*path, key))
+                if key in fields:
+                    yield from _faults(item, fields[key].type, (*path, key))
                 else:
-                    yield (*path, key), "isn't a known key.", _suggest(key, path, types)
+                    yield (*path, key), "isn't a known key.", _suggest(key, path, fields)
         case schema.DictType():
             for key, item in _items(value):
                 yield from _faults(item, get_args(kind)[1], (*path, key))
@@ -170,11 +171,7 @@ def _suggest(key: str, path: Key, siblings: Mapping[str, Any]) -> str:
     near = get_close_matches(key, siblings, n=1)
     if near:
         return f"Did you mean {dotted((*path, near[0]))}?"
-    for name, kind in get_type_hints(Config, include_extras=True).items():
-        if (
-            isinstance(kind, type)
-            and issubclass(kind, msgspec.Struct)
-            and key in kind.__struct_fields__
-        ):
+    for name, field in fields_of(Config).items():
+        if field.section and key in field.section.__struct_fields__:
             return f"Did you mean {name}.{key}?"
     return f"Available: {', '.join(sorted(siblings))}."

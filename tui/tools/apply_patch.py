@@ -31,14 +31,14 @@ class ApplyPatchParams(Params, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _Plan:
-    """What a patch comes to: for each file a line for the model, and how it changes."""
+    """The effect of a patch: the writes, and for each file a line for the model and its diff."""
 
     writes: list[FileWrite] = field(default_factory=list[FileWrite])
     lines: list[str] = field(default_factory=list[str])
     diffs: list[UnifiedDiff] = field(default_factory=list[UnifiedDiff])
     notes: list[str] = field(default_factory=list[str])
     elsewhere: list[str] = field(default_factory=list[str])
-    """What had changed in the files since the model saw them."""
+    """Changes to the files since the model saw them, in words."""
 
     @property
     def diff(self) -> str:
@@ -54,8 +54,8 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A path of a patch: where it really is, how it is shown, what is there now, and what the model
-    last saw of it."""
+    """A path of a patch: its real path, its name for the model, its present state, and the state
+    that the model last saw."""
 
     path: Path
     shown: str
@@ -64,12 +64,12 @@ class _Place:
 
     @property
     def known(self) -> bool:
-        """Whether the model has read it."""
+        """True if the model has read it."""
         return self.seen is not None
 
     @property
     def stale(self) -> bool:
-        """Whether the model knows the file in another state."""
+        """True if the model knows the file in another state."""
         return bool(self.seen and self.found and not self.seen.is_still(self.found))
 
 
@@ -79,7 +79,7 @@ class ApplyPatch(Tool[ApplyPatchParams]):
     params: ClassVar[type[Params]] = ApplyPatchParams
 
     def parse(self, arguments: object) -> ApplyPatchParams:
-        """Refuses what is no patch at once, so that the permissions know every path of a call."""
+        """Parse the arguments and the patch, so that the permissions know every path of a call."""
         params = super().parse(arguments)
         parse_patch(params.patch)
         return params
@@ -112,7 +112,7 @@ class ApplyPatch(Tool[ApplyPatchParams]):
     async def _plan(
         self, params: ApplyPatchParams, ctx: ToolContext, *, whole: bool = False
     ) -> _Plan:
-        """Everything that will be written. Raises ToolError where any of it cannot or must not
+        """Plan everything that will be written. Raises ToolError if any of it cannot or must not
         be."""
         plan = _Plan()
         used: set[Path] = set()
@@ -129,12 +129,12 @@ class ApplyPatch(Tool[ApplyPatchParams]):
     async def _place(self, ctx: ToolContext, named: str) -> _Place:
         path = await resolve(ctx, named)
         shown = printable(ctx.workspace.show(path))
-        found = await in_thread(lambda _stop: take_snapshot(path, shown))
-        return _Place(path, shown, found, ctx.files.seen(path))
+        snapshot = await in_thread(lambda _stop: take_snapshot(path, shown))
+        return _Place(path, shown, snapshot, ctx.files.seen(path))
 
     async def _check(self, ctx: ToolContext, file: FilePatch, places: Sequence[_Place]) -> None:
-        """Whether the files are there that must be, none is that must not, and none that goes as a
-        whole has changed since the model read it."""
+        """Check that files exist that must, none exists that must not, and none that is deleted or
+        moved as a whole has changed since the model read it."""
         place, target = places[0], places[-1]
         if file.action == "add" and place.found is not None:
             raise _refused(
@@ -161,9 +161,9 @@ def _refused(message: str, hint: str = "") -> ToolError:
 
 
 def _joined(files: Sequence[FilePatch]) -> list[FilePatch]:
-    """The files, with all updates of one path together."""
+    """Merge all updates of one path into one."""
     joined: dict[str, FilePatch] = {}
-    rest: list[FilePatch] = []
+    merged: list[FilePatch] = []
     for file in files:
         first = joined.get(file.path)
         if file.action == "update" and first is not None and not (first.target and file.target):
@@ -172,12 +172,12 @@ def _joined(files: Sequence[FilePatch]) -> list[FilePatch]:
             continue
         if file.action == "update":
             joined[file.path] = file
-        rest.append(file)
-    return rest
+        merged.append(file)
+    return merged
 
 
 def _add(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool, _stop: Event) -> None:
-    """Add to the plan what a patch makes of one file."""
+    """Add the changes to one file to the plan."""
     try:
         match file.action:
             case "add":
@@ -225,14 +225,14 @@ def _add_deleted(plan: _Plan, file: FilePatch, place: _Place, whole: bool) -> No
 
 def _add_updated(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool) -> None:
     place, target = places[0], places[-1]
-    found = place.found
-    assert found is not None
-    if found.data is None:
+    snapshot = place.found
+    assert snapshot is not None
+    if snapshot.data is None:
         raise _too_large(place, "Change it with a command (sed, a short script).")
-    data, moved = found.data, target is not place
+    data, moved = snapshot.data, target is not place
     before = after = ""
     if file.hunks:
-        source = decode(found.data, place.shown)
+        source = decode(snapshot.data, place.shown)
         patched = _patched(file, place, source.text)
         if patched.text == source.text and not moved:
             raise ToolError(f"The patch changes nothing in {place.shown}.")
@@ -243,20 +243,21 @@ def _add_updated(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: 
     name = place.shown if moved else ""
     diff = unified(before, after, target.shown, whole=whole, moved_from=name)
     if moved:
-        mode = stats.S_IMODE(found.stat.st_mode)
+        # A move is a new file and a deletion.
+        mode = stats.S_IMODE(snapshot.stat.st_mode)
         plan.writes.append(FileWrite(target.path, data, None, mode, place.known))
-        plan.writes.append(FileWrite(place.path, None, found))
-        said = f"Moved {place.shown} to {target.shown}: {diff.summary} lines."
+        plan.writes.append(FileWrite(place.path, None, snapshot))
+        line = f"Moved {place.shown} to {target.shown}: {diff.summary} lines."
     else:
-        plan.writes.append(FileWrite(place.path, data, found, known=place.known))
-        said = f"Edited {place.shown}: {diff.summary} lines."
+        plan.writes.append(FileWrite(place.path, data, snapshot, known=place.known))
+        line = f"Edited {place.shown}: {diff.summary} lines."
     plan.diffs.append(diff)
-    plan.lines.append(said)
+    plan.lines.append(line)
 
 
 def _patched(file: FilePatch, place: _Place, text: str) -> Patched:
-    """The text with the hunks of a file applied. Where it has changed since the model read it, they
-    must keep out of what changed: raises StaleFileError."""
+    """Apply the hunks of a file to a text. If it has changed since the model read it, they must not
+    touch what changed: raises StaleFileError."""
     if place.seen is None or place.found is None or not place.stale:
         return apply_hunks(file, text, place.shown)
     change = difference(place.seen, place.found, place.shown)
@@ -280,7 +281,7 @@ def _too_large(place: _Place, hint: str) -> ToolError:
 
 
 def _encoded(file: DecodedText, text: str, shown: str) -> bytes:
-    """A text in a file's encoding. Raises ToolError where it has characters that can't be."""
+    """Encode a text as a file is. Raises ToolError for characters that can't be encoded."""
     known = set(file.text) if not file.valid else set[str]()
     odd = {c for c in text if "\ud800" <= c <= "\udfff"}
     if odd - known:
@@ -294,5 +295,5 @@ def _encoded(file: DecodedText, text: str, shown: str) -> bytes:
 
 
 def _valid(text: str) -> str:
-    """A text that can be shown: bytes that are no UTF-8 as U+FFFD."""
+    """Return a text that can be shown: bytes that are no UTF-8 become U+FFFD."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)

@@ -30,7 +30,7 @@ class AskUserParams(Params, frozen=True):
 
     @property
     def asked(self) -> tuple[UserQuestion, ...]:
-        """As a front end takes them."""
+        """Return the questions as a front end takes them."""
         return tuple(
             UserQuestion(
                 one.header,

@@ -1,4 +1,4 @@
-"""The base class of all tools, and what a call of one gets.
+"""The base class of all tools, and the context of a call.
 
 A tool is a class with a `Params` struct, from which its schema is derived, and a description for
 the model in a file of the same name (`read_file.md` for `read_file.py`). It never asks for
@@ -51,7 +51,7 @@ Calls of the first three may run at the same time; the others run alone and in o
 
 
 def about(text: str, **limits: Any) -> msgspec.Meta:
-    """What the model is told about an argument, and the values that it may have."""
+    """Describe an argument to the model, and limit its values."""
     return msgspec.Meta(description=text, **limits)
 
 
@@ -70,7 +70,7 @@ class Todo(Params, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CallPreview:
-    """What the person sees before deciding: a command, a unified diff, or plain text."""
+    """The view of a call for the person who decides: a command, a unified diff, or plain text."""
 
     kind: Literal["command", "diff", "text"]
     text: str
@@ -78,7 +78,7 @@ class CallPreview:
 
 @dataclass(frozen=True, slots=True)
 class UrlAccess:
-    """What the permissions say about a web address that a call is led to.
+    """The permissions' answer for a web address that a call would visit.
 
     "site": the call may go there if it is on the site that it was allowed for. `private`: the
     address may be in the person's own network.
@@ -89,47 +89,49 @@ class UrlAccess:
 
 
 Answer: TypeAlias = Literal["allow", "ask", "deny"]
-"""What the permissions say."""
+"""The permissions' answer."""
 
 
 class RunningProgram(Protocol):
-    """A program that runs and leads a process group of its own."""
+    """A running program that leads a process group of its own."""
 
     @property
     def pid(self) -> int: ...
     @property
     def returncode(self) -> int | None: ...
     async def wait(self) -> int:
-        """Wait until all of it has ended; the exit code, negative for a signal."""
+        """Wait until all of it has ended. Returns the exit code, negative for a signal."""
         ...
 
 
 StartReader: TypeAlias = Callable[
     [Sequence[str], Path, Mapping[str, str], int, int], Awaitable[RunningProgram | None]
 ]
-"""Starts a program of ours that only reads behind the walls: its words, its folder, its
-environment, and the files for its output and its errors. None where nothing can hide files from
-it."""
+"""Starts a program of ours that only reads in a sandbox: its words, its folder, its environment,
+and the files for its output and its errors. None if no sandbox can hide files from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool may use. Made by the dispatcher, one per call.
+    """Everything that a tool may use. Made by the dispatcher, one per call.
 
-    `emit` takes text for the person while the tool works; it may be called often, from the event
-    loop only. `spill_path` is the file for the full raw output of this call (its folder need not
-    exist, see `private_file` in `tui.core.private_files`), `kept` the folder where a command of it
-    is kept; `recorded`: that the call begins is on the disk. A tool that is cancelled passes what
-    it had to `leave` before it raises. One that starts a process group passes its id to `started`.
-    A tool that waited for the person calls `waited`: that is not its time.
-    `environment` is that of a command which nobody was asked about; None for the usual one.
-    `starter` starts commands in a sandbox; None for that of the jobs, which confines nothing.
-    `start_reader` starts a program that only reads in one; None for none. `reading` is what the
-    person's rules say about reading a file, by its real path.
-    `allowed` are the real paths that the call was allowed for; None where that was not decided yet.
-    `document_pages` is how many pages of a PDF the model takes as one document; 0 where it takes
-    none. `url_access` is what the permissions say about an address. `ask` puts questions of others
-    than the model to the person; None where that can't be.
+    - `emit` takes text for the person while the tool works; it may be called often, from the event
+      loop only.
+    - `spill_path` is the file for the full raw output of this call (its folder need not exist, see
+      `private_file` in `tui.core.private_files`), `kept` the folder where a command of it is kept.
+    - `recorded`: the start of the call is on the disk.
+    - A tool that is cancelled passes its output so far to `leave` before it raises. One that starts
+      a process group passes its id to `started`. A tool that waited for the person calls `waited`:
+      that time is not counted.
+    - `environment` is that of a command which nobody was asked about; None for the usual one.
+    - `starter` starts commands in a sandbox; None for that of the jobs, which confines nothing.
+      `start_reader` starts a program that only reads in one; None if there is none.
+    - `reading` is the answer of the person's rules about reading a file, by its real path.
+    - `allowed` are the real paths that the call was allowed for; None if that is not decided yet.
+    - `document_pages` is the number of pages of a PDF that the model takes as one document; 0 if it
+      takes none.
+    - `url_access` is the permissions' answer for an address.
+    - `ask` puts questions of others than the model to the person; None if nobody can be asked.
     """
 
     call_id: str
@@ -161,7 +163,7 @@ P = TypeVar("P", bound=Params)
 
 
 class Tool(ABC, Generic[P]):
-    """One tool. Instances hold no state of a call.
+    """Base class of a tool. Instances hold no state of a call.
 
     `effect` is the side-effect class, `keep` the part of a long output that matters.
     """
@@ -176,26 +178,28 @@ class Tool(ABC, Generic[P]):
         """Execute a call. Raises ToolError with a message for the model. Can be cancelled."""
 
     async def resume(self, params: P, ctx: ToolContext) -> ToolOutput | None:
-        """The result of a call that an earlier run of the program had begun, where that run left
-        enough behind (`ctx.kept`, or a job); None where it did not: it is never run again here."""
+        """Return the result of a call that an earlier run of the program had begun, if that run
+        left enough behind (`ctx.kept`, or a job); otherwise None: it is never run again here."""
         del params, ctx
         return None
 
     def subject(self, params: P) -> str:
-        """The text that permission rules match their globs against: the command or the path."""
+        """Return the text that permission rules match their globs against: the command or the
+        path."""
         return str(getattr(params, "path", ""))
 
     def paths(self, params: P) -> tuple[str, ...]:
-        """The paths, as the model named them, that the call reads or writes."""
+        """Return the paths, as the model named them, that the call reads or writes."""
         path = getattr(params, "path", None)
         return (path,) if isinstance(path, str) and path else ()
 
     async def preview(self, params: P, ctx: ToolContext) -> CallPreview:  # noqa: ARG002
-        """What the person sees when asked. Raises ToolError if the call cannot work anyway."""
+        """Return the preview for the person who is asked. Raises ToolError if the call cannot work
+        anyway."""
         return CallPreview("text", self.subject(params))
 
     def label(self, params: P) -> str:
-        """A few words for the card of the call, after the tool's name."""
+        """Return a few words for the card of the call, after the tool's name."""
         return self.subject(params)
 
     @property
@@ -203,7 +207,7 @@ class Tool(ABC, Generic[P]):
         return _prose(type(self))
 
     def schema(self) -> dict[str, Any]:
-        """The tool as the Messages API takes it."""
+        """Return the tool as the Messages API takes it."""
         return {
             "name": self.name,
             "description": self.description,
@@ -211,7 +215,8 @@ class Tool(ABC, Generic[P]):
         }
 
     def parse(self, arguments: object) -> P:
-        """Arguments of the model as Params. Raises ToolError that names the wrong argument."""
+        """Convert arguments of the model to Params. Raises ToolError that names the wrong
+        argument."""
         if isinstance(arguments, dict) and set(cast("dict[str, Any]", arguments)) == {"raw_input"}:
             raise ToolError(
                 f"The input of {self.name} wasn't valid JSON.", hint="Send one JSON object."
@@ -232,7 +237,7 @@ def _prose(tool: type[Tool[Any]]) -> str:
 
 @cache
 def input_schema(params: type[Params]) -> dict[str, Any]:
-    """The JSON schema of a params struct, flat: no references, no titles."""
+    """Return the JSON schema of a params struct, flat: no references, no titles."""
     schema = msgspec.json.schema(params)
     definitions = cast("dict[str, Any]", schema.get("$defs", {}))
 

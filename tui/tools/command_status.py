@@ -31,7 +31,8 @@ class CommandStatus(Tool[CommandStatusParams]):
         return f"{params.action} {params.job}" if params.job else "list"
 
     async def run(self, params: CommandStatusParams, ctx: ToolContext) -> ToolOutput:
-        """A command that ended with a code other than 0 is an error, unless it was stopped."""
+        """Read, wait for or stop a job; list the jobs without one. A command that ended with a code
+        other than 0 is an error, unless it was stopped."""
         if not params.job:
             return ToolOutput.text("\n".join(map(_line, ctx.jobs.known)) or "(no jobs)")
         job = ctx.jobs.get(params.job)
@@ -42,10 +43,10 @@ class CommandStatus(Tool[CommandStatusParams]):
         output = await job.read(spill=ctx.spill_path, limits=ctx.guard)
         text = output.text or "(no new output)\n"
         text += "" if text.endswith("\n") else "\n"
-        kept = f" · {job.output_note}" if job.output_note else ""
+        output_note = f" · {job.output_note}" if job.output_note else ""
         code = job.exit_code if job.ended else None
         return ToolOutput(
-            [text_block(f"{text}[{job.id} · {job.state()} · {job.seconds:.1f} s{kept}]")],
+            [text_block(f"{text}[{job.id} · {job.state()} · {job.seconds:.1f} s{output_note}]")],
             is_error=bool(code) and not job.stopped,
             summary=f"{job.id} {job.state()}",
             details={

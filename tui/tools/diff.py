@@ -14,10 +14,10 @@ MAX_LINE_CHARS = 1000
 CONTEXT = 3
 
 _SEARCHED = 3000
-"""Up to this many changed lines on a side are compared with difflib, whose time is quadratic."""
+"""Maximum changed lines on a side that are compared with difflib, whose time is quadratic."""
 
 _Op: TypeAlias = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
-"""As difflib has it: what old[i1:i2] and new[j1:j2] are to each other."""
+"""An operation of difflib: it turns old[i1:i2] into new[j1:j2]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,10 @@ class UnifiedDiff:
 def unified(
     old: str | None, new: str | None, name: str, *, whole: bool = False, moved_from: str = ""
 ) -> UnifiedDiff:
-    """How `old` becomes `new`; None for a file that isn't there. Lines end at `\\n` only.
+    """Return the diff from `old` to `new`; None for a file that doesn't exist. Lines end at `\\n`
+    only.
 
-    Line endings that all are CRLF on both sides are not shown; otherwise a CR is shown as `␍`.
+    If all line endings are CRLF on both sides, they are not shown; otherwise a CR is shown as `␍`.
     With `whole` nothing is cut: a person decides about it.
     """
     head = [
@@ -56,6 +57,7 @@ def unified(
     shown = head if changes or always else []
     lines = _hunks(matcher, len(new) + len(old) if whole else MAX_LINE_CHARS)
     shown += lines if whole else islice(lines, MAX_LINES - len(shown))
+    # The limit was reached before the last hunk.
     if next(lines, None) is not None:
         shown.append("… the rest of the diff isn't shown")
     return UnifiedDiff("\n".join(shown), added, removed)
@@ -66,7 +68,7 @@ def _all_crlf(text: str) -> bool:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines without their newline; a last line that has none bears a mark."""
+    """Return the lines without their newline; a last line that has none is marked."""
     lines = text.split("\n")
     if lines[-1]:
         lines[-1] += "\n\\ No newline at end of file"
@@ -76,8 +78,8 @@ def _lines(text: str) -> list[str]:
 
 
 class LineMatcher(SequenceMatcher[str]):
-    """Compares lines as difflib does, but only those between the first change and the last, and
-    in little time where these are many."""
+    """Compares lines as difflib does, but only those between the first change and the last, and in
+    little time if there are many."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         super().__init__()
@@ -85,6 +87,7 @@ class LineMatcher(SequenceMatcher[str]):
         self.new = new
 
     def get_opcodes(self) -> list[_Op]:
+        # Equal lines at both ends need no search.
         old, new = self.old, self.new
         shorter = min(len(old), len(new))
         head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
@@ -114,7 +117,7 @@ def _middle(old: Sequence[str], new: Sequence[str]) -> Iterator[_Op]:
 
 
 def _hunks(matcher: LineMatcher, chars: int) -> Iterator[str]:
-    """The lines of the hunks, each cut to that many characters."""
+    """Yield the lines of the hunks, each cut to that many characters."""
     for hunk in matcher.get_grouped_opcodes(CONTEXT):
         i1, i2, j1, j2 = hunk[0][1], hunk[-1][2], hunk[0][3], hunk[-1][4]
         yield f"@@ -{_range(i1, i2)} +{_range(j1, j2)} @@"
@@ -147,9 +150,9 @@ _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def signs(rows: Sequence[str]) -> Iterator[str]:
-    """For each row of a unified diff "+", "-" or " " where it is a line of a file, else "".
+    """Yield for each row of a unified diff "+", "-" or " " if it is a line of a file, otherwise "".
 
-    The head of a hunk says how many lines follow: the removed line `-- x` is no head of a file.
+    The head of a hunk tells how many lines follow: the removed line `-- x` is no head of a file.
     """
     old = new = 0
     for row in rows:
@@ -165,8 +168,8 @@ def signs(rows: Sequence[str]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class DiffHunk:
-    """The lines of one hunk, before and after; `line` is the first, `created`: there was no file
-    before."""
+    """The lines of one hunk, before and after. `line` is the number of the first; `created` is True
+    if the file is new."""
 
     name: str
     line: int
@@ -176,27 +179,27 @@ class DiffHunk:
 
 
 def hunks(diff: str) -> list[DiffHunk]:
-    """The hunks of a unified diff, as `unified` makes it."""
-    found: list[DiffHunk] = []
+    """Return the hunks of a unified diff, as `unified` makes it."""
+    parsed: list[DiffHunk] = []
     before = after = ""
     rows = diff.split("\n")
     for row, sign in zip(rows, signs(rows), strict=True):
-        if sign and found:
+        if sign and parsed:
             if sign != "+":
-                found[-1].old.append(row[1:])
+                parsed[-1].old.append(row[1:])
             if sign != "-":
-                found[-1].new.append(row[1:])
+                parsed[-1].new.append(row[1:])
         elif row.startswith("--- "):
             before = row[4:]
         elif row.startswith("+++ "):
             after = row[4:]
         elif head := _HUNK.match(row):
             name = before if after == "/dev/null" else after
-            found.append(DiffHunk(name[2:], max(1, int(head[2])), before == "/dev/null"))
-    return found
+            parsed.append(DiffHunk(name[2:], max(1, int(head[2])), before == "/dev/null"))
+    return parsed
 
 
 def count_changes(diff: str) -> tuple[int, int]:
-    """How many lines a unified diff adds, and how many it removes."""
-    found = list(signs(diff.split("\n")))
-    return found.count("+"), found.count("-")
+    """Return the number of lines that a unified diff adds, and that it removes."""
+    marks = list(signs(diff.split("\n")))
+    return marks.count("+"), marks.count("-")

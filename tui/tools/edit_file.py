@@ -54,7 +54,8 @@ class EditFileParams(Params, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class _Edited:
-    """What the edits come to. `lines` are where each was made, `notes` what matched only nearly."""
+    """The result of the edits. `lines` are their line numbers, `notes` and `differences` describe
+    passages that matched only nearly."""
 
     data: bytes
     lines: list[int]
@@ -69,21 +70,21 @@ class EditFile(Tool[EditFileParams]):
     params: ClassVar[type[Params]] = EditFileParams
 
     def parse(self, arguments: object) -> EditFileParams:
-        """Takes a single change outside of `edits` as well: many models send it that way."""
+        """Accept a single change outside of `edits` as well: many models send it that way."""
         if isinstance(arguments, dict):
             arguments = _with_edits(cast("dict[str, Any]", arguments))
         return super().parse(arguments)
 
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutput:
-        path, found, edited = await self._prepare(params, ctx)
-        details = await replace_file(ctx, path, edited.data, found)
+        path, snapshot, edited = await self._prepare(params, ctx)
+        details = await replace_file(ctx, path, edited.data, snapshot)
         diff, lines = edited.diff, edited.lines
         where = f"at line {lines[0]}" if len(lines) == 1 else f"{len(lines)} times"
         if len(lines) > 1 and len(params.edits) > 1:
             where = f"in {len(lines)} places (lines {_listed(lines)})"
-        said = f"Edited {printable(ctx.workspace.show(path))} {where}: {diff.summary} lines."
+        line = f"Edited {printable(ctx.workspace.show(path))} {where}: {diff.summary} lines."
         return ToolOutput(
-            [text_block("\n".join([said, *edited.notes]))],
+            [text_block("\n".join([line, *edited.notes]))],
             summary=" · ".join([diff.summary, *edited.differences]),
             display=diff.text,
             details=details,
@@ -96,25 +97,26 @@ class EditFile(Tool[EditFileParams]):
     async def _prepare(
         self, params: EditFileParams, ctx: ToolContext, *, whole: bool = False
     ) -> tuple[Path, Snapshot, _Edited]:
-        """What is replaced and by what. Raises ToolError where the edits cannot work."""
+        """Check the edits and apply them in memory. Raises ToolError if they cannot work."""
         for number in range(len(params.edits)):
             with _numbered(params, number):
                 _check(params.edits[number])
         path = await resolve(ctx, params.path)
         shown = printable(ctx.workspace.show(path))
-        found = await in_thread(lambda _stop: take_snapshot(path, shown))
-        if found is None:
+        snapshot = await in_thread(lambda _stop: take_snapshot(path, shown))
+        if snapshot is None:
             raise await in_thread(lambda _stop: missing(ctx.workspace, path))
-        seen = ctx.files.before(found, shown)
-        edit = partial(_edit, params, found, shown, whole)
+        seen = ctx.files.before(snapshot, shown)
+        edit = partial(_edit, params, snapshot, shown, whole)
         if seen is None:
-            return path, found, await in_thread(edit)
-        work = partial(_of_changed, params, edit, seen, found)
-        return path, found, await in_thread(work)
+            return path, snapshot, await in_thread(edit)
+        work = partial(_of_changed, params, edit, seen, snapshot)
+        return path, snapshot, await in_thread(work)
 
 
 def _with_edits(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with all changes in `edits`. Raises ToolError where it is not clear which."""
+    """Return the arguments with all changes in `edits`. Raises ToolError if it is not clear which
+    are meant."""
     single = {
         name: arguments[name]
         for name in ("old_string", "new_string", "replace_all")
@@ -122,6 +124,7 @@ def _with_edits(arguments: dict[str, Any]) -> dict[str, Any]:
     }
     rest = {name: value for name, value in arguments.items() if name not in single}
     edits: object = rest.get("edits")
+    # Some models send the list as a JSON text.
     if isinstance(edits, str):
         with suppress(ValueError, RecursionError):
             rest["edits"] = edits = json.loads(edits)
@@ -142,15 +145,15 @@ def _with_edits(arguments: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _numbered(params: EditFileParams, number: int) -> Generator[None]:
-    """Says in an error which of several edits it is about."""
+    """Add to an error which of several edits it is about."""
     try:
         yield
     except ToolError as error:
         count = len(params.edits)
         if count == 1:
             raise
-        said = f"Edit {number + 1} of {count}: {error.message} Nothing was changed."
-        raise ToolError(said, hint=error.hint) from error
+        message = f"Edit {number + 1} of {count}: {error.message} Nothing was changed."
+        raise ToolError(message, hint=error.hint) from error
 
 
 def _check(edit: TextEdit) -> None:
@@ -184,6 +187,7 @@ def _edit(
     lines: list[int] = []
     notes: list[str] = []
     differences: dict[str, None] = {}
+    # Each edit sees the text that the ones before it have made.
     for number, edit in enumerate(params.edits):
         with _numbered(params, number):
             if not file.valid and not edit.new_string.isascii():
@@ -218,8 +222,8 @@ def _of_changed(
     found: Snapshot,
     stop: Event,
 ) -> _Edited:
-    """What `edit` comes to for a file that has changed since the model saw it. Raises
-    StaleFileError unless it is of passages that have not."""
+    """Return the result of `edit` for a file that has changed since the model saw it. Raises
+    StaleFileError unless its passages have not."""
     shown = printable(params.path)
     change = difference(seen, found, shown)
     try:
@@ -234,11 +238,12 @@ def _of_changed(
 
 
 def _places(file: DecodedText, text: str, edit: TextEdit, shown: str) -> list[TextMatch]:
-    """Where an edit is made. Raises ToolError for no place, and for several that aren't wanted."""
+    """Find the places of an edit. Raises ToolError for no place, and for several that aren't
+    wanted."""
     flat, old, new = map(flatten, (text, edit.old_string, edit.new_string))
     if edit.replace_all:
         each = re.finditer(re.escape(old), flat)
-        if exact := [TextMatch(found.start(), found.end(), new) for found in each]:
+        if exact := [TextMatch(hit.start(), hit.end(), new) for hit in each]:
             return exact
     matches = find_matches(flat, old, new)
     if not matches:
@@ -272,31 +277,32 @@ def _diff(file: DecodedText, new: str, shown: str, *, whole: bool) -> UnifiedDif
 
 
 def not_found(file: DecodedText, old: str, new: str, shown: str) -> ToolError:
-    """Why `old` is not in the file, as far as can be told, and what comes close."""
-    said = f"old_string isn't in {shown}."
+    """Explain why `old` is not in the file, as far as that is known, and show what comes close."""
+    message = f"old_string isn't in {shown}."
     if shown.lower().endswith(".ipynb"):
-        said += " A notebook is edited as its JSON, which read_file shows with raw=true."
+        message += " A notebook is edited as its JSON, which read_file shows with raw=true."
     if "\ufffd" in old and not file.valid:
         return ToolError(
-            said,
+            message,
             hint="The file isn't UTF-8: choose a passage without the characters shown as \ufffd.",
         )
     flat = flatten(file.text)
     lines = flat.split("\n")
     if (span := same_but_blanks(lines, old)) is not None:
         return ToolError(
-            f"{said} Lines {span[0] + 1}-{span[1]} differ from it only in blanks "
+            f"{message} Lines {span[0] + 1}-{span[1]} differ from it only in blanks "
             f"(indentation, tabs, line ends):\n{excerpt(lines, *span)}\n",
             hint="Copy the passage exactly as it is in the file.",
         )
+    # The model may repeat an edit whose result it has forgotten.
     if new.strip() and flatten(new) in flat:
         return ToolError(
-            f"{said} But new_string is: the change may have been made already.",
+            f"{message} But new_string is: the change may have been made already.",
             hint="Read the file to check.",
         )
     if (span := closest(lines, old)) is not None:
         return ToolError(
-            f"{said} The closest lines are {span[0] + 1}-{span[1]}:\n{excerpt(lines, *span)}\n",
+            f"{message} The closest lines are {span[0] + 1}-{span[1]}:\n{excerpt(lines, *span)}\n",
             hint="Read the file again and copy the passage exactly.",
         )
-    return ToolError(said, hint="Read the file again and copy the passage exactly.")
+    return ToolError(message, hint="Read the file again and copy the passage exactly.")

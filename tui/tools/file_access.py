@@ -57,12 +57,13 @@ async def in_thread(work: Callable[[Event], T], *, finish: bool = False) -> T:
 
 
 async def resolve(ctx: ToolContext, path: str) -> Path:
-    """`resolve_now`, off the loop: it asks the file system about links."""
+    """Call `resolve_now` in a thread: it asks the file system about links."""
     return await in_thread(lambda _stop: resolve_now(ctx, path))
 
 
 def resolve_now(ctx: ToolContext, path: str) -> Path:
-    """The real path of what a tool named. Raises ToolError if it is not what was allowed."""
+    """Return the real path that a tool named. Raises ToolError if it is not the one that was
+    allowed."""
     real = ctx.workspace.resolve(path)
     if ctx.allowed is not None and real not in ctx.allowed:
         raise ToolError(
@@ -93,7 +94,7 @@ def open_regular(path: Path, shown: str) -> BinaryIO:
 
 @contextmanager
 def opened_folder(path: Path) -> Generator[int]:
-    """A descriptor of the folder at a real path, to list. Raises OSError."""
+    """Yield a descriptor of the folder at a real path, to list it. Raises OSError."""
     file = open_real(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield file
@@ -110,33 +111,33 @@ def not_regular(mode: int, shown: str) -> ToolError:
 
 
 def take_snapshot(path: Path, shown: str) -> Snapshot | None:
-    """The state of a file that is about to be replaced; None if there is none. Raises
+    """Return the state of a file that is about to be replaced; None if there is none. Raises
     ToolError."""
     try:
-        found = path.lstat()
+        stat = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise os_failure("read", shown, error) from error
-    if not stats.S_ISREG(found.st_mode):
-        raise not_regular(found.st_mode, shown)
+    if not stats.S_ISREG(stat.st_mode):
+        raise not_regular(stat.st_mode, shown)
     if not os.access(path, os.W_OK):
         raise ToolError(
             f"{shown} is read-only.", hint="Make it writable first, if that is intended."
         )
     with open_regular(path, shown) as file:
-        found = os.fstat(file.fileno())
-        if found.st_size > WHOLE_FILE_LIMIT:
-            return Snapshot(path, found, None, None)
+        stat = os.fstat(file.fileno())
+        if stat.st_size > WHOLE_FILE_LIMIT:
+            return Snapshot(path, stat, None, None)
         try:
             data = file.read()
         except OSError as error:
             raise os_failure("read", shown, error) from error
-    return Snapshot(path, found, data, sha256(data).hexdigest())
+    return Snapshot(path, stat, data, sha256(data).hexdigest())
 
 
 def missing(workspace: Workspace, path: Path) -> ToolError:
-    """The error for a file that is not there, with names that come close."""
+    """Return the error for a file that does not exist, with names that come close."""
     shown = printable(workspace.show(path))
     if workspace.is_temporary(path):
         return ToolError(
@@ -153,13 +154,13 @@ def missing(workspace: Workspace, path: Path) -> ToolError:
         names = [entry.name for entry, _ in zip(entries, range(5000), strict=False)]
     by_lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(path.name.lower(), by_lower, n=3, cutoff=0.6)
-    found = ", ".join(printable(workspace.show(path.with_name(by_lower[c]))) for c in close)
-    hint = f"Did you mean {found}?" if found else "Use find_by_name to look for it."
+    suggestions = ", ".join(printable(workspace.show(path.with_name(by_lower[c]))) for c in close)
+    hint = f"Did you mean {suggestions}?" if suggestions else "Use find_by_name to look for it."
     return ToolError(f"{shown} doesn't exist.", hint=hint)
 
 
 def os_failure(verb: str, shown: str, error: OSError) -> ToolError:
-    """An error of the operating system, worded for the model."""
+    """Return an error of the operating system, worded for the model."""
     hints = {
         errno.EACCES: "The permissions don't allow it; ask the user.",
         errno.EPERM: "The system doesn't allow it; ask the user.",
@@ -177,7 +178,8 @@ def os_failure(verb: str, shown: str, error: OSError) -> ToolError:
 
 
 def check_still_wanted(path: Path, shown: str, found: Snapshot | None, stop: Event) -> None:
-    """Raises ToolError if the file is another one by now, InterruptedError if `stop` is set."""
+    """Raises ToolError if the file has changed since it was found, InterruptedError if `stop` is
+    set."""
     if stop.is_set():
         raise InterruptedError("cancelled before the file was replaced")
     try:
@@ -197,8 +199,8 @@ async def replace_file(
 ) -> dict[str, Any]:
     """Replace the content of `path` by `data`, after copying the old bytes. Raises ToolError.
 
-    Returns the fields for the record: path, before (the path of the copy, or None),
-    before_sha256, after_sha256. The ledger knows the new content afterwards.
+    Returns the fields for the record: path, before (the path of the copy, or None), before_sha256,
+    after_sha256. The ledger knows the new content afterwards.
     """
     details, stat = await in_thread(partial(_replace, ctx, path, data, found), finish=True)
     ctx.files.note_seen(path, stat, str(details["after_sha256"]), data)
@@ -229,12 +231,12 @@ def _replace(
 
 
 def as_now(details: Mapping[str, Any]) -> tuple[dict[str, Any], list[Path]]:
-    """The record's fields of written files with what these hold now, and those that have changed
-    since: a formatter may have run. Blocks."""
+    """Update the record's fields of written files to their present content. Returns them, and the
+    files that have changed since: a formatter may have run. Blocks."""
     several = [object_of(one) for one in list_of(details.get("files"))]
-    found = dict(details)
+    fields = dict(details)
     changed_since: list[Path] = []
-    for one in several or [found]:
+    for one in several or [fields]:
         path, after = one.get("path"), one.get("after_sha256")
         if not isinstance(path, str) or not isinstance(after, str):
             continue
@@ -243,14 +245,14 @@ def as_now(details: Mapping[str, Any]) -> tuple[dict[str, Any], list[Path]]:
             if now != after:
                 one["after_sha256"] = now
                 changed_since.append(Path(path))
-    return found | ({"files": several} if several else {}), changed_since
+    return fields | ({"files": several} if several else {}), changed_since
 
 
 def keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, str]:
     """Copy the old bytes into the spill store and return the copy and its SHA-256."""
     try:
         with private_copy(ctx.spill_path.with_name(f"{safe_name(ctx.call_id)}.before")) as file:
-            kept = Path(file.name)
+            copy = Path(file.name)
             if found.data is not None:
                 file.write(found.data)
             else:
@@ -264,6 +266,6 @@ def keep_before(ctx: ToolContext, found: Snapshot, shown: str) -> tuple[Path, st
         ) from error
     digest = found.sha256
     if digest is None:
-        with kept.open("rb") as file:
+        with copy.open("rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
-    return kept, digest
+    return copy, digest

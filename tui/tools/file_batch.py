@@ -1,7 +1,7 @@
 """Several files written, moved and deleted in one step: all of it, or nothing.
 
-The old bytes of every file are kept before the first one is touched. What goes wrong midway is put
-back, as far as nobody else has changed it since.
+The old bytes of every file are kept before the first one is touched. If something fails midway, the
+files are restored, unless something else has changed them since.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ NEW_MODE = 0o666
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """One file and what it is to be: `data`, or None for no file. `found` is what it is now, None
-    where there is none. `mode` is that of a new file, as far as the umask allows. `known`: the
-    model has seen all that is written."""
+    """One file and its new content: `data`, or None to delete it. `found` is its present state,
+    None if it does not exist. `mode` is that of a new file, within the umask. `known`: the model
+    has seen all that is written."""
 
     path: Path
     data: bytes | None
@@ -42,7 +42,7 @@ class FileWrite:
 
 @dataclass(slots=True)
 class _Batch:
-    """The writes of one call, and how far they are."""
+    """The writes of one call, and their progress."""
 
     ctx: ToolContext
     kept: list[tuple[Path | None, str | None]] = field(
@@ -52,14 +52,14 @@ class _Batch:
         default_factory=list[tuple[FileWrite, os.stat_result | None]]
     )
     folders: list[Path] = field(default_factory=list[Path])
-    """Those that were made, the outermost first."""
+    """Folders that were made, the outermost first."""
 
     def shown(self, path: Path) -> str:
         return printable(self.ctx.workspace.show(path))
 
 
 async def write_files(ctx: ToolContext, writes: Sequence[FileWrite]) -> list[dict[str, Any]]:
-    """Bring all files to what they are to be. Raises ToolError; then they are as they were.
+    """Write and delete all files. Raises ToolError; then they are as they were.
 
     Returns for each the fields for the record: path, before (the path of the copy, or None),
     before_sha256, after_sha256 (None for no file), and the mode of a deleted one.
@@ -77,9 +77,14 @@ async def write_files(ctx: ToolContext, writes: Sequence[FileWrite]) -> list[dic
 def _write_all(batch: _Batch, writes: Sequence[FileWrite], stop: Event) -> list[dict[str, Any]]:
     try:
         for write in writes:
-            found = write.found
-            kept = keep_before(batch.ctx, found, batch.shown(write.path)) if found else (None, None)
+            snapshot = write.found
+            kept = (
+                keep_before(batch.ctx, snapshot, batch.shown(write.path))
+                if snapshot
+                else (None, None)
+            )
             batch.kept.append(kept)
+        # Deletions come last, so that a failed write leaves those files alone.
         for write in sorted(writes, key=lambda write: write.data is None):
             batch.written.append((write, _write_one(batch, write, stop)))
     except BaseException as error:
@@ -97,7 +102,7 @@ def _write_all(batch: _Batch, writes: Sequence[FileWrite], stop: Event) -> list[
 
 
 def _with_outcome(message: str, hint: str, batch: _Batch, lost: Sequence[str]) -> ToolError:
-    """An error, and what became of the files that were written before it."""
+    """Return an error that tells what happened to the files written before it."""
     if lost:
         message += f" What was written before is still there: {'; '.join(lost)}."
     elif batch.written:
@@ -106,22 +111,22 @@ def _with_outcome(message: str, hint: str, batch: _Batch, lost: Sequence[str]) -
 
 
 def _details(write: FileWrite, kept: Path | None, before_sha256: str | None) -> dict[str, Any]:
-    data, found = write.data, write.found
+    data, snapshot = write.data, write.found
     details: dict[str, Any] = {
         "path": str(write.path),
         "before": str(kept) if kept else None,
         "before_sha256": before_sha256,
         "after_sha256": None if data is None else sha256(data).hexdigest(),
     }
-    if data is None and found is not None:
-        details["mode"] = stats.S_IMODE(found.stat.st_mode)
+    if data is None and snapshot is not None:
+        details["mode"] = stats.S_IMODE(snapshot.stat.st_mode)
     return details
 
 
 def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> os.stat_result | None:
-    """Write or delete one file; the state of what was written. Raises ToolError."""
-    path, shown, found = write.path, batch.shown(write.path), write.found
-    check = partial(check_still_wanted, path, shown, found, stop)
+    """Write or delete one file. Returns the state of what was written. Raises ToolError."""
+    path, shown, snapshot = write.path, batch.shown(write.path), write.found
+    check = partial(check_still_wanted, path, shown, snapshot, stop)
     try:
         if write.data is None:
             folder = real_folder(path.parent)
@@ -134,7 +139,7 @@ def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> os.stat_result |
         missing = [part for part in (path.parent, *path.parent.parents) if not part.exists()]
         batch.folders += reversed(missing)
         os.close(real_folder(path.parent, create=True))
-        like = found and found.stat
+        like = snapshot and snapshot.stat
         return atomic_write(path, write.data, like=like, mode=write.mode, check=check)
     except OSError as error:
         if isinstance(error, InterruptedError):

@@ -1,4 +1,4 @@
-"""What the model has seen of files, so that it overwrites nothing that it has not seen.
+"""A ledger of what the model has seen of files, so that it overwrites nothing unseen.
 
 The ledger belongs to the event loop.
 """
@@ -13,7 +13,7 @@ from tui.core.errors import ToolError
 
 KEPT_FILE_BYTES = 512 << 10
 KEPT_BYTES = 16 << 20
-"""What a ledger keeps of a file that the model saw, and of all of them, to show what changed."""
+"""Bytes that a ledger keeps of a file that the model saw, and of all of them, to show changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SeenFile:
-    """A file as the model last saw it. `sha256` is None where it is not known, `data` where the
-    bytes are not kept."""
+    """A file as the model last saw it. `sha256` is None if it is not known, `data` if the bytes are
+    not kept."""
 
     stat: os.stat_result
     sha256: str | None
     data: bytes | None = None
 
     def is_still(self, found: Snapshot) -> bool:
-        """Whether the file holds what it held then."""
+        """True if the content of the file is unchanged."""
         if self.sha256 is not None and found.sha256 is not None:
             return self.sha256 == found.sha256
         then, now = self.stat, found.stat
@@ -44,10 +44,10 @@ class SeenFile:
 
 
 class FileLedger:
-    """What the model last saw of each file, so that it overwrites nothing it has not seen.
+    """The state in which the model last saw each file, so that it overwrites nothing unseen.
 
-    Paths are real paths. A new ledger is empty: after a resume, a file must be read again before
-    it is written.
+    Paths are real paths. A new ledger is empty: after a resume, a file must be read again before it
+    is written.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class FileLedger:
                     break
 
     def seen(self, path: Path) -> SeenFile | None:
-        """The file as the model last saw it; None where it has not."""
+        """Return the file as the model last saw it; None if it has not."""
         return self._seen.get(path)
 
     def forget(self, path: Path) -> None:
@@ -81,7 +81,7 @@ class FileLedger:
             self._room += len(seen.data or b"")
 
     def before(self, found: Snapshot, shown: str) -> SeenFile | None:
-        """The file as the model last saw it, where it is not so any more; None where it is. Raises
+        """Return the file as the model last saw it if it has changed since, otherwise None. Raises
         ToolError for one that it has not seen."""
         seen = self._seen.get(found.path)
         if seen is None:

@@ -49,13 +49,14 @@ class FindByName(Tool[FindByNameParams]):
         wanted = [*search.exclusions(), "--files"]
         command = await asyncio.to_thread(search.command, root, wanted)
         shows = search.Shown(root, ctx.reading, names=True)
-        found = _Results(root, glob_matcher(params.pattern), params.max_results, shows)
-        ended = await search.run(command, root, b"\0", found.take, ctx.start_reader)
-        lines = found.names
+        results = _Results(root, glob_matcher(params.pattern), params.max_results, shows)
+        ended = await search.run(command, root, b"\0", results.take, ctx.start_reader)
+        lines = results.names
+        # Without walls, a name counts only if no link leads to it.
         if not ended.walled:
             lines = await asyncio.to_thread(_confirmed, root, lines)
         notes = shows.notes()
-        if found.more:
+        if results.more:
             notes.append(
                 f"[stopped after {len(lines)} results, there are more: "
                 "use a narrower pattern or path]"
@@ -68,7 +69,7 @@ class FindByName(Tool[FindByNameParams]):
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"Nothing matches {params.pattern!r}{where}.")
         count = len(lines)
-        summary = f"{count}{'+' * found.more} result{'s' * (count != 1)}"
+        summary = f"{count}{'+' * results.more} result{'s' * (count != 1)}"
         shown = [root.show(name) for name in lines]
         return ToolOutput.text("\n".join(shown + notes), summary=summary)
 
@@ -77,7 +78,7 @@ class FindByName(Tool[FindByNameParams]):
 
 
 def _confirmed(root: search.SearchRoot, names: list[str]) -> list[str]:
-    """The names that are there where no link is followed. Blocks."""
+    """Return the names that exist if no link is followed. Blocks."""
     there = set(confirmed_names(root.folder, [os.fsencode(name.rstrip("/")) for name in names]))
     return [name for name in names if os.fsencode(name.rstrip("/")) in there]
 
@@ -102,12 +103,12 @@ class _Results:
         return not self.matches(path) or self._add(path)
 
     def _new_parents(self, path: str) -> list[str]:
-        """The folders above a path that were not met before, the innermost first."""
-        found: list[str] = []
+        """Return the folders above a path that were not met before, the innermost first."""
+        new: list[str] = []
         while (path := path.rpartition("/")[0]) and path not in self._folders:
             self._folders.add(path)
-            found.append(path)
-        return found
+            new.append(path)
+        return new
 
     def _add(self, path: str) -> bool:
         if not self.shows(path.rstrip("/")):
@@ -120,10 +121,10 @@ class _Results:
 
 
 def glob_matcher(glob: str) -> Callable[[str], bool]:
-    """A test of relative paths. A glob without a slash is about the name, at any depth.
+    """Return a test of relative paths. A glob without a slash is about the name, at any depth.
 
-    Knows `*`, `?`, `[…]`, `{a,b}`, `**` as a whole part, and a leading `!` for "not". Raises
-    ToolError for one that is too long, or that stands for too many.
+    Supports `*`, `?`, `[…]`, `{a,b}`, `**` as a whole part, and a leading `!` for "not". Raises
+    ToolError for a glob that is too long, or that stands for too many.
     """
     if len(glob) > _GLOB_CHARS:
         raise ToolError(f"The pattern has more than {_GLOB_CHARS} characters.", hint=_NARROWER)
@@ -136,7 +137,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool]:
 
 
 def _parts(glob: str) -> list[re.Pattern[str] | None]:
-    """The glob's parts; None stands for `**`, any number of folders."""
+    """Return the glob's parts; None stands for `**`, any number of folders."""
     names = glob.removeprefix("./").split("/")
     if names[-1] == "":
         names[-1] = "**"
@@ -148,12 +149,12 @@ def _parts(glob: str) -> list[re.Pattern[str] | None]:
 
 
 def _matches(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
-    """Whether all names are used up by all parts; quadratic at most."""
+    """True if the parts match all of the names; quadratic at most."""
     reached = {0}
     for index, part in enumerate(parts):
         if part is None:
             least = min(reached, default=len(names))
-            # A last `**` stands for what is in the folder, so for one name at least.
+            # A last `**` stands for the content of a folder, so for at least one name.
             reached = set(range(least + (index == len(parts) - 1), len(names) + 1))
         else:
             reached = {n + 1 for n in reached if n < len(names) and part.match(names[n])}
@@ -161,10 +162,11 @@ def _matches(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
 
 
 def _braces(glob: str) -> Iterator[str]:
-    """`a{b,c}` as `ab` and `ac`. Braces that do not close stand for themselves."""
-    found = re.search(r"\{([^{}]*)\}", glob)
-    if found is None:
+    """Expand braces: `a{b,c}` gives `ab` and `ac`. Braces that do not close stand for
+    themselves."""
+    match = re.search(r"\{([^{}]*)\}", glob)
+    if match is None:
         yield glob
         return
-    for choice in found[1].split(","):
-        yield from _braces(glob[: found.start()] + choice + glob[found.end() :])
+    for choice in match[1].split(","):
+        yield from _braces(glob[: match.start()] + choice + glob[match.end() :])

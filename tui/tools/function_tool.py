@@ -29,8 +29,8 @@ _KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class FunctionTool(Tool[Params]):
-    """One function. What it returns is handed to the model: a text as it is, everything else as
-    JSON. What it raises is an error that the model sees."""
+    """A function as a tool. Its return value goes to the model: a text as it is, everything else as
+    JSON. An exception becomes an error that the model sees."""
 
     effect: ClassVar[Effect] = "none"
 
@@ -85,7 +85,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _params(function: Callable[..., Any]) -> type[Params]:
-    """The arguments of a function as the parameters of a tool."""
+    """Return the arguments of a function as the parameters of a tool."""
     name, fields = _name(function), list[Any]()
     try:
         hints = get_type_hints(function, include_extras=True)
@@ -101,13 +101,13 @@ def _params(function: Callable[..., Any]) -> type[Params]:
         fields.append(field if one.default is one.empty else (*field, one.default))
     try:
         struct = msgspec.defstruct(name, fields, bases=(Params,), frozen=True, kw_only=True)
-        made = cast("type[Params]", struct)
-        input_schema(made)
+        params_type = cast("type[Params]", struct)
+        input_schema(params_type)
     except (TypeError, ValueError) as error:
         raise UsageError(f"The arguments of {name} can't be described: {error}.") from error
-    return made
+    return params_type
 
 
 def as_tool(given: Tool[Any] | Callable[..., Any]) -> Tool[Any]:
-    """A tool as it is, a function as one. Raises UsageError."""
+    """Return a tool as it is, and a function as a tool. Raises UsageError."""
     return cast("Tool[Any]", given) if isinstance(given, Tool) else FunctionTool(given)

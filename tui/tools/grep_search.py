@@ -20,7 +20,7 @@ _MAX_BYTES = 2_000_000
 _COLUMNS = 500
 """Bytes of a line that are shown."""
 _HELD_LINES = 20_000
-"""Lines that ripgrep may hold of one file in each of its threads, where they search at once."""
+"""Lines that ripgrep may hold of one file in each of its threads, if several search at once."""
 
 
 class GrepSearchParams(Params, frozen=True, kw_only=True):
@@ -50,25 +50,25 @@ class GrepSearch(Tool[GrepSearchParams]):
         if params.glob:
             search.check_argument("glob", params.glob)
         root = await asyncio.to_thread(search.find_root, ctx, params.path)
-        found, ended = await _search(params, root, ctx)
+        matches, ended = await _search(params, root, ctx)
         if not ended.walled:
-            await asyncio.to_thread(found.prove)
-        if ended.status == 2 and ended.stderr and not found.hits:
+            await asyncio.to_thread(matches.prove)
+        if ended.status == 2 and ended.stderr and not matches.hits:
             raise ToolError(
                 f"The search failed: {_reason(ended.stderr)}",
                 hint="Fix the pattern or glob; to search for the text as it is, set literal.",
             )
-        notes = found.notes(params)
+        notes = matches.notes(params)
         if ended.status == 2:
             notes.append("[some files couldn't be read]")
         elif ended.status is not None and ended.status < 0:
             raise ToolError(f"The search was ended by signal {-ended.status}.")
-        if not found.matches:
+        if not matches.matches:
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"No match for {params.pattern!r}{where}.")
-        files = f"{len(found.files)} file{'s' * (len(found.files) != 1)}"
-        count = f"{found.matches} match{'es' * (found.matches != 1)}"
-        lines = [*found.lines(), *notes]
+        files = f"{len(matches.files)} file{'s' * (len(matches.files) != 1)}"
+        count = f"{matches.matches} match{'es' * (matches.matches != 1)}"
+        lines = [*matches.lines(), *notes]
         return ToolOutput.text("\n".join(lines), summary=f"{count} in {files}")
 
     def label(self, params: GrepSearchParams) -> str:
@@ -78,17 +78,17 @@ class GrepSearch(Tool[GrepSearchParams]):
 async def _search(
     params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext
 ) -> tuple[_Matches, search.SearchEnd]:
-    """What is found; where that is too much, the first of it in path order.
+    """Search, and return the matches; of too many, the first in path order.
 
-    Several threads search, and what they find is put in order here. Of too much they would not
-    find the first: then it is searched again in order, which ends once there is enough.
+    Several threads search, and their matches are sorted here. With too many matches they would not
+    find the first ones: then the search runs once more in order, and ends once there are enough.
     """
     wanted = _options(params, root)
     if params.max_results * (2 * params.context + 1) <= _HELD_LINES:
         command = search.command(root, wanted, most=params.max_results + 1)
-        found, ended = await _collect(command, params, root, ctx)
-        if not found.more:
-            return found, ended
+        matches, ended = await _collect(command, params, root, ctx)
+        if not matches.more:
+            return matches, ended
     return await _collect(search.command(root, wanted), params, root, ctx)
 
 
@@ -101,7 +101,7 @@ def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
     options += [f"--regexp={params.pattern}"]
     options += ["--ignore-case"] if params.case_insensitive else []
     options += ["--fixed-strings"] if params.literal else []
-    # A file that is named is searched, whatever is in it.
+    # A file that is named is searched, whatever its content.
     return [*options, "--text"] if root.name is not None else options
 
 
@@ -109,12 +109,12 @@ async def _collect(
     command: list[str], params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext
 ) -> tuple[_Matches, search.SearchEnd]:
     shows = search.Shown(root, ctx.reading)
-    found = _Matches(root, params.context, params.max_results, shows)
-    return found, await search.run(command, root, b"\n", found.take, ctx.start_reader)
+    matches = _Matches(root, params.context, params.max_results, shows)
+    return matches, await search.run(command, root, b"\n", matches.take, ctx.start_reader)
 
 
 def _reason(stderr: str) -> str:
-    """What ripgrep says, less its name and the blank lines."""
+    """Return ripgrep's message, without its name and the blank lines."""
     lines = [line for line in stderr.splitlines() if line.strip(" ~")]
     return "\n".join(lines[:12]).removeprefix("rg: ")
 
@@ -139,7 +139,7 @@ class _Matches:
 
     def take(self, record: bytes) -> bool:
         path, nul, line = record.partition(b"\0")
-        if not nul:  # the first part of a name with a newline, or a remark
+        if not nul:  # the first part of a name with a newline, or a message
             self._start = record + b"\n" if record.startswith(b"./") else b""
             return True
         if self._start and not path.startswith(b"./"):
@@ -161,21 +161,21 @@ class _Matches:
         return True
 
     def prove(self) -> None:
-        """Leave out what does not stand in its file where no link is followed. Blocks."""
+        """Drop the lines that are not in their file if no link is followed. Blocks."""
         lines: dict[bytes, dict[int, str]] = {}
         for path, number, _, text in self.hits:
             name = os.fsencode(self.root.relative_path(path))
             lines.setdefault(name, {})[number] = text
-        standing = confirmed_lines(self.root.folder, lines)
+        confirmed = confirmed_lines(self.root.folder, lines)
         names = {path: os.fsencode(self.root.relative_path(path)) for path, *_ in self.hits}
-        kept = [hit for hit in self.hits if hit[1] in standing.get(names[hit[0]], ())]
+        hits = [hit for hit in self.hits if hit[1] in confirmed.get(names[hit[0]], ())]
         lost = {hit[0] for hit in self.hits}
-        self.hits, self.files = kept, {path for path, _, mark, _ in kept if mark == ":"}
-        self.matches = sum(mark == ":" for _, _, mark, _ in kept)
-        self.changed = len(lost - {hit[0] for hit in kept})
+        self.hits, self.files = hits, {path for path, _, mark, _ in hits if mark == ":"}
+        self.matches = sum(mark == ":" for _, _, mark, _ in hits)
+        self.changed = len(lost - {hit[0] for hit in hits})
 
     def lines(self) -> Iterator[str]:
-        """What was found as lines for the model, in path order."""
+        """Yield the matches as lines for the model, in path order."""
         last: tuple[bytes, int] | None = None
         in_order = sorted(self.hits, key=lambda hit: hit[0].split(b"/"))  # as --sort path has it
         for path, number, mark, text in in_order:

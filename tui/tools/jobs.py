@@ -1,5 +1,5 @@
-"""Background commands: run_command starts them, command_status reads and stops them. A command
-that runs in front can be moved to them.
+"""Background commands: run_command starts them, command_status reads and stops them. A command in
+the foreground can be moved to them.
 
 All of their output goes to a private file; `Job.read` returns what is new since the last time. If
 that is long, it is also written to a file of its own, as the full output of that one call.
@@ -37,13 +37,13 @@ _CHUNK = 1 << 20
 _TAIL_BYTES = 16 * 1024
 
 StoppedBy: TypeAlias = Literal["", "model", "person", "program"]
-"""Who stopped a command; "" where it ended by itself, or still runs."""
+"""The one who stopped a command; "" if it ended by itself, or still runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobOutput:
-    """What a background command printed since the last read: cleaned, and only the two ends if
-    it is long. `full` is a file with all of it."""
+    """The output of a background command since the last read: cleaned, and only the two ends if it
+    is long. `full` is a file with all of it."""
 
     text: str
     raw: RawOutput
@@ -52,10 +52,13 @@ class JobOutput:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a background command comes from. `call_id` is of the call that started it, or of the
-    person's own command; `moved_by` says who moved it from the front, "" where it began as one;
-    `hidden`: the model does not hear of it. `seconds` is how long it has run already.
-    `taken_over`: an earlier run of the program had it."""
+    """The origin of a background command.
+
+    `call_id` is that of the call that started it, or of the person's own command; `moved_by` is who
+    moved it from the foreground, "" if it began in the background; `hidden`: the model is not
+    informed of it. `seconds` is how long it has run already. `taken_over`: an earlier run of the
+    program had it.
+    """
 
     call_id: str = ""
     moved_by: Literal["", "person"] = ""
@@ -66,7 +69,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """One of an earlier run, by what is recorded of its end. `lost`: nobody knows how it ended, or
+    """A job of an earlier run, by the record of its end. `lost`: it is not known how it ended, or
     whether it did."""
 
     name: str
@@ -91,8 +94,8 @@ class Job:
         origin: Origin,
         read: int = 0,
     ) -> None:
-        """`path` is the file with its output, `place` its lasting name; `read`: how much of the
-        output the model has."""
+        """`path` is the file with its output, `place` its lasting name; `read`: the bytes of the
+        output that the model has."""
         self.id = job_id
         self.command = string_of(command.call.get("command"))
         self.pid = command.pid
@@ -114,23 +117,23 @@ class Job:
 
     @property
     def process(self) -> str:
-        """Its process, in words: its number is not known where its keeper was killed at once."""
+        """Its process, in words: the number is not known if its keeper was killed at once."""
         return f"process {self.pid}" if self.pid else "process unknown"
 
     @property
     def seconds(self) -> float:
-        """How long it has run, or ran."""
+        """Seconds that it has run, or ran."""
         return self._clock.monotonic() - self._started if self._took is None else self._took
 
     @property
     def bytes(self) -> int:
-        """How much it has printed."""
+        """Number of bytes that it has printed."""
         end = self.kept.end
         return end.bytes if end is not None else self._written
 
     @property
     def _written(self) -> int:
-        """How much of that is in the file."""
+        """Number of those bytes that are in the file."""
         end = self.kept.end
         if end is not None:
             return end.written
@@ -140,7 +143,7 @@ class Job:
 
     @property
     def _lost(self) -> str:
-        """Why the file does not hold all; "" where it does, as far as is known."""
+        """The reason why the file does not hold all; "" if it does, as far as is known."""
         end = self.kept.end
         return truncation_reason(end, self._limits) if end is not None else ""
 
@@ -154,12 +157,14 @@ class Job:
 
     @property
     def exit_code(self) -> int | None:
-        """As the shell numbers it (128 + n for signal n); None while it runs, or not known."""
+        """The exit code as the shell numbers it (128 + n for signal n); None while it runs, or if
+        not known."""
         end = self.kept.end
         return None if end is None or end.lost else outcome(end.returncode)[0]
 
     def state(self) -> str:
-        """In words: `running`, `stopped`, `exit code 1`, `killed by SIGTERM`, `end unknown`."""
+        """Return its state in words: `running`, `stopped`, `exit code 1`, `killed by SIGTERM`, `end
+        unknown`."""
         end = self.kept.end
         if not self.ended or end is None:
             return "running"
@@ -168,25 +173,26 @@ class Job:
         return "stopped" if self.stopped else outcome(end.returncode)[1]
 
     async def wait(self, seconds: float) -> bool:
-        """Whether it has ended, waiting at most `seconds`. Cancelling leaves it running."""
+        """Wait for its end, at most `seconds`. True if it has ended. Cancelling leaves it
+        running."""
         until = self._clock.monotonic() + seconds
         while not self.ended and self._clock.monotonic() < until:
             await asyncio.wait({self._watch}, timeout=_TICK_S)
         return self.ended
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Call this once it has ended; never where the program goes before that."""
+        """Call a function once it has ended; never if the program ends first."""
         self._watch.add_done_callback(lambda watch: None if watch.cancelled() else call())
 
     async def stop(self, by: StoppedBy = "model") -> None:
-        """End all of it; nothing happens when it has ended."""
+        """End the whole command; does nothing if it has ended."""
         if not self.ended:
             self.stopped_by = by
             await self.kept.stop(self._clock)
             await asyncio.wait({self._watch}, timeout=1.0)
 
     async def read(self, *, spill: Path, limits: Guard) -> JobOutput:
-        """The output since the last read. If it is long, all of it is written to `spill`."""
+        """Return the output since the last read. If it is long, all of it is written to `spill`."""
         ended, lost = self.ended, self._lost
         self.end_read = ended
         start, end = self._read_up_to, self._written
@@ -198,6 +204,7 @@ class Job:
             await asyncio.to_thread(self.kept.note, read=end)
         overwrites = Overwrites()
         text = overwrites.feed(self._cleaner.feed(seen.head))
+        # Of a long output, the middle is left out; an escape sequence across the gap must not join.
         if seen.tail:
             text += overwrites.close()
             text += f"\n\n[… the middle of {size} bytes isn't shown here …]\n\n"
@@ -212,7 +219,7 @@ class Job:
         return JobOutput(text, raw, seen.full)
 
     def tail(self, *, lines: int, chars: int) -> str:
-        """The last lines that it printed, cleaned. Blocks."""
+        """Return the last lines that it printed, cleaned. Blocks."""
         end = self._written
         start = max(0, end - _TAIL_BYTES)
         with suppress(OSError), open_private(self.path) as file:
@@ -233,7 +240,7 @@ class Job:
         return f"all output: {self.path}{note}"
 
     def settle(self) -> None:
-        """Its end is recorded: nothing of it is needed for a later run. Blocks."""
+        """Remove what a later run would need: its end is recorded. Blocks."""
         self.kept.discard()
         if not self._written:
             self.path.unlink(missing_ok=True)
@@ -255,19 +262,19 @@ class Jobs:
         starter: Starter | None = None,
         session: Path | None = None,
     ) -> None:
-        """`began` and `ended` are called with each job, at its beginning and at its end. `starter`
+        """`began` and `ended` are called with each job, at its start and at its end. `starter`
         starts commands that nothing confines; `session` is the file that they belong to."""
         self.began: Callable[[Job], None] = lambda _: None
         self.ended: Callable[[Job], None] = lambda _: None
         self.leaving = False
-        """Whether what runs is left to the next run of the program, see `leave`."""
+        """True if running commands are left to the next run of the program, see `leave`."""
         self.first_number = 1
-        """Of the next job, where a session has had some before."""
+        """Number of the next job, if the session has had some before."""
         self.ended_before: Mapping[str, EndedJob] = {}
-        """Those whose end an earlier run recorded, and not the result of their call: by their
+        """Jobs whose end an earlier run recorded, but not the result of their call: by their
         calls."""
         self.session = str(session.absolute()) if session else ""
-        """Noted with each command, so that it is known whose it is once the program is gone."""
+        """Noted with each command, so that its owner is known once the program is gone."""
         self._own = None if starter else PlainStarter()
         self.starter: Starter = starter or self._own or PlainStarter()
         self._clock = clock or SystemClock()
@@ -299,6 +306,7 @@ class Jobs:
             limits=limits,
             env=env,
             starter=starter or self.starter,
+            # Outside of a session nothing could find it again, so it ends with the program.
             timeout=None if self.session else 0.0,
             elsewhere=elsewhere,
         )
@@ -306,7 +314,8 @@ class Jobs:
 
     @contextmanager
     def in_front(self) -> Generator[asyncio.Event]:
-        """While a command runs in front: the event is set once it is to be moved, or left."""
+        """Yield an event while a command runs in the foreground: it is set once the command is to
+        be moved, or left."""
         wanted = asyncio.Event()
         if self.leaving:
             wanted.set()
@@ -317,18 +326,18 @@ class Jobs:
             self._in_front.remove(wanted)
 
     def move(self) -> int:
-        """Let the commands that run in front be moved here. Returns how many there are."""
+        """Ask the commands in the foreground to move here. Returns how many there are."""
         for wanted in self._in_front:
             wanted.set()
         return len(self._in_front)
 
     def leave(self) -> None:
-        """Let all that runs go on without this program: a later run takes it over."""
+        """Let everything that runs continue without this program: a later run takes it over."""
         self.leaving = True
         self.move()
 
     def stay(self) -> None:
-        """Let nothing go on without this program after all."""
+        """Undo `leave`: nothing continues without this program."""
         self.leaving = False
 
     async def adopt(
@@ -341,15 +350,16 @@ class Jobs:
         read: int = 0,
         job_id: str = "",
     ) -> Job:
-        """Keep a command that runs already, or was left by an earlier run. Its output gets the name
-        `path` too, or the first free one next to it, where that is on the same disk. Cancelled, it
-        does so all the same: else the command would belong to nobody."""
+        """Add a command that runs already, or was left by an earlier run. Its output gets the name
+        `path` too, or the first free one next to it, if that is on the same disk. If cancelled, it
+        is added all the same: otherwise the command would belong to nobody."""
         job_id = job_id or self._next_id()
         about = {"job": job_id, "session": self.session}
         naming = asyncio.ensure_future(asyncio.to_thread(_named, command, path, about, origin))
         try:
             await asyncio.shield(naming)
         finally:
+            # Even if cancelled, the job is made once its output has its name.
             if not naming.done():
                 await asyncio.wait({naming})
             job = Job(
@@ -372,7 +382,7 @@ class Jobs:
         return f"job-{max([self.first_number - 1, *taken]) + 1}"
 
     def get(self, job_id: str) -> Job:
-        """One that the model knows. Raises ToolError that names those there are."""
+        """Return a job that the model knows. Raises ToolError that names those there are."""
         known_ones = {job.id: job for job in self.known}
         if job_id in known_ones:
             return known_ones[job_id]
@@ -383,21 +393,21 @@ class Jobs:
         )
 
     def of_call(self, call_id: str) -> Job | None:
-        """The one that a call began, or that it was moved to."""
+        """Return the job that a call began, or that it was moved to."""
         return next((job for job in self._jobs.values() if job.origin.call_id == call_id), None)
 
     def list(self) -> tuple[Job, ...]:
-        """Every job of this session, oldest first."""
+        """Return every job of this session, oldest first."""
         return tuple(self._jobs.values())
 
     @property
     def known(self) -> tuple[Job, ...]:
-        """Those that the model knows."""
+        """The jobs that the model knows."""
         return tuple(job for job in self._jobs.values() if not job.origin.hidden)
 
     async def close(self) -> None:
-        """Stop all (SIGTERM, then SIGKILL), side by side; leave them running where that was said.
-        Cancelled, it kills at once."""
+        """Stop all jobs (SIGTERM, then SIGKILL), at the same time; after `leave` they keep running.
+        If cancelled, it kills at once."""
         try:
             if not self.leaving:
                 await asyncio.gather(*(job.stop("program") for job in self.list()))
@@ -406,7 +416,7 @@ class Jobs:
                 if not job.ended and not self.leaving:
                     job.kept.kill()
                 if job.origin.hidden and not self.leaving:
-                    with suppress(OSError):  # kept no longer than it can be looked at
+                    with suppress(OSError):  # kept no longer than it can be viewed
                         job.path.unlink()
                         job.path.parent.rmdir()
                 if self.leaving:
@@ -418,10 +428,10 @@ class Jobs:
 def _named(
     command: SupervisedCommand, path: Path, about: Mapping[str, str], origin: Origin
 ) -> Path:
-    """Note whose a command is, and give its output its lasting name. Blocks."""
+    """Note the owner of a command, and give its output its lasting name. Blocks."""
     of_origin = {"call_id": origin.call_id, "moved_by": origin.moved_by, "hidden": origin.hidden}
     command.note(**about, **of_origin)
-    if about["session"]:  # else nothing could find it without this program, and it ends with it
+    if about["session"]:  # otherwise nothing could find it later, and it ends with this program
         command.without_limit()
     if known := string_of(command.call.get("path")):
         return Path(known)
@@ -434,7 +444,7 @@ def _named(
 
 
 def _disk_of(path: Path) -> int:
-    """The disk that a file would be on whose folder may not exist yet."""
+    """Return the disk of a file whose folder may not exist yet."""
     return next(one for one in path.parents if one.exists()).stat().st_dev
 
 
@@ -450,7 +460,7 @@ class _Span:
 def _read_span(
     path: Path, start: int, end: int, *, spill: Path, limits: Guard, whole: bool
 ) -> _Span:
-    """The bytes of a file from `start` to `end`, in bounded memory; a long span is copied to
+    """Read the bytes of a file from `start` to `end`, in bounded memory; a long span is copied to
     `spill`."""
     if start == end:
         return _Span()
@@ -461,9 +471,9 @@ def _read_span(
         short = end - start <= 2 * half
         head = file.read(end - start if short else half)
         file.seek(start)
-        left = end - start
-        while left and (chunk := file.read(min(left, _CHUNK))):
-            left -= len(chunk)
+        remaining = end - start
+        while remaining and (chunk := file.read(min(remaining, _CHUNK))):
+            remaining -= len(chunk)
             lines, last = lines + chunk.count(b"\n"), chunk[-1:]
         tail = b""
         if not short:

@@ -1,4 +1,4 @@
-"""list_dir: what is in one folder."""
+"""list_dir: the content of one folder."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class ListDir(Tool[ListDirParams]):
 
 
 def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str], int]:
-    """How many entries there are, and the first of them, folders first, as lines; and how many
-    more may not be read."""
+    """Return the number of entries, the first of them as lines, folders first, and the number of
+    those that may not be read."""
     shown = printable(ctx.workspace.show(path))
     count = hidden = 0
 
@@ -64,6 +64,7 @@ def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str], in
 
     try:
         with opened_folder(path) as folder, os.scandir(folder) as entries:
+            # Only the first entries are kept in memory, whatever the size of the folder.
             first = heapq.nsmallest(MAX_ENTRIES, counted(entries), key=_order)
             lines = [_line(entry, folder) for entry in first]
     except FileNotFoundError as error:

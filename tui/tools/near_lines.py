@@ -1,4 +1,4 @@
-"""Lines of a text that are nearly a passage: in words for the model, which gets to see them."""
+"""Lines of a text that nearly match a passage, described for the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMPARED_LINES = 20_000
 
 
 def same_but_blanks(lines: list[str], old: str) -> tuple[int, int] | None:
-    """The lines, as a half-open range, that hold `old` when all blanks are left out."""
+    """Return the lines, as a half-open range, that hold `old` when all blanks are left out."""
     wanted = "".join(old.split())
     if not wanted:
         return None
@@ -26,7 +26,8 @@ def same_but_blanks(lines: list[str], old: str) -> tuple[int, int] | None:
 
 
 def closest(lines: list[str], old: str) -> tuple[int, int] | None:
-    """Where the longest line of `old` nearly stands, with as many lines around as `old` has."""
+    """Return the range around the line that is closest to the longest one of `old`, with as many
+    lines as `old` has."""
     wanted = old.replace("\r\n", "\n").split("\n")
     key = max(wanted, key=lambda line: len(line.strip())).strip()[:500]
     matcher = difflib.SequenceMatcher(autojunk=False, b=key)
@@ -52,11 +53,11 @@ def excerpt(lines: list[str], start: int, stop: int) -> str:
 
 
 def near_miss(flat: str, match: TextMatch, passage: str) -> str:
-    """That a passage, which is named in words, matched only nearly: where, how, and what it was."""
+    """Describe a passage that matched only nearly: where, how, and the original text."""
     first = flat.count("\n", 0, match.start)
     last = flat.count("\n", 0, max(match.start, match.end - 1))
     place, were = f"Lines {first + 1}-{last + 1}", "They were"
     if first == last:
         place, were = f"Line {first + 1}", "It was"
-    said = f"{place} matched {passage}, though {' and '.join(match.differences)}."
-    return f"{said} {were}:\n{excerpt(flat.split(chr(10)), first, last + 1)}"
+    sentence = f"{place} matched {passage}, though {' and '.join(match.differences)}."
+    return f"{sentence} {were}:\n{excerpt(flat.split(chr(10)), first, last + 1)}"

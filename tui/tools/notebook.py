@@ -15,40 +15,40 @@ from tui.core.text_cleaning import clean
 from tui.tools.file_access import WHOLE_FILE_LIMIT
 
 IMAGE_CHARS: Final = 1_000_000
-"""The longest base64 text of an image that is shown."""
+"""Longest base64 text of an image that is shown."""
 IMAGES: Final = 10
-"""How many images a page may show."""
+"""Number of images that a page may show."""
 
 _TEXTS: Final = ("text/plain", "text/markdown", "text/latex", "text/html", "application/json")
-"""The forms of an output that are shown as text; of several the first is."""
+"""The forms of an output that are shown as text; of several, the first is."""
 _PICTURE = re.compile(r"\[image \d+ of cell \d+: [^\]\n]*, shown below\]")
 
 
 class NotNotebookError(Exception):
-    """A file that can't be shown as cells; its text says why."""
+    """A file that can't be shown as cells; its text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """A notebook as text. `images` are those that the text names, by the words that do."""
+    """A notebook as text. `images` are those that the text names, by their words there."""
 
     text: str
     cells: int
     images: Mapping[str, Block] = field(default_factory=dict[str, Block])
 
     def images_in(self, page: str) -> list[Block]:
-        """The images that a part of the text names, in their order and not too many."""
+        """Return the images that a part of the text names, in order, at most IMAGES."""
         words = dict.fromkeys(_PICTURE.findall(page))
         return [self.images[word] for word in words if word in self.images][:IMAGES]
 
 
 def parse(source: BinaryIO) -> Notebook:
-    """The notebook in a file. Raises NotNotebookError."""
+    """Read the notebook in a file. Raises NotNotebookError."""
     if (length := source.seek(0, 2)) > WHOLE_FILE_LIMIT:
         raise NotNotebookError(f"it has {size(length)}")
     source.seek(0)
     try:
-        # A call of Python's for each object: in between, other threads get their turn.
+        # The hook is a Python call for each object, so that other threads get their turn.
         book = object_of(json.loads(source.read(), object_hook=lambda found: found))
     except UnicodeDecodeError as error:
         raise NotNotebookError("it isn't UTF-8") from error
@@ -97,7 +97,7 @@ def _output(number: int, output: dict[str, Any], images: dict[str, Block]) -> It
 
 
 def _data(number: int, data: dict[str, Any], images: dict[str, Block]) -> Iterator[str]:
-    """What an output shows: its first form of text, its images, the names of what is neither."""
+    """Yield an output: its first form of text, its images, the names of anything else."""
     text = next((form for form in _TEXTS if form in data), "")
     if text:
         value: object = data[text]
@@ -111,7 +111,7 @@ def _data(number: int, data: dict[str, Any], images: dict[str, Block]) -> Iterat
 
 
 def _image(number: int, form: str, data: str, images: dict[str, Block]) -> str:
-    """The words for an image, which is put into `images` if it can be shown."""
+    """Return the words for an image, which is put into `images` if it can be shown."""
     data = "".join(data.split())
     info = base64_image_info(data)
     if info is None or len(data) > IMAGE_CHARS:
@@ -123,7 +123,7 @@ def _image(number: int, form: str, data: str, images: dict[str, Block]) -> str:
 
 
 def _joined(value: object) -> str:
-    """A text that may be in one piece or in lines."""
+    """Return a text that may be in one piece or in lines."""
     return string_of(value) or "".join(map(string_of, list_of(value)))
 
 

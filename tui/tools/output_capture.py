@@ -1,9 +1,9 @@
-"""What a command printed: bounded in memory, clean for display; its keeper has all of it on disk.
+"""The output of a command: bounded in memory, clean for display; its keeper has all of it on disk.
 
-Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8
-with replacement, without escape sequences and control characters; the person's keeps its colors.
-Of a line that was overwritten with carriage returns (progress bars, spinners, counters) the model
-gets the last state. All of it is fed in a thread.
+Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8 with
+replacement, without escape sequences and control characters; the person's keeps its colors. Of a
+line that was overwritten with carriage returns (progress bars, spinners, counters) the model gets
+the last state. All of it is fed in a thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONG_CHARS = 4096
 class Overwrites:
     """Replaces lines that were overwritten by their last state. Takes the text in pieces.
 
-    After a carriage return, what comes replaces the whole line so far; before a newline it means
+    After a carriage return, the next text replaces the whole line so far; before a newline it means
     nothing. If less than FEW_CHARS is overwritten, each state is shown as a line of its own. The
     result does not depend on the pieces, is never longer than the text, and equals a text without
     carriage returns. `dropped` counts the bytes that are left out.
@@ -49,7 +49,8 @@ class Overwrites:
         self._returned = False
 
     def feed(self, text: str) -> str:
-        """The text that is final; the last state of a line is held back until the line ends."""
+        """Return the text that is final; the last state of a line is held back until the line
+        ends."""
         out: list[str] = []
         for number, part in enumerate(text.split("\r")):
             self._returned = self._returned or number > 0
@@ -63,7 +64,7 @@ class Overwrites:
         return "".join(out)
 
     def close(self) -> str:
-        """End of the text. Returns what is held back of a line without a newline."""
+        """End the text. Returns the held-back part of a line without a newline."""
         out: list[str] = []
         self._show_states(out)
         last, self._open = self._open, ""
@@ -125,7 +126,7 @@ _UNFINISHED = re.compile(
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _CLEANED = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
-"""The bytes of ASCII that `Cleaner` looks at."""
+"""The bytes of ASCII that `Cleaner` cleans."""
 _ESCAPE_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_ESCAPE.pattern})")
 _CONTROL_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_CONTROL.pattern})")
 _MEANT_NOTHING = re.compile(rf"\r(?=(?:{COLOURS})+\n)")
@@ -134,7 +135,7 @@ _MEANT_NOTHING = re.compile(rf"\r(?=(?:{COLOURS})+\n)")
 
 class Cleaner:
     """Decodes bytes, in pieces, to text without escape sequences and control characters; with
-    `colours`, those that only color it stay.
+    `colours`, color sequences stay.
 
     Newlines, tabs, and carriage returns that are not before a newline stay.
     """
@@ -147,30 +148,30 @@ class Cleaner:
         self._return = ""
 
     def feed(self, data: bytes, *, final: bool = False) -> str:
-        """The text that is final; the start of an unfinished sequence is held back."""
+        """Return the text that is final; the start of an unfinished sequence is held back."""
         decoded = self._held + self._decoder.decode(data, final)
         if not self._return and _is_plain(decoded):
             return decoded
         ready = decoded if final else decoded[: _certain(decoded)]
         self._held = decoded[len(ready) :]
-        steered = "\x1b" in ready
-        plain = self._return + (self._escape.sub("", ready) if steered else ready)
+        has_escapes = "\x1b" in ready
+        plain = self._return + (self._escape.sub("", ready) if has_escapes else ready)
         self._return = "\r" if plain.endswith("\r") and not final else ""
         plain = plain.removesuffix(self._return)
-        control = self._control if steered else _CONTROL
+        control = self._control if has_escapes else _CONTROL
         return control.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text is ASCII without control characters, so that nothing of it is cleaned.
+    """True if a text is ASCII without control characters, so that nothing has to be cleaned.
 
-    Most output is; a look at all its bytes at once takes a fifth of a search for them.
+    Most output is; checking all bytes at once takes a fifth of the time of a search.
     """
     return text.isascii() and len(text.encode().translate(None, _CLEANED)) == len(text)
 
 
 def _certain(text: str) -> int:
-    """The length of the part of `text` whose meaning no later piece can change."""
+    """Return the length of the part of `text` whose meaning no later piece can change."""
     at = text.find("\x1b")
     while at >= 0:
         whole = _ESCAPE.match(text, at)
@@ -214,12 +215,12 @@ class Capture:
         if self.bytes <= SPILL_AFTER:
             self._first.append(data)
         elif self._first:
-            tokenizer.load_soon()  # so much is cut, and then its tokens are counted
+            tokenizer.load_soon()  # an output of this size is cut, which takes its tokens
             self._first = []
         return self._take(self._cleaner.feed(data))
 
     def skip(self, count: int) -> None:
-        """Pass over bytes that are in the file, or nowhere."""
+        """Pass over bytes that are in the file, or lost."""
         self.bytes += count
         self._first = []
         self._head_room = 0
@@ -228,9 +229,9 @@ class Capture:
         self.truncated = True
 
     def close(self, end: CommandEnd | None, output: Path, place: Path) -> str:
-        """End of the output, with what its keeper says of it (None: it runs on). `output` is its
-        file; a long one gets the name `place` too, or the first free one next to it. Returns the
-        last text. Blocks."""
+        """End the output, with its keeper's report (None: the command keeps running). `output` is
+        its file; a long one gets the name `place` too, or the first free one next to it. Returns
+        the last text. Blocks."""
         self._end, last = end, ""
         if end is not None and end.bytes > self.bytes:
             self.skip(max(0, end.bytes - self.bytes - len(end.tail)))
@@ -238,10 +239,10 @@ class Capture:
         last += self._take(self._cleaner.feed(b"", final=True))
         self._keep(self._overwrites.close())
         self._lost = truncation_reason(end, self._limits) if end else ""
-        kept = end.written if end is not None else self.bytes
-        if kept and self.bytes > SPILL_AFTER:
+        in_file = end.written if end is not None else self.bytes
+        if in_file and self.bytes > SPILL_AFTER:
             try:
-                self.full = keep_output(output, place, end=None if end else kept)
+                self.full = keep_output(output, place, end=None if end else in_file)
             except (OSError, StorageError) as error:
                 self._lost = str(error)
         return last
@@ -268,32 +269,32 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """The text in memory, with a marker in the place of what is missing."""
+        """The text in memory, with a marker in place of the missing part."""
         tail = "".join(self._tail)
         if not self.truncated:
             return "".join(self._head) + tail
         tail = tail[-self._tail_room :]
         place = text_of_path(self.full) if self.full else ""
-        kept = f"the whole output is in {place}" if place else "the whole output is kept"
+        outcome = f"the whole output is in {place}" if place else "the whole output is kept"
         if self._lost:
             written = self._end.written if self._end else 0
-            kept = (
+            outcome = (
                 f"its first {size(written)} are in {place}, no more was kept: {self._lost}"
                 if place
                 else f"it couldn't be kept: {self._lost}"
             )
-        marker = f"[… the middle of {self.bytes} bytes isn't shown here; {kept} …]"
+        marker = f"[… the middle of {self.bytes} bytes isn't shown here; {outcome} …]"
         return f"{''.join(self._head)}\n\n{marker}\n\n{tail}"
 
     def _keep(self, text: str) -> None:
-        rest = text
+        later = text
         if self._head_room:
             self._head.append(text[: self._head_room])
-            rest = text[self._head_room :]
+            later = text[self._head_room :]
             self._head_room -= len(self._head[-1])
-        if rest:
-            self._tail.append(rest)
-            self._tail_chars += len(rest)
+        if later:
+            self._tail.append(later)
+            self._tail_chars += len(later)
         while self._tail and self._tail_chars - len(self._tail[0]) >= self._tail_room:
             self._tail_chars -= len(self._tail.popleft())
             self.truncated = True
@@ -301,7 +302,7 @@ class Capture:
 
 
 def truncation_reason(end: CommandEnd, limits: Guard) -> str:
-    """Why the file of an output does not hold all of it, in words; "" where it does."""
+    """Explain why the file of an output does not hold all of it; "" if it does."""
     if end.written == end.bytes:
         return ""
     if end.stopped == LIMIT:
@@ -310,8 +311,8 @@ def truncation_reason(end: CommandEnd, limits: Guard) -> str:
 
 
 def keep_output(output: Path, place: Path, *, start: int = 0, end: int | None = None) -> Path:
-    """Give an output that is complete its lasting name, or one next to it; with `end`, copy the
-    bytes up to it. Returns the path in use. Blocks. Raises OSError and StorageError."""
+    """Give a complete output its lasting name, or one next to it; with `end`, copy the bytes up to
+    it. Returns the path in use. Blocks. Raises OSError and StorageError."""
     if end is None:
         return private_link(output, place)
     with private_copy(place) as copy, output.open("rb") as file:

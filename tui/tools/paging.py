@@ -31,7 +31,8 @@ class Page:
     """Part of a file. `text` is exact (invalid UTF-8 as U+FFFD); `footer` gets its own line.
 
     `next_line` or `next_byte` is where to continue; both are None at the end of the file. `number`
-    is that of the first line, `cut` says that the text begins inside of it; None for no numbers.
+    is that of the first line, None for no numbers; `cut` means that the text begins inside that
+    line.
     """
 
     text: str
@@ -51,7 +52,7 @@ class Page:
 
 
 def number_lines(text: str, first: int, *, cut: bool = False) -> str:
-    """Each line after its number and a tab; with `cut`, the first is the rest of a line.
+    """Put a number and a tab before each line; with `cut`, the first is the rest of a line.
 
     The tab is cheap: it costs one token with the number, any other mark costs two.
     """
@@ -64,10 +65,10 @@ def number_lines(text: str, first: int, *, cut: bool = False) -> str:
 
 
 def without_numbers(text: str) -> str | None:
-    """A text without the numbers that `number_lines` put before its lines.
+    """Return a text without the numbers that `number_lines` put before its lines.
 
-    None unless every line bears one and they count up by one. A line that was blank may have lost
-    the tab after its number.
+    None unless every line has one and they count up by one. A line that was blank may have lost the
+    tab after its number.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     more = [lines.pop()] if len(lines) > 1 and not lines[-1] else []
@@ -83,8 +84,8 @@ def without_numbers(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """Limits of a page with its footer. `wanted` is how many lines were asked for; with `numbered`
-    they are numbered."""
+    """The limits of a page with its footer. `wanted` is the number of lines that were asked for;
+    with `numbered` they are numbered."""
 
     lines: int
     bytes: int
@@ -95,7 +96,7 @@ class PageLimits:
 def read_page(
     source: BinaryIO, *, line: int = 1, byte: int | None = None, limits: PageLimits, stop: Event
 ) -> Page:
-    """The page that begins at a line (from 1), or at a byte of the file if `byte` is given.
+    """Return the page that begins at a line (from 1), or at a byte of the file if `byte` is given.
 
     `source` holds UTF-8, perhaps after a byte order mark, and can seek. Raises ToolError for a
     position past the end.
@@ -111,17 +112,19 @@ def read_page(
     cut = start > bom and _byte_before(source, start) != b"\n"
     number = line if limits.numbered else None
     source.seek(start)
+    # Four bytes more than fit, so that a character at the limit is complete.
     window = source.read(limits.bytes + 4)
-    rest = start + len(window) >= size
-    text, replaced = _decode(window, final=rest)
+    at_end = start + len(window) >= size
+    text, replaced = _decode(window, final=at_end)
     notes = [_REPLACED] if replaced else []
-    if rest and not text.strip():
+    if at_end and not text.strip():
         notes.append("nothing but blanks" if text else "the file is empty")
     room = max(limits.bytes - _FOOTER_BYTES, 16)
     lines = max(limits.lines - 1, 1)
     whole = (limits.lines, limits.bytes) if not notes else (lines, room)
     numbers = _Numbers(number, cut)
-    if rest and _fits(text, min(whole[0], limits.wanted), whole[1], numbers):
+    # The rest of the file fits: no footer, unless there is something to note.
+    if at_end and _fits(text, min(whole[0], limits.wanted), whole[1], numbers):
         footer = f"[{'; '.join(notes)}]" if notes else ""
         return Page(text, footer, number=number, cut=cut)
     text, used, ended = _cut(window, text, min(lines, limits.wanted), room, numbers)
@@ -135,11 +138,11 @@ def read_page(
             total = f" of {_count_newlines(source, 0, size, stop) + open_end}"
         else:
             notes.insert(0, f"up to byte {start + used:,} of {formatting.size(size)}")
-        place, go_on = f"lines {line}-{last}{total}", f"offset={last + 1}"
+        place, next_page = f"lines {line}-{last}{total}", f"offset={last + 1}"
     else:
         place = f"line {last}, up to byte {start + used} of {size}"
-        go_on = f"byte_offset={start + used}"
-    footer = f"[{'; '.join([place, f'continue with {go_on}', *notes])}]"
+        next_page = f"byte_offset={start + used}"
+    footer = f"[{'; '.join([place, f'continue with {next_page}', *notes])}]"
     if ended:
         return Page(text, footer, next_line=last + 1, number=number, cut=cut)
     return Page(text, footer, next_byte=start + used, number=number, cut=cut)
@@ -147,13 +150,13 @@ def read_page(
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """The bytes that the numbers of a page's lines take: none where `first` is None."""
+    """The bytes that the numbers of a page's lines take: none if `first` is None."""
 
     first: int | None
     cut: bool
 
     def bytes_of(self, line: int) -> int:
-        """Of one line, counted from 0 on the page."""
+        """Return the bytes for a line, counted from 0 on the page."""
         if self.first is None or (self.cut and line == 0):
             return 0
         return len(str(self.first + line)) + 1
@@ -170,15 +173,16 @@ def _fits(text: str, lines: int, size: int, numbers: _Numbers) -> bool:
 def _cut(
     window: bytes, text: str, lines: int, room: int, numbers: _Numbers
 ) -> tuple[str, int, bool]:
-    """The part of the page that fits: its text, its length in `window`, whether it ends a line.
+    """Return the part of the page that fits: its text, its length in `window`, True if it ends a
+    line.
 
-    Text is never shorter than the bytes it came from: a character counts as its own bytes, and
-    what is replaced by U+FFFD, three bytes, is one to three bytes long.
+    Text is never shorter than the bytes it came from: a character counts as its own bytes, and each
+    U+FFFD, three bytes, replaces one to three bytes.
     """
     encoded = text.encode()
     if count := _whole_lines(encoded, lines, room, numbers):
-        kept = encoded[: _after_newlines(encoded, count)].decode()
-        return kept, _after_newlines(window, count), True
+        part = encoded[: _after_newlines(encoded, count)].decode()
+        return part, _after_newlines(window, count), True
 
     room -= numbers.bytes_of(0)
 
@@ -187,12 +191,12 @@ def _cut(
 
     low = bisect_right(range(min(len(window), room) + 1), room, key=size) - 1
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    kept = decoder.decode(window[:low])
-    return kept, low - len(decoder.getstate()[0]), False
+    part = decoder.decode(window[:low])
+    return part, low - len(decoder.getstate()[0]), False
 
 
 def _whole_lines(encoded: bytes, most: int, room: int, numbers: _Numbers) -> int:
-    """How many lines fit with their newlines and numbers."""
+    """Return the number of lines that fit with their newlines and numbers."""
     count = at = 0
     while count < most and (end := encoded.find(b"\n", at) + 1):
         room -= end - at + numbers.bytes_of(count)
@@ -215,13 +219,13 @@ def _after_newlines(data: bytes, count: int) -> int:
 
 
 def _decode(data: bytes, *, final: bool) -> tuple[str, bool]:
-    """Text, and whether anything in it was replaced."""
+    """Decode bytes. The second value is True if anything was replaced."""
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(data, final=final)
     return text, "\ufffd" in text and text.encode() != data[: len(text.encode())]
 
 
 def _find_line(source: BinaryIO, line: int, start: int, stop: Event) -> int:
-    """Where a line begins. Raises ToolError if there are fewer lines."""
+    """Return the position of a line. Raises ToolError if there are fewer lines."""
     source.seek(start)
     position, passed, open_end = start, 0, False
     while passed < line - 1:
@@ -250,7 +254,7 @@ def _past_end(line: int, lines: int) -> ToolError:
 
 
 def _character_start(source: BinaryIO, byte: int, size: int) -> int:
-    """`byte`, or the start of the character that it stands inside of."""
+    """Return `byte`, or the start of the character that it is inside of."""
     if byte >= size > 0:
         raise ToolError(
             f"byte_offset={byte} is past the end: the file has {size} bytes.",
@@ -271,10 +275,10 @@ def _character_start(source: BinaryIO, byte: int, size: int) -> int:
 
 def _count_newlines(source: BinaryIO, start: int, stop_at: int, stop: Event) -> int:
     source.seek(start)
-    count, left = 0, stop_at - start
-    while left > 0 and (chunk := _read(source, min(_CHUNK, left), stop)):
+    count, remaining = 0, stop_at - start
+    while remaining > 0 and (chunk := _read(source, min(_CHUNK, remaining), stop)):
         count += chunk.count(b"\n")
-        left -= len(chunk)
+        remaining -= len(chunk)
     return count
 
 

@@ -1,7 +1,7 @@
 """Patches as text: the `*** Begin Patch` format, and unified diffs with git's headers.
 
-Both become the same: what is done to each file, and its hunks. The lines of a hunk count, not the
-numbers in its header: models count badly.
+Both are parsed to the same: an action for each file, and its hunks. The lines of a hunk count, not
+the numbers in its header: models count badly.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Hunk:
     """Lines that are replaced by others.
 
     `rows` are a sign (" ", "-", "+") and a line. `anchors` are lines that come before them, one
-    after the other; `line` is where a unified diff says they begin. `at_end`: the last line is the
-    file's. `new_ends`: whether a newline ends the file then; None where nothing is said of it.
+    after the other; `line` is their number according to a unified diff. `at_end`: the last line is
+    the file's. `new_ends` is True if a newline ends the new file; None if the patch does not say.
     """
 
     rows: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -63,10 +63,10 @@ class Hunk:
 
 @dataclass(slots=True)
 class FilePatch:
-    """What a patch does to one file. `target` is its path after a move, "" where it stays.
+    """The changes of a patch to one file. `target` is its path after a move, "" if it stays.
 
-    An added file has its lines in one hunk. A deleted one may have hunks that say what it holds.
-    `mode` is that of a new file, None for the usual one.
+    An added file has its lines in one hunk. A deleted one may have hunks with its content. `mode`
+    is that of a new file, None for the usual one.
     """
 
     action: Action
@@ -81,7 +81,7 @@ class FilePatch:
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """The files of a patch, in its order. Raises ToolError that names the line which is wrong."""
+    """Parse the files of a patch, in its order. Raises ToolError that names the wrong line."""
     lines = text.replace("\r\n", "\n").split("\n")
     while lines and _WRAPPER.fullmatch(lines[-1].strip()):
         lines.pop()
@@ -100,7 +100,7 @@ def parse_patch(text: str) -> list[FilePatch]:
 
 
 def named_paths(text: str) -> tuple[str, ...]:
-    """The paths that a patch names, each once; none where it can't be understood."""
+    """Return the paths that a patch names, each once; none if it can't be parsed."""
     try:
         files = parse_patch(text)
     except ToolError:
@@ -109,7 +109,7 @@ def named_paths(text: str) -> tuple[str, ...]:
 
 
 def label_of(paths: Sequence[str]) -> str:
-    """The first paths of a patch, and how many more there are."""
+    """Return the first paths of a patch, and how many more there are."""
     more = len(paths) - _LABELLED
     named = ", ".join(paths[:_LABELLED])
     return f"{named} and {plural(more, 'more file')}" if more > 0 else named
@@ -120,10 +120,10 @@ def _wrong(number: int, why: str, hint: str = "") -> ToolError:
 
 
 def _complete(file: FilePatch) -> None:
-    """Check a file that was read, and leave out what says nothing."""
+    """Check a parsed file, and drop empty hunks."""
     for hunk in file.hunks:
         while hunk.rows and hunk.rows[-1] == ("", ""):
-            hunk.rows.pop()  # the blank line before what comes next, not one of the file
+            hunk.rows.pop()  # a blank line between two parts of the patch, not one of the file
         hunk.rows = [(sign or " ", line) for sign, line in hunk.rows]
     if file.action != "add":
         file.hunks = [hunk for hunk in file.hunks if hunk.rows]
@@ -135,7 +135,7 @@ def _complete(file: FilePatch) -> None:
 
 
 def _parse_marked(lines: Sequence[str], begin: int) -> list[FilePatch]:
-    """The format with `*** Begin Patch`."""
+    """Parse the format with `*** Begin Patch`."""
     files: list[FilePatch] = []
     for number, line in enumerate(lines[begin:], begin):
         file = files[-1] if files else None
@@ -158,6 +158,7 @@ def _parse_marked(lines: Sequence[str], begin: int) -> list[FilePatch]:
             file.hunks[-1].at_end = True
         else:
             file.hunks = file.hunks or [Hunk()]
+            # A hunk may lack its @@ line.
             _take_row(file.hunks[-1], line, number)
     raise ToolError(
         f"The patch has no {_END} line: it may be cut off.", hint="Send all of it again."
@@ -171,7 +172,7 @@ _HEADERS = (
 
 
 def _begin_hunk(file: FilePatch, line: str) -> None:
-    """Begin the hunk of an @@ line; several of them in a row lead to one hunk."""
+    """Start the hunk of an @@ line; several of them in a row lead to one hunk."""
     if not file.hunks or file.hunks[-1].rows:
         file.hunks.append(Hunk())
     hunk = file.hunks[-1]
@@ -204,8 +205,8 @@ def _clipped(line: str) -> str:
 
 
 def _is_header(lines: Sequence[str], number: int, *, in_hunk: bool = False) -> bool:
-    """Whether the two lines that name a file begin here. In a hunk its last lines may look like
-    them, but no other hunk follows those at once."""
+    """True if the two lines that name a file begin here. The last lines of a hunk may look like
+    them, but then no other hunk follows at once."""
     after = [*lines[number + 1 : number + 3], "", ""]
     if not (lines[number].startswith("--- ") and after[0].startswith("+++ ")):
         return False
@@ -216,7 +217,7 @@ def _is_header(lines: Sequence[str], number: int, *, in_hunk: bool = False) -> b
 
 @dataclass(slots=True)
 class _GitHeader:
-    """What git says of a file before its hunks."""
+    """Git's header of a file, before its hunks."""
 
     old: str = ""
     new: str = ""
@@ -228,7 +229,7 @@ class _GitHeader:
 
 
 def _parse_unified(lines: Sequence[str]) -> list[FilePatch]:
-    """Unified diffs, with git's lines before them or without."""
+    """Parse unified diffs, with git's headers or without."""
     files: list[FilePatch] = []
     git: _GitHeader | None = None
     in_hunks = False
@@ -269,7 +270,7 @@ def _note_git(git: _GitHeader, line: str) -> None:
 
 
 def _only_named(git: _GitHeader | None) -> list[FilePatch]:
-    """A file of which git says all without hunks: an empty one, or one that only moves."""
+    """Return a file that git describes without hunks: an empty one, or one that only moves."""
     if git is None:
         return []
     if git.old_name and git.new_name:
@@ -297,7 +298,7 @@ def _path_of(name: str) -> str:
 
 
 def _unquoted(name: str) -> str:
-    """A name that git put in quotes, with its escapes, as it is."""
+    """Return a name that git put in quotes without its quotes and escapes."""
     if len(name) < 2 or not name.startswith('"') or not name.endswith('"'):
         return name
     try:

@@ -1,6 +1,6 @@
-"""Where the hunks of a patch are in a text, and the text with them applied.
+"""Finds the hunks of a patch in a text, and applies them.
 
-All hunks of a file are looked for in the text as it is, then applied at once. Nothing is chosen
+All hunks of a file are searched for in the text as it is, then applied at once. Nothing is chosen
 between two places: @@ lines, line numbers and the order of the hunks have to tell them apart.
 """
 
@@ -20,8 +20,8 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """A text after its hunks; in words what matched only nearly, and what had changed elsewhere
-    since the model saw it."""
+    """A text with its hunks applied, with notes in words on what matched only nearly, and on what
+    had changed elsewhere since the model saw it."""
 
     text: str
     notes: tuple[str, ...]
@@ -29,14 +29,15 @@ class Patched:
 
 
 def added_text(file: FilePatch) -> str:
-    """The content of a file that a patch adds."""
+    """Return the content of a file that a patch adds."""
     text = "".join(f"{line}\n" for hunk in file.hunks for line in hunk.new)
     unended = any(hunk.new_ends is False for hunk in file.hunks)
     return text.removesuffix("\n") if unended else text
 
 
 def apply_hunks(file: FilePatch, text: str, shown: str) -> Patched:
-    """The text with all hunks of a file applied. Raises ToolError that says which one can't be."""
+    """Apply all hunks of a file to a text. Raises ToolError that names the one that can't be
+    applied."""
     ends = not text or text.endswith(("\n", "\r"))
     ending = "\r\n" if "\r\n" in text else "\n"
     whole = text if ends else text + ending
@@ -63,7 +64,8 @@ def apply_hunks(file: FilePatch, text: str, shown: str) -> Patched:
 def _with_end(
     text: str, hunks: Sequence[Hunk], matches: Sequence[TextMatch], flat: str, *, ends: bool
 ) -> str:
-    """The text with a newline at its end or without, as it was, or as the last hunk says."""
+    """Return the text with or without a newline at its end, as it was, or as the last hunk
+    tells."""
     for hunk, match in zip(hunks, matches, strict=True):
         if match.end == len(flat):
             if hunk.new_ends is not None:
@@ -82,8 +84,8 @@ class _Search:
     name: str
 
     def place(self, cursor: int, shift: int) -> TextMatch:
-        """Where it is. `cursor` is the end of the hunk before; `shift` how many lines that one was
-        from where its header says."""
+        """Find the place of the hunk. `cursor` is the end of the hunk before; `shift` the number of
+        lines by which that one was off its header."""
         old, new = self._text(self.hunk.old), self._text(self.hunk.new)
         starts = self._anchored() if self.hunk.anchors else []
         if not old:
@@ -128,7 +130,7 @@ class _Search:
         )
 
     def _anchored(self) -> list[int]:
-        """The starts of the lines that the last @@ line may mean."""
+        """Return the starts of the lines that the last @@ line may mean."""
         lines = self.flat.split("\n")
         places: list[int] = []
         for anchor in self.hunk.anchors:
@@ -147,7 +149,7 @@ class _Search:
         return [starts[place] for place in places]
 
     def _insertion(self, new: str, starts: Sequence[int]) -> TextMatch:
-        """Where lines are added of which nothing is said but what comes before, or nothing."""
+        """Return the place of lines that are only added: after an @@ line, or at the end."""
         if self.hunk.line is not None and self.flat:
             raise ToolError(
                 f"{self.name} has no lines that stay, so it isn't sure where it belongs.",
@@ -159,15 +161,15 @@ class _Search:
         return self._only([TextMatch(end, end, new) for end in ends])
 
     def _mismatch(self, old: str, new: str) -> ToolError:
-        said = f"{self.name} doesn't apply: its lines aren't in the file."
+        message = f"{self.name} doesn't apply: its lines aren't in the file."
         old = old.removesuffix("\n")
         lines = self.flat.split("\n")
         if (span := same_but_blanks(lines, old)) is not None:
             shown = excerpt(lines, *span)
-            said += f" Lines {span[0] + 1}-{span[1]} differ from them only in blanks:\n{shown}\n"
+            message += f" Lines {span[0] + 1}-{span[1]} differ from them only in blanks:\n{shown}\n"
         elif new.strip() and new in self.flat:
-            said += " But those it puts there are: it may have been applied already."
+            message += " But those it puts there are: it may have been applied already."
         elif (span := closest(lines, old)) is not None:
             shown = excerpt(lines, *span)
-            said += f" The closest lines are {span[0] + 1}-{span[1]}:\n{shown}\n"
-        return ToolError(said, hint="Read the file again and copy the lines exactly.")
+            message += f" The closest lines are {span[0] + 1}-{span[1]}:\n{shown}\n"
+        return ToolError(message, hint="Read the file again and copy the lines exactly.")

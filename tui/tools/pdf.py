@@ -1,6 +1,6 @@
-"""Pages of a PDF for the model: as text, or as a PDF where the model takes documents.
+"""Pages of a PDF for the model: as text, or as a PDF if the model takes documents.
 
-The PDF is read by another process (`tui.tools.pdf_reader`), which is ended when it takes too long.
+The PDF is read by another process (`tui.tools.pdf_reader`), which is ended if it takes too long.
 Everything here blocks.
 """
 
@@ -25,17 +25,18 @@ from tui.core.messages import ToolOutput, text_block
 from tui.tools.paging import PageLimits
 
 PAGES: Final = 20
-"""How many pages a call gets that does not say how many."""
+"""Number of pages that a call gets if it does not say."""
 MOST_PAGES: Final = 100
-"""The most that a call can ask for."""
+"""Maximum number of pages that a call can ask for."""
 SECONDS: Final = 20.0
-"""How long reading may take."""
+"""Seconds that reading may take."""
 
 _FOOTER_BYTES = 200
 _POLL_SECONDS = 0.1
 _RANGE = re.compile(r"\s*(\d{1,7})\s*(?:([-–])\s*(\d{1,7})?\s*)?")
 _ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR"})
-"""What Python needs to find its libraries, with what begins with PYTHON: no keys, no paths."""
+"""Variables that Python needs to find its libraries, besides those that begin with PYTHON: no keys,
+no paths."""
 
 _PROBLEMS: Final = {
     "password": (
@@ -59,9 +60,9 @@ _PROBLEMS: Final = {
         "Ask for fewer pages, or get the text with a command (pdftotext) if there is one.",
     ),
 }
-"""What happened and what to do, by the reader's word for it."""
+"""The error and its hint, by the reader's word for it."""
 _STOPPED: Final = {"memory": "the next takes too much memory", "time": "reading takes long"}
-"""Why there are fewer pages than asked for."""
+"""The reason why there are fewer pages than asked for."""
 _DAMAGED: Final = (
     "{shown} can't be read as a PDF, it seems damaged: {problem}.",
     "Try to repair it with a command (qpdf IN OUT), or ask the user for another copy.",
@@ -77,8 +78,8 @@ class _Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """What was read: the number of pages, the text of each that was read, in their order, and what
-    kept the reader from the others."""
+    """The result of a read: the number of pages, the text of each that was read, in their order,
+    and the problem that kept the reader from the others."""
 
     total: int
     texts: Mapping[int, str]
@@ -86,7 +87,7 @@ class _Pages:
 
 
 def is_pdf(head: bytes) -> bool:
-    """Whether a file that begins like this is a PDF."""
+    """True if a file that begins like this is a PDF."""
     return head.startswith(b"%PDF-")
 
 
@@ -99,23 +100,24 @@ def read_pdf(
     document_pages: int = 0,
     stop: Event,
 ) -> ToolOutput:
-    """The pages that were asked for, as many as fit. Raises ToolError.
+    """Return the pages that were asked for, as many as fit. Raises ToolError.
 
-    They are a document of at most `document_pages`; where that is 0, or where no document can be
-    made of them, they are text, and `limits` are those of a page of text.
+    They are a document of at most `document_pages`; if that is 0, or no document can be made of
+    them, they are text, and `limits` are those of a page of text.
     """
     wanted = _range_of(pages)
     if document_pages:
         part = _Range(wanted.first, min(wanted.last, wanted.first + document_pages - 1))
         lines = list(_read(file, "document", part, MAX_BYTES, stop))
-        made = lines[-1] if lines else {}
-        if "data" in made:
-            return _document(made, shown, wanted.first, lines[0]["pages"], document_pages)
-        if made.get("problem") in _PROBLEMS:
+        document = lines[-1] if lines else {}
+        if "data" in document:
+            return _document(document, shown, wanted.first, lines[0]["pages"], document_pages)
+        # Known problems are final; any other may not concern the text.
+        if document.get("problem") in _PROBLEMS:
             _checked(lines, shown, wanted.first)
     lines = list(_read(file, "text", wanted, limits.bytes, stop))
-    found = _checked(lines, shown, wanted.first)
-    return _output(found, wanted, limits)
+    read = _checked(lines, shown, wanted.first)
+    return _output(read, wanted, limits)
 
 
 def _range_of(pages: str) -> _Range:
@@ -141,7 +143,7 @@ def _range_of(pages: str) -> _Range:
 def _read(
     file: BinaryIO, what: str, wanted: _Range, size: int, stop: Event
 ) -> Iterator[dict[str, Any]]:
-    """The lines of the reader's answer; the last says so where it took too long."""
+    """Yield the lines of the reader's answer; the last one reports a timeout."""
     command = [sys.executable, "-P", "-m", "tui.tools.pdf_reader", what]
     command += map(str, (*wanted, size))
     environment = {
@@ -162,6 +164,7 @@ def _read(
     if stop.is_set():
         raise InterruptedError("cancelled")
     for line in answer.splitlines(keepends=True):
+        # A line without its end was cut off when the reader was ended.
         if line.endswith(b"\n"):
             yield msgspec.json.decode(line, type=dict[str, Any])
     if late:
@@ -171,7 +174,7 @@ def _read(
 
 
 def _checked(lines: list[dict[str, Any]], shown: str, first: int) -> _Pages:
-    """What was read. Raises ToolError where that is not one page."""
+    """Collect the pages that were read. Raises ToolError if there are none."""
     total, texts, problem = 0, dict[int, str](), ""
     for line in lines:
         total = line.get("pages", total)
@@ -196,7 +199,7 @@ def _checked(lines: list[dict[str, Any]], shown: str, first: int) -> _Pages:
 
 
 def _output(found: _Pages, wanted: _Range, limits: PageLimits) -> ToolOutput:
-    """The pages that fit, at least one, and how to go on."""
+    """Return the pages that fit, at least one, and how to continue."""
     room, rows = limits.bytes - _FOOTER_BYTES, limits.lines - 2
     parts: list[str] = []
     first = end = wanted.first
@@ -221,7 +224,7 @@ def _output(found: _Pages, wanted: _Range, limits: PageLimits) -> ToolOutput:
 
 
 def _document(made: Mapping[str, Any], shown: str, first: int, total: int, most: int) -> ToolOutput:
-    """Pages as a document, with a line that names them."""
+    """Return pages as a document, with a line that names them."""
     end: int = made["last"]
     name = pages_name(first, end, total)
     more = f"; continue with pages={_next(end, total, most)}" if end < total else ""

@@ -1,10 +1,10 @@
 """Reads pages of a PDF, as a program of its own: `-m tui.tools.pdf_reader WHAT FIRST LAST BYTES`.
 
-The PDF is on standard input. The answer is lines of JSON, each complete by itself, so that what was
-read is not lost if the program is ended: `{"pages": 133}` first, then as WHAT asks for:
+The PDF is on standard input. The answer is lines of JSON, each complete by itself, so that pages
+already read are not lost if the program is ended: `{"pages": 133}` first, then, depending on WHAT:
 
-    text      `{"page": 3, "text": "…"}` for each page, until `BYTES` of text are there
-    document  `{"last": 20, "data": "…"}`: the pages as a PDF in base64, fewer where all of them
+    text      `{"page": 3, "text": "…"}` for each page, until there are `BYTES` of text
+    document  `{"last": 20, "data": "…"}`: the pages as a PDF in base64, fewer if all of them
               would have more than `BYTES`
 
 or `{"problem": "…"}`, for a page with its number. A PDF can be from anybody, and made so that
@@ -25,16 +25,16 @@ from pypdf import PdfReader, PdfWriter
 from pypdf.errors import DependencyError, PdfReadError
 
 CPU_SECONDS: Final = 60
-"""Only if nobody is there any more to end it."""
+"""Takes effect only if nobody is left to end it."""
 MEMORY: Final = 1 << 30
 IN_MEMORY: Final = 64 << 20
 """Files up to this size are read at once, which is faster."""
 PAGE_CHARS: Final = 1_000_000
-"""The longest text of one page."""
+"""Maximum characters of one page."""
 
 
 def main(arguments: list[str]) -> None:
-    """Answer, whatever happens: no error gets out."""
+    """Answer, whatever happens: no exception gets out."""
     what, *numbers = arguments
     first, last, size = map(int, numbers)
     for limit, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, CPU_SECONDS)):
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _opened() -> PdfReader | None:
-    """The PDF; None where it can't be opened, once that is in the answer."""
+    """Open the PDF; None if that is not possible, which is then in the answer."""
     source = sys.stdin.buffer
     size = source.seek(0, 2)
     source.seek(0)
@@ -90,10 +90,10 @@ def _document(reader: PdfReader, first: int, last: int, size: int) -> None:
     while first <= last:
         writer = PdfWriter()
         writer.append(reader, pages=(first - 1, last), import_outline=False)
-        made = io.BytesIO()
-        writer.write(made)
-        if made.tell() <= size:
-            _answer(last=last, data=b64encode(made.getvalue()).decode("ascii"))
+        buffer = io.BytesIO()
+        writer.write(buffer)
+        if buffer.tell() <= size:
+            _answer(last=last, data=b64encode(buffer.getvalue()).decode("ascii"))
             return
         last = first + (last - first + 1) // 2 - 1
     _answer(problem="size")

@@ -1,9 +1,9 @@
-"""Searches files where there is no ripgrep: a program with those options of ripgrep's that
-`tui.tools.search` uses, and its output. The standard library alone.
+"""Searches files where there is no ripgrep: a program with the options of ripgrep that
+`tui.tools.search` uses, and its output. It uses the standard library alone.
 
-It walks by folder handles without links. What differs: the expressions are Python's, of the files
-that say what to ignore it knows `.gitignore`, `.ignore` and `.rgignore` (not the person's global
-one), and it gives up after a minute, for some expressions take for ever on some lines.
+It walks by folder handles without links. The differences: the expressions are Python's, of the
+ignore files it knows `.gitignore`, `.ignore` and `.rgignore` (not the person's global one), and it
+gives up after a minute, since some expressions never end on some lines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CUT: Final = b" [... omitted end of long line]"
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """One line of an ignore file, or one glob: `takes` says that it matches what counts."""
+    """One line of an ignore file, or one glob. `takes` is True if it starts with "!"."""
 
     matches: re.Pattern[str]
     takes: bool
@@ -41,7 +41,7 @@ class _Pattern:
 
 
 def _pattern(line: str) -> _Pattern | None:
-    """None for a line that says nothing."""
+    """Parse a line; None for one without a pattern."""
     text = line.rstrip("\r\n")
     text = text if text.endswith("\\ ") else text.rstrip(" ")
     if not text or text.startswith("#"):
@@ -52,14 +52,16 @@ def _pattern(line: str) -> _Pattern | None:
     text = text.rstrip("/")
     anchored = "/" in text
     try:
-        found = re.compile(("" if anchored else "(?:.*/)?") + _translated(text.removeprefix("/")))
+        compiled = re.compile(
+            ("" if anchored else "(?:.*/)?") + _translated(text.removeprefix("/"))
+        )
     except re.error:
         return None
-    return _Pattern(found, takes, folders_only)
+    return _Pattern(compiled, takes, folders_only)
 
 
 def _translated(glob: str) -> str:
-    """A glob as an expression for a path: `**` alone stands for folders."""
+    """Translate a glob to an expression for a path: `**` alone stands for folders."""
     parts: list[str] = []
     depth = 0
     for piece in re.findall(r"\*\*/|/\*\*\Z|\*+|\?|\[\^?!?\]?[^\]]*\]|\\.|.", glob, re.DOTALL):
@@ -85,7 +87,7 @@ def _translated(glob: str) -> str:
 
 
 def _last(patterns: Sequence[_Pattern], path: str, *, folder: bool) -> bool | None:
-    """What the last pattern that matches says; None where none does."""
+    """Return `takes` of the last pattern that matches; None if none does."""
     for one in reversed(patterns):
         if (folder or not one.folders_only) and one.matches.match(path):
             return one.takes
@@ -94,16 +96,16 @@ def _last(patterns: Sequence[_Pattern], path: str, *, folder: bool) -> bool | No
 
 @dataclass(slots=True)
 class _Walk:
-    """The files below the working folder that count, in the order of their paths."""
+    """The files below the working folder that are not ignored, in the order of their paths."""
 
     folders: RealFolders
     globs: list[_Pattern]
     names: tuple[str, ...]
-    """Of the files that say what to ignore; the later ones go first."""
+    """Names of the ignore files; later ones take precedence."""
     above: list[tuple[str, list[_Pattern]]] = field(
         default_factory=list[tuple[str, "list[_Pattern]"]]
     )
-    """Of folders above, with the path from there to here."""
+    """Rules of the folders above, with the path from there to here."""
     failed: bool = False
 
     def files(self) -> Iterator[str]:
@@ -141,16 +143,16 @@ class _Walk:
     def _counts(self, path: str, rules: list[tuple[str, list[_Pattern]]], *, folder: bool) -> bool:
         chosen = _last(self.globs, path, folder=folder)
         if chosen is not None:
-            return not chosen  # of a glob the mark means that it does not count
+            return not chosen  # in a glob, "!" means to exclude
         if not folder and any(not one.takes for one in self.globs):
             return False
         for place, patterns in reversed(rules):
             inner = path.removeprefix(f"{place}/") if place else path
-            if (said := _last(patterns, inner, folder=folder)) is not None:
-                return said
+            if (verdict := _last(patterns, inner, folder=folder)) is not None:
+                return verdict
         for here, patterns in self.above:
-            if (said := _last(patterns, f"{here}/{path}", folder=folder)) is not None:
-                return said
+            if (verdict := _last(patterns, f"{here}/{path}", folder=folder)) is not None:
+                return verdict
         return True
 
 
@@ -166,30 +168,30 @@ def _patterns(file: BinaryIO) -> list[_Pattern]:
 
 
 def _repository(here: Path) -> Path | None:
-    """The folder of git's that this one lies in."""
+    """Return the git repository's folder around this one."""
     return next((up for up in (here, *here.parents) if os.path.lexists(up / ".git")), None)
 
 
 def _rules_above(
     here: Path, top: Path | None, names: tuple[str, ...]
 ) -> list[tuple[str, list[_Pattern]]]:
-    """The rules of the folders above, the nearest first, up to the repository's own, and those that
-    it has for itself."""
-    found: list[tuple[str, list[_Pattern]]] = []
+    """Return the rules of the folders above, the nearest first, up to the repository's own, and
+    those of its `info/exclude`."""
+    rules_at: list[tuple[str, list[_Pattern]]] = []
     if top is None:
-        return found
+        return rules_at
     places = [(up, name) for up in here.parents if up.is_relative_to(top) for name in names]
     for folder, file in [*places, (top, ".git/info/exclude")]:
         with suppress(OSError), (folder / file).open("rb") as rules:
             inner = here.relative_to(folder).as_posix()
-            found.append((inner, _patterns(rules)))
-    return [(inner, rules) for inner, rules in found if inner != "."] + [
-        ("", rules) for inner, rules in found if inner == "."
+            rules_at.append((inner, _patterns(rules)))
+    return [(inner, rules) for inner, rules in rules_at if inner != "."] + [
+        ("", rules) for inner, rules in rules_at if inner == "."
     ]
 
 
 def _lines(file: BinaryIO, *, text: bool) -> Iterator[bytes]:
-    """The lines of a text, without what ends them; of a binary file none."""
+    """Yield the lines of a text, without line ends; none of a binary file."""
     head = file.read(_HEAD)
     if head[:2] in _WIDE:
         yield from (head + file.read()).decode("utf-16", "replace").encode().splitlines()
@@ -205,7 +207,7 @@ def _lines(file: BinaryIO, *, text: bool) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class _Searcher:
-    """Prints what matches in files."""
+    """Prints the matches in files."""
 
     pattern: re.Pattern[str]
     options: argparse.Namespace
@@ -265,7 +267,7 @@ def _give_up(*_: object) -> NoReturn:
 
 
 def main() -> None:
-    """Search as the command line says; exit codes are ripgrep's."""
+    """Search as the command line tells; exit codes are ripgrep's."""
     signal.signal(signal.SIGALRM, _give_up)
     signal.alarm(_SECONDS)
     options = _parsed()
@@ -275,6 +277,7 @@ def main() -> None:
     except (re.error, RecursionError, OverflowError) as error:
         os.write(2, f"regex parse error (ripgrep isn't installed): {error}\n".encode())
         sys.exit(2)
+    # A path without a final slash is the one file to search.
     if not options.path.endswith("/"):
         searcher.search(os.fsencode(options.path), os.open(options.path, _READ))
         sys.exit(0 if searcher.found else 1)

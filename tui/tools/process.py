@@ -1,4 +1,5 @@
-"""Starts a command line under a keeper, and knows processes again that an earlier run started."""
+"""Starts a command line under a keeper, knows processes again that an earlier run started, and ends
+groups of processes."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+from asyncio.subprocess import Process
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -115,12 +117,31 @@ async def end_group(pid: int, birth: str, clock: Clock) -> bool:
     for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 1.0)):
         if await asyncio.to_thread(born, pid) != birth:
             return True
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, number)
+        _signal_group(pid, number)
         until = clock.monotonic() + patience
         while await asyncio.to_thread(born, pid) == birth and clock.monotonic() < until:
             await clock.sleep(_POLL_S)
     return await asyncio.to_thread(born, pid) != birth
+
+
+async def end_server(process: Process, *, at_once: bool = False) -> None:
+    """End a server that leads a group, with all that it started: close its input, then end its
+    group by signals where that is not enough."""
+    if process.stdin is not None:
+        process.stdin.close()
+    for number in (signal.SIGKILL,) if at_once else (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None:
+            _signal_group(process.pid, number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                await process.wait()
+                break
+    _signal_group(process.pid, signal.SIGKILL)  # what it has left behind
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
 
 
 def outcome(returncode: int) -> tuple[int, str]:

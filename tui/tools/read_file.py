@@ -1,4 +1,5 @@
-"""read_file: a page of a text, pages of a PDF, a notebook, an image, or what kind of file it is."""
+"""read_file: a page of a text, pages of a PDF, a notebook, an image, or the kind of a binary
+file."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from tui.tools.pdf import is_pdf, read_pdf
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of, printable
 
 _LINES = 2000
-"""The most lines of one call that does not say how many."""
+"""Lines of one call that does not say how many."""
 _READ_BYTES = 2 << 20
 """Files up to this size are read as a whole."""
 
@@ -69,7 +70,7 @@ class ReadFile(Tool[ReadFileParams]):
         path = await resolve(ctx, params.path)
         output, seen = await in_thread(partial(_read, params, ctx, path))
         ctx.files.note_seen(path, seen.stat, seen.sha256, seen.data)
-        # The file and its state, so that a later change of it can be detected.
+        # The file and its state go into the record, so that a later change can be detected.
         stat = seen.stat
         fact = {"path": str(path), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
         link = await in_thread(partial(_link_to, path, ctx, params.path))
@@ -87,7 +88,7 @@ class ReadFile(Tool[ReadFileParams]):
 
 
 def _link_to(path: Path, ctx: ToolContext, named: str, _stop: Event) -> dict[str, str]:
-    """For the record: the name that was asked for, where that is a link to the file."""
+    """Return the path that was asked for, if that is a link to the file, for the record."""
     asked = os.path.normpath(ctx.workspace.root / named)
     return {"link": asked} if asked != str(path) and os.path.realpath(asked) == str(path) else {}
 
@@ -95,8 +96,8 @@ def _link_to(path: Path, ctx: ToolContext, named: str, _stop: Event) -> dict[str
 def _read(
     params: ReadFileParams, ctx: ToolContext, path: Path, stop: Event
 ) -> tuple[ToolOutput, SeenFile]:
-    """What the model gets, and the file as it is. `lines` of the details are the first and the
-    last of a text; `unseen`: the model gets nothing of what the file holds."""
+    """Return the output for the model, and the state of the file. In the details, `lines` are the
+    first and the last of a text; `unseen`: the model gets nothing of the file's content."""
     shown = printable(ctx.workspace.show(path))
     if not os.path.lexists(path):
         if path.parent == ctx.spill_path.parent:
@@ -117,10 +118,10 @@ def _read(
             kind = binary_kind(head)
             if kind is not None and (image := media_type(head)) is not None:
                 return _image(file, head, image, stat, shown)
-            # What a command printed was saved as text, even with NUL bytes in it.
+            # The output of a command was saved as text, even with NUL bytes in it.
             if kind is not None and path.parent != ctx.spill_path.parent:
-                said = f"{shown} is a binary file: {kind}, {size(stat.st_size)}. Not shown."
-                output = ToolOutput.text(said, summary=kind)
+                line = f"{shown} is a binary file: {kind}, {size(stat.st_size)}. Not shown."
+                output = ToolOutput.text(line, summary=kind)
                 return replace(output, details={"unseen": True}), SeenFile(stat, None)
             source, seen = _text(file, head, stat)
             notebook, why = None, ""
@@ -146,7 +147,7 @@ def _read(
 
 
 def _page_output(page: Page, notebook: Notebook | None) -> ToolOutput:
-    """A page as the model gets it."""
+    """Return a page as the model gets it."""
     lines = page.text.count("\n") + (page.text != "" and not page.text.endswith("\n"))
     more = ", more follows" if page.next_line or page.next_byte else ""
     summary = f"{lines} line{'s' * (lines != 1)}{more}"
@@ -173,7 +174,8 @@ def _pdf(
 
 
 def _cells(source: BinaryIO) -> tuple[BinaryIO, Notebook | None, str]:
-    """A notebook as text and its cells; as it is, and why, where it can't be shown as cells."""
+    """Return a notebook as text and its cells; if that is not possible, the source and the
+    reason."""
     try:
         notebook = notebooks.parse(source)
     except NotNotebookError as error:
@@ -187,11 +189,11 @@ def _image(
 ) -> tuple[ToolOutput, SeenFile]:
     kind = f"{image.removeprefix('image/').upper()} image, {size(stat.st_size)}"
     if stat.st_size > MAX_SOURCE:
-        said = (
+        line = (
             f"{shown} is a {kind}: too large to look at (at most {size(MAX_SOURCE)}). "
             "Make a smaller copy with a command and read that."
         )
-        output = ToolOutput.text(said, summary=kind)
+        output = ToolOutput.text(line, summary=kind)
         return replace(output, details={"unseen": True}), SeenFile(stat, None)
     whole = head + file.read(MAX_SOURCE)
     data = base64.b64encode(whole).decode("ascii")
@@ -200,7 +202,7 @@ def _image(
 
 
 def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, SeenFile]:
-    """The file as UTF-8 that can seek, and its state."""
+    """Return the file as UTF-8 that can seek, and its state."""
     bom, encoding = bom_of(head)
     if encoding == "utf-8" and stat.st_size > _READ_BYTES:
         return file, _hashed(file, stat)
@@ -217,7 +219,8 @@ def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, 
 
 
 def _hashed(file: BinaryIO, stat: os.stat_result) -> SeenFile:
-    """The state of a file that is not read as a whole; its hash where it isn't too large."""
+    """Return the state of a file that is not read as a whole; with its hash if it isn't too
+    large."""
     if stat.st_size > WHOLE_FILE_LIMIT:
         return SeenFile(stat, None)
     digest = sha256()

@@ -1,4 +1,4 @@
-"""recall: read what is not in the window."""
+"""recall: read messages that are not in the window."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecallParams(Params, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class MessageAddress:
-    """Where messages are: the id of their session, "" for the own one, and their numbers."""
+    """The address of messages: the id of their session, "" for this one, and their numbers."""
 
     session: str
     first: int
@@ -31,11 +31,11 @@ class MessageAddress:
 
     @classmethod
     def of(cls, text: str) -> MessageAddress:
-        """Raises ToolError for what is none."""
-        found = _ADDRESS.fullmatch(text.strip())
-        if found is None:
+        """Parse an address. Raises ToolError for an invalid one."""
+        match = _ADDRESS.fullmatch(text.strip())
+        if match is None:
             raise ToolError(f"{text} is no address.", hint="Give 12, 12-15 or ID:12.")
-        session, first, last = found.groups()
+        session, first, last = match.groups()
         address = cls(session or "", int(first), int(last or first))
         if address.last < address.first:
             raise ToolError("The range is empty.", hint="The second number can't be smaller.")
@@ -43,13 +43,13 @@ class MessageAddress:
 
     @classmethod
     def is_one(cls, text: str) -> bool:
-        """Whether a text reads as an address."""
+        """True if a text reads as an address."""
         return _ADDRESS.fullmatch(text.strip()) is not None
 
 
 class Recall(Tool[RecallParams]):
-    """`recall` takes what is asked and the limits of a page, and returns the text and what it is
-    in a few words."""
+    """Reads what is not in the window. `recall` takes the parameters and the limits of a page, and
+    returns the text and a short summary."""
 
     name: ClassVar[str] = "recall"
     effect: ClassVar[Effect] = "none"

@@ -14,12 +14,12 @@ NAMES: Final = frozenset(
         "web_search", "write_file",
     }
 )  # fmt: skip
-"""Of all tools that a session may have, besides those of MCP servers and of a program that uses
-this one: what rules can be about."""
+"""Names of all tools that a session may have, besides those of MCP servers and of an embedding
+program: the names that rules can use."""
 
 
 def builtin_tools() -> dict[str, Tool[Any]]:
-    """All built-in tools, in the order in which they are sent to the model."""
+    """Return all built-in tools, in the order in which they are sent to the model."""
     from tui.tools.apply_patch import ApplyPatch  # noqa: PLC0415 - start-up stays light
     from tui.tools.command_status import CommandStatus  # noqa: PLC0415
     from tui.tools.edit_file import EditFile  # noqa: PLC0415

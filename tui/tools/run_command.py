@@ -23,7 +23,7 @@ from tui.tools.process import outcome, start_command
 _TICK_S = 0.1
 _FLOOD_BYTES = 64 * 1024**2
 _LIVE_CHARS = 32_000
-"""At most this much is streamed per tick; of a flood, the newest."""
+"""Maximum characters that are streamed per tick; of a flood, the newest."""
 
 
 class RunCommandParams(Params, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -55,8 +55,9 @@ class RunCommand(Tool[RunCommandParams]):
         return first + (" …" if more else "") + (" &" if params.background else "")
 
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput:
-        """Exit code 0 is a success, anything else an error. If cancelled, returns only after the
-        process group has ended. The person may move it to the background meanwhile."""
+        """Run a command. Exit code 0 is a success, anything else an error. If cancelled, it
+        returns only after the process group has ended. The person may move it to the background
+        meanwhile."""
         folder = await asyncio.to_thread(self._folder, params, ctx)
         env = ctx.environment
         if params.background:
@@ -75,7 +76,7 @@ class RunCommand(Tool[RunCommandParams]):
             text = f"{_started(job)} {_use(job.id)}"
             return _job_result(text, job)
         call = {"call_id": ctx.call_id, "session": ctx.jobs.session}
-        with ctx.jobs.in_front() as wanted:  # already now: a start may take its time
+        with ctx.jobs.in_front() as wanted:  # before the start, which may take a while
             command = await start_command(
                 params.command,
                 cwd=folder,
@@ -115,7 +116,7 @@ class RunCommand(Tool[RunCommandParams]):
 
 
 class CommandDetachedError(Exception):
-    """A command was left to the next run of the program; no failure."""
+    """A command was left to the next run of the program; this is no failure."""
 
 
 async def follow(
@@ -126,11 +127,11 @@ async def follow(
     *,
     already: float = 0.0,
 ) -> ToolOutput:
-    """Show what a command prints until it ends, and stop it where that takes too long; `already` is
-    how long it has run, `wanted` says that it is to be moved, or left. Cancelled, it returns only
-    after all of the command has ended.
+    """Show the output of a command until it ends, and stop it if that takes too long. `already` is
+    how long it has run; `wanted` is set when it is to be moved, or left. If cancelled, it returns
+    only after all of the command has ended.
 
-    Raises CommandDetachedError where the program leaves it.
+    Raises CommandDetachedError if the program leaves it.
     """
     capture, live = Capture(ctx.guard), _Live(ctx.emit)
     reading = _Reading(command, capture, live)
@@ -156,6 +157,7 @@ async def follow(
                 await to_the_end(reading.finish(ctx.spill_path))
             live.flush()
     except asyncio.CancelledError:
+        # The partial output is still recorded.
         ctx.leave(ToolOutput([text_block(capture.text)], full=capture.full, raw=capture.raw))
         command.close()
         raise
@@ -175,11 +177,11 @@ class _Reading:
     live: _Live
 
     async def catch_up(self) -> None:
-        """Read what is new. Of a flood, what nobody could look at is passed over."""
+        """Read what is new. Of a flood, most is skipped: nobody could read it."""
         await asyncio.to_thread(self._read)
 
     async def finish(self, place: Path) -> None:
-        """Read the rest; a long output gets its lasting name."""
+        """Read to the end; a long output gets its lasting name."""
         await asyncio.to_thread(self._finish, place)
 
     def _read(self) -> None:
@@ -224,14 +226,14 @@ class _Live:
             self._pending, self._chars, self._skipped = [], 0, False
         if skipped or len(text) > 2 * _LIVE_CHARS:
             newest = text[-_LIVE_CHARS:]
-            newest = newest.partition("\n")[2] or newest  # from a whole line on
+            newest = newest.partition("\n")[2] or newest  # starts with a whole line
             text = f"\n[… output too fast to show …]\n{newest}"
         if text:
             self.emit(text)
 
 
 def _job_path(ctx: ToolContext) -> Path:
-    """Where all output of a call goes that runs in the background."""
+    """Return the file for all output of a call that runs in the background."""
     return ctx.spill_path.with_name(f"job-{ctx.spill_path.name}")
 
 
@@ -251,7 +253,7 @@ def _job_result(text: str, job: Job) -> ToolOutput:
 
 
 def _result_of_job(job: Job) -> ToolOutput:
-    """What the model gets of a background command whose call an earlier run left open."""
+    """Return the result of a background command whose call an earlier run left open."""
     moved = "by the user, " if job.origin.moved_by else ""
     how = f"Moved to the background {moved}as" if moved else "Started in the background as"
     since = f"has ended since: {job.state()}" if job.ended else "it runs on"
@@ -262,7 +264,7 @@ def _result_of_job(job: Job) -> ToolOutput:
 async def _moved(
     command: SupervisedCommand, capture: Capture, ctx: ToolContext, seconds: float
 ) -> ToolOutput:
-    """The command that runs in front, as a background command."""
+    """Turn the command in the foreground into a background command."""
     job = await ctx.jobs.adopt(
         command,
         path=_job_path(ctx),
@@ -274,7 +276,7 @@ async def _moved(
 
 
 def _result_of_moved(capture: Capture, job: Job, seconds: float) -> ToolOutput:
-    """What the model gets at once of a command that the person moved."""
+    """Return the immediate result of a command that the person moved."""
     body = capture.text or "(no output yet)\n"
     text = (
         f"{body}{'' if body.endswith(chr(10)) else chr(10)}"
@@ -304,6 +306,7 @@ def _result(
 ) -> ToolOutput:
     end = command.end or CommandEnd(lost=True)
     code, words = (None, END_UNKNOWN) if end.lost else outcome(end.returncode)
+    # Its keeper may have ended it while no program was there.
     timed_out = timed_out or end.timed_out
     lines: list[str] = []
     if end.lost:

@@ -1,4 +1,4 @@
-"""What grep_search and find_by_name share: ripgrep, run as a child process."""
+"""Runs ripgrep as a child process, for grep_search and find_by_name."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ _OWN = (
 _CODE = str(Path(__file__).parents[2])
 _STDERR_BYTES = 4096
 _BUILDER = "bwrap: "
-"""What begins an error of what builds the walls: the search itself has not begun then."""
+"""Start of an error from building the sandbox: the search itself has not begun then."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRoot:
-    """Where a search starts. `folder` is a real path; `name` is set to search one file in it.
+    """The place where a search starts. `folder` is a real path; `name` is set to search one file in
+    it.
 
-    `shown` is the folder for the model; `inside_excluded`: the search begins below a folder that
-    is left out by default; `in_workspace`: it lies in a folder that commands see.
+    `shown` is the folder for the model; `inside_excluded`: the search begins below a folder that is
+    left out by default; `in_workspace`: it lies in a folder that commands see.
     """
 
     folder: Path
@@ -55,19 +56,19 @@ class SearchRoot:
     in_workspace: bool = False
 
     def relative_path(self, printed: bytes) -> str:
-        """The path, relative to `folder`, of what ripgrep names."""
+        """Return the path, relative to `folder`, that ripgrep printed."""
         return self.name or os.fsdecode(printed.removeprefix(b"./"))
 
     def show(self, relative: str) -> str:
-        """A found path as the model reads it; `relative` is to `folder`."""
+        """Return a path relative to `folder` as the model reads it."""
         return printable(os.path.join(self.shown, relative) if self.shown else relative)  # noqa: PTH118
 
 
 @dataclass(slots=True)
 class Shown:
-    """Says which files of a search are shown, by what the person's rules say about reading them.
+    """Decides which files of a search are shown, by the person's rules about reading them.
 
-    What they deny is left out. What is asked about is, too, unless its name alone is shown.
+    Denied files are left out. So are files that must be asked about, unless only names are shown.
     """
 
     root: SearchRoot
@@ -82,7 +83,7 @@ class Shown:
         return answer == "allow" or (self.names and answer == "ask")
 
     def notes(self) -> list[str]:
-        """What is said about those that are not."""
+        """Return the lines about files that are left out."""
         denied, asks = (list(self._known.values()).count(one) for one in ("deny", "ask"))
         lines = hidden_paths(denied)
         if asks and not self.names:
@@ -91,14 +92,15 @@ class Shown:
 
 
 def hidden_paths(count: int) -> list[str]:
-    """The line about paths that are not shown; none where there are none."""
+    """Return the line about paths that are not shown; none if there are none."""
     return [f"[{plural(count, 'path')} left out: a rule denies reading it]"] if count else []
 
 
 @dataclass(frozen=True, slots=True)
 class SearchEnd:
-    """How a search ended. `status` is the exit code, negative for a signal, None when enough;
-    `walled`: what it found counts as it is, else as far as `search_proof` finds it too."""
+    """The end of a search. `status` is the exit code, negative for a signal, None if there was
+    enough; `walled`: its matches count as they are, otherwise only if `search_proof` confirms
+    them."""
 
     status: int | None
     stderr: str
@@ -106,12 +108,14 @@ class SearchEnd:
 
 
 def find_root(ctx: ToolContext, path: str) -> SearchRoot:
-    """The root that the model named. Blocks; raises ToolError if nothing can be searched there."""
+    """Return the root that the model named. Blocks; raises ToolError if nothing can be searched
+    there."""
     workspace, real = ctx.workspace, resolve_now(ctx, path)
     shown = printable(workspace.show(real))
     try:
         mode = real.stat().st_mode
         if stats.S_ISDIR(mode):
+            # Listing a folder shows whether it can be read.
             with opened_folder(real) as folder:
                 os.scandir(folder).close()
     except FileNotFoundError as error:
@@ -134,24 +138,23 @@ def find_root(ctx: ToolContext, path: str) -> SearchRoot:
 
 
 def ripgrep() -> Path | None:
-    """The `rg` that was installed with the program, else one on the PATH. Blocks."""
+    """Return the `rg` that was installed with the program, otherwise one on the PATH. Blocks."""
     own = Path(sys.executable).with_name("rg")
     if os.access(own, os.X_OK):
         return own
-    found = shutil.which("rg", path=safe_search_path(os.environ.get("PATH", "")))
-    return Path(found) if found else None
+    path = shutil.which("rg", path=safe_search_path(os.environ.get("PATH", "")))
+    return Path(path) if path else None
 
 
 def command(
     root: SearchRoot, wanted: Sequence[str], *, most: int = 0, in_order: bool = True
 ) -> list[str]:
-    """The command line of ripgrep, or what stands in for it, for what is `wanted`, as options.
-    Blocks.
+    """Return the command line of ripgrep, or its stand-in, with the options `wanted`. Blocks.
 
-    What is found comes by path, found by one thread. With `most` ripgrep searches by several: files
-    come as they are done, and of each at most so many matches; so they do where the order doesn't
-    count. Inside a folder that is left out by default, ignore files do not count either: the folder
-    was named on purpose, and is as a rule ignored by the repository around it.
+    Matches come by path, found by one thread. With `most` ripgrep uses several: files come as they
+    are done, each with at most so many matches; likewise if not `in_order`. Inside a folder that is
+    left out by default, ignore files do not count either: the folder was named on purpose, and is
+    as a rule ignored by the repository around it.
     """
     options = ["--no-config", "--no-messages", "--color", "never", "--hidden", "--null"]
     options += ["--max-count", str(most)] if most else ["--sort", "path"] if in_order else []
@@ -162,12 +165,12 @@ def command(
 
 
 def exclusions() -> list[str]:
-    """The last options, since a later glob wins over an earlier one."""
+    """Return the options that come last, since a later glob wins over an earlier one."""
     return [part for name in EXCLUDED for part in ("--glob", f"!{name}/")]
 
 
 def check_argument(name: str, value: str) -> None:
-    """Raises ToolError for what cannot be on a command line."""
+    """Raises ToolError for a value that cannot be on a command line."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -189,14 +192,14 @@ async def run(
 ) -> SearchEnd:
     """Run a search and hand each record of its output to `take`, until that returns False.
 
-    It runs behind the walls where `start` has some. The child is gone when this returns, also when
-    it is cancelled. Memory is bounded by the longest record. Raises ToolError if the command cannot
-    be started.
+    It runs in a sandbox if `start` provides one. The child is gone when this returns, also when it
+    is cancelled. Memory is bounded by the longest record. Raises ToolError if the command cannot be
+    started.
     """
     output, to_output = os.pipe()
     errors, to_errors = os.pipe()
     records, problems = await _reader_of(output), await _reader_of(errors)
-    said = asyncio.create_task(_read_errors(problems.stream))
+    error_text = asyncio.create_task(_read_errors(problems.stream))
     starting = asyncio.ensure_future(_started(command, root, to_output, to_errors, start))
     try:
         try:
@@ -210,20 +213,23 @@ async def run(
         try:
             if await _read_records(records.stream, separator, take):
                 return SearchEnd(None, "", walled)
-            ended = SearchEnd(await child.wait(), (await said).decode("utf-8", "replace"), walled)
+            ended = SearchEnd(
+                await child.wait(), (await error_text).decode("utf-8", "replace"), walled
+            )
         finally:
             await to_the_end(_end(child))
     finally:
-        said.cancel()
+        error_text.cancel()
         records.transport.close()
         problems.transport.close()
+    # Without its sandbox, the search runs once more; nothing was found yet.
     if walled and ended.stderr.startswith(_BUILDER):
         return await run(command, root, separator, take, None)
     return ended
 
 
 async def _undo(starting: asyncio.Future[tuple[RunningProgram, bool]]) -> None:
-    """Nobody wants a search that is just started."""
+    """End a search that was started while it was being cancelled."""
     await asyncio.wait({starting})
     if not starting.cancelled() and starting.exception() is None:
         await _end(starting.result()[0])
@@ -236,8 +242,8 @@ async def _started(
     errors: int,
     start: StartReader | None,
 ) -> tuple[RunningProgram, bool]:
-    """The search, and whether it has walls. They are built around the folders of the workspace: a
-    root elsewhere, which was allowed by itself, isn't in them."""
+    """Start the search. The second value is True if it has walls. They are built around the folders
+    of the workspace: a root elsewhere, which was allowed by itself, isn't in them."""
     if start is not None and root.in_workspace:
         child = await start(command, root.folder, child_environment(), output, errors)
         if child is not None:
@@ -258,7 +264,8 @@ async def _started(
 async def _start(
     command: Sequence[str], root: SearchRoot, opened: int, output: int, errors: int
 ) -> Process:
-    """Start the search in what was opened: whatever lies at its path by now does not count."""
+    """Start the search in the opened folder or file, even if something else is at its path by
+    now."""
     folder, names = root.folder, command
     if sys.platform == "linux":
         place = f"/proc/self/fd/{opened}"
@@ -276,7 +283,7 @@ class _Reader:
 
 
 async def _reader_of(pipe: int) -> _Reader:
-    """The reading end of a pipe as a stream."""
+    """Return the reading end of a pipe as a stream."""
     stream = asyncio.StreamReader()
     file = os.fdopen(pipe, "rb", buffering=0)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -288,21 +295,21 @@ async def _reader_of(pipe: int) -> _Reader:
 async def _read_records(
     output: asyncio.StreamReader, separator: bytes, take: Callable[[bytes], bool]
 ) -> bool:
-    """Whether `take` had enough before the output ended."""
-    rest = b""
+    """Hand on the records. True if `take` had enough before the output ended."""
+    tail = b""
     while chunk := await output.read(1 << 16):
-        *records, rest = (rest + chunk).split(separator)
+        *records, tail = (tail + chunk).split(separator)
         for record in records:
             if not take(record):
                 return True
-    return bool(rest) and not take(rest)
+    return bool(tail) and not take(tail)
 
 
 async def _read_errors(errors: asyncio.StreamReader) -> bytes:
-    kept = b""
+    head = b""
     while chunk := await errors.read(1 << 14):
-        kept = (kept + chunk)[:_STDERR_BYTES]
-    return kept
+        head = (head + chunk)[:_STDERR_BYTES]
+    return head
 
 
 async def _end(child: RunningProgram) -> None:

@@ -1,7 +1,7 @@
-"""What a search found, found once more by folder handles.
+"""Confirms the matches of a search by folder handles.
 
-A search that runs without walls walks by path, and a command may exchange a folder with a link
-meanwhile. So nothing counts that does not stand at its path when no link is followed. Blocks.
+A search that runs without walls walks by path, and a command may exchange a folder for a link
+meanwhile. So only matches count that are at their path if no link is followed. Blocks.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import BinaryIO, Final
 from tui.core.real_folders import RealFolders
 
 _LINE_BYTES: Final = 1 << 16
-"""Of a line that are compared: more than are ever shown."""
+"""Bytes of a line that are compared: more than are ever shown."""
 _WIDE_BYTES: Final = 20 << 20
-"""Of a text of two bytes a character, which is read as a whole."""
+"""Bytes of a text with two bytes a character, which is read as a whole."""
 _CUT: Final = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]\Z")
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def confirmed_names(root: Path, names: Iterable[bytes]) -> list[bytes]:
-    """Those of the names that are there, in order of their folders. The root is a real path."""
+    """Return the names that exist, in order of their folders. The root is a real path."""
     try:
         with RealFolders(root) as folders:
             return [name for name in sorted(names, key=_place) if folders.holds(name)]
@@ -34,20 +34,20 @@ def confirmed_names(root: Path, names: Iterable[bytes]) -> list[bytes]:
 
 
 def confirmed_lines(root: Path, found: Mapping[bytes, Mapping[int, str]]) -> dict[bytes, set[int]]:
-    """Of lines that were found in files, by number, those that stand there."""
-    standing: dict[bytes, set[int]] = {}
+    """Return the numbers of the lines that are really in their files, of those that were found."""
+    confirmed: dict[bytes, set[int]] = {}
     try:
         with RealFolders(root) as folders:
             for name in sorted(found, key=_place):
                 with suppress(OSError):
-                    standing[name] = _in_file(folders.open(name, _READ), found[name])
+                    confirmed[name] = _in_file(folders.open(name, _READ), found[name])
     except OSError:
         pass
-    return standing
+    return confirmed
 
 
 def shown_line(line: bytes) -> str:
-    """A line of a file as a search shows it."""
+    """Return a line of a file as a search shows it."""
     return line.rstrip(b"\r\n").decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
@@ -74,7 +74,7 @@ def _is(line: str, shown: str) -> bool:
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:
-    """The lines of a text, each as far as it is compared."""
+    """Yield the lines of a text, each as far as it is compared."""
     start = file.read(3)
     if start[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         wide = (start + file.read(_WIDE_BYTES)).decode("utf-16", "replace")

@@ -16,7 +16,8 @@ class SkillParams(Params, frozen=True, kw_only=True):
 
 
 class Skill(Tool[SkillParams]):
-    """`look_up` takes a name and arguments, and returns the text; it is called in a thread."""
+    """Loads a skill. `look_up` takes a name and arguments, and returns the text; it is called in a
+    thread."""
 
     name: ClassVar[str] = "skill"
     effect: ClassVar[Effect] = "read"

@@ -1,8 +1,8 @@
-"""What changed in a file since the model last saw it, and whether an edit may still be made.
+"""Changes in a file since the model last saw it, and the rule for editing it all the same.
 
-An edit that was written for an older text is made all the same where its passages stand as the
-model quoted them and nothing in them has changed; then its result shows what changed elsewhere. All
-else is refused with the difference. So the model has always been shown what it writes over.
+An edit that was written for an older text is still made if its passages are as the model quoted
+them and nothing in them has changed; then its result shows what changed elsewhere. Everything else
+is refused with the difference. So the model has always been shown what it overwrites.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tui.tools.text_match import flatten
 
 LINES_MAX: Final = 200
 CHARS_MAX: Final = 8000
-"""Of a difference that is shown. A larger one is not: the file is to be read again."""
+"""Limits of a difference that is shown. With a larger one, the file has to be read again."""
 
 ELSEWHERE: Final = "changed elsewhere"
 
 
 class StaleFileError(ToolError):
-    """An edit was made for a text that is not there any more. `found` is the file as it is now,
-    where the message says all that changed in it, so that the model knows it from here on."""
+    """An edit was made for a text that has changed. `found` is the present file if the message
+    names all changes in it, so that the model knows it from now on."""
 
     def __init__(self, message: str, *, hint: str, found: Snapshot | None) -> None:
         super().__init__(message, hint=hint)
@@ -36,7 +36,7 @@ class StaleFileError(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A text as the model last saw it, and as it is now. `text` is the unified diff, "" where it is
+    """A text as the model last saw it, and as it is now. `text` is the unified diff, "" if it is
     too long to be shown."""
 
     shown: str
@@ -46,11 +46,11 @@ class Difference:
 
     @property
     def note(self) -> str:
-        """What is said in the result of an edit that was made all the same."""
+        """The line for the result of an edit that was made all the same."""
         return f"{self.shown} had changed elsewhere since you last saw it:\n{self.text}"
 
     def spares(self, after: str, passages: Iterable[str]) -> bool:
-        """Whether the change from `now` to `after` keeps out of what has changed before it.
+        """True if the change from `now` to `after` does not touch what has changed before it.
 
         `passages` are what it replaces. Those that the old text doesn't have at all were quoted
         from the new one, which the model has then seen in another way.
@@ -67,7 +67,7 @@ class Difference:
 
 
 def difference(seen: SeenFile, found: Snapshot, shown: str) -> Difference | None:
-    """What changed in a text file; None where the old text is not kept, and for other files."""
+    """Return the changes in a text file; None if the old text is not kept, and for other files."""
     if seen.data is None or found.data is None:
         return None
     try:
@@ -78,7 +78,7 @@ def difference(seen: SeenFile, found: Snapshot, shown: str) -> Difference | None
 
 
 def bounded(old: str | None, now: str | None, shown: str) -> str:
-    """The unified diff of two texts, None for no file; "" where it is too long to be shown."""
+    """Return the unified diff of two texts, None for no file; "" if it is too long to be shown."""
     if abs(len(old or "") - len(now or "")) > CHARS_MAX:
         return ""
     old, now = (_valid(text) if text is not None else None for text in (old, now))
@@ -89,22 +89,22 @@ def bounded(old: str | None, now: str | None, shown: str) -> str:
 
 
 def _valid(text: str) -> str:
-    """A text that can be sent: bytes that are no UTF-8 as U+FFFD."""
+    """Return a text that can be sent: bytes that are no UTF-8 become U+FFFD."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def refused(change: Difference | None, found: Snapshot, shown: str) -> StaleFileError:
-    """The error for an edit of a text that has changed."""
-    said = f"{shown} changed since it was last read; nothing was written."
+    """Return the error for an edit of a text that has changed."""
+    message = f"{shown} changed since it was last read; nothing was written."
     if change is None or not change.text:
-        return StaleFileError(said, hint="Read it again.", found=None)
+        return StaleFileError(message, hint="Read it again.", found=None)
     return StaleFileError(
-        f"{said}\nWhat changed:\n{change.text}\n",
+        f"{message}\nWhat changed:\n{change.text}\n",
         hint="If the edit is still right, send it again for the file as it is now.",
         found=found,
     )
 
 
 async def refusal(seen: SeenFile, found: Snapshot, shown: str) -> StaleFileError:
-    """The error for what would go as a whole and has changed."""
+    """Return the error for a file that would be replaced as a whole and has changed."""
     return await in_thread(lambda _stop: refused(difference(seen, found, shown), found, shown))

@@ -1,8 +1,8 @@
-"""submit_result: how the model hands over a result that has to fit a JSON schema.
+"""submit_result: the model hands over a result that has to fit a JSON schema.
 
 A tool, and not the API's own output format: it works with every server and model, takes the whole
-of JSON Schema, leaves the model free to write between its calls, and does not change what the
-request begins with. What is handed over is checked here.
+of JSON Schema, leaves the model free to write between its calls, and does not change the beginning
+of the request. The result is checked here.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _WRAPPER: Final = "result"
 _CHOICES: Final = frozenset({"oneOf", "anyOf", "allOf", "$ref", "enum", "const", "not", "if"})
 _DEFINITIONS: Final = ("$defs", "definitions")
 _NAMED: Final = 5
-"""How many faults of a result are named at once."""
+"""Number of faults of a result that are named at once."""
 _FAULT_CHARS: Final = 300
 
 REMINDER: Final = "Hand over the result now: call submit_result."
-"""What the model is asked where it ended its turn without one."""
+"""The prompt for a model that ended its turn without a result."""
 
 
 class ResultParams(Params, frozen=True):
@@ -32,14 +32,14 @@ class ResultParams(Params, frozen=True):
 
 
 class SubmitResult(Tool[ResultParams]):
-    """Takes the result of the run. `given` says whether there is one; it is in `value`."""
+    """Takes the result of the run, which is in `value` once `given` is True."""
 
     name: ClassVar[str] = "submit_result"
     effect: ClassVar[Effect] = "none"
     params: ClassVar[type[Params]] = ResultParams
 
     def __init__(self, schema: object) -> None:
-        """Raises UsageError for what is no JSON schema."""
+        """Raises UsageError for an invalid JSON schema."""
         self._validator = _validator(schema)
         self._input, self._wrapped = _input_schema(cast("Mapping[str, Any]", schema))
         self.given = False
@@ -67,20 +67,23 @@ class SubmitResult(Tool[ResultParams]):
         return ToolOutput([{"type": "text", "text": "The result fits."}], ends_turn=True)
 
     def _faults(self, value: Any) -> list[str]:
-        """What is wrong with a result, a sentence each. Raises ToolError where a reference of the
+        """Return the faults of a result, a sentence each. Raises ToolError if a reference of the
         schema leads nowhere."""
         from referencing.exceptions import Unresolvable  # noqa: PLC0415 - for a schema only
 
         try:
             errors: Iterator[Any] = self._validator.iter_errors(value)
-            found = list(islice(errors, _NAMED))
+            errors_named = list(islice(errors, _NAMED))
         except Unresolvable as error:
             raise ToolError(f"The schema refers to something that isn't in it: {error}.") from error
-        return [f"{one.json_path}: {str(one.message)[:_FAULT_CHARS].rstrip('.')}." for one in found]
+        return [
+            f"{one.json_path}: {str(one.message)[:_FAULT_CHARS].rstrip('.')}."
+            for one in errors_named
+        ]
 
 
 def _validator(schema: object) -> Any:
-    """What checks values against a schema; it never fetches one. Raises UsageError."""
+    """Return a validator for a schema; it never fetches one. Raises UsageError."""
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - for a schema only
     from jsonschema.validators import Draft202012Validator, validator_for  # noqa: PLC0415
     from referencing.jsonschema import EMPTY_REGISTRY  # noqa: PLC0415
@@ -99,8 +102,8 @@ def _validator(schema: object) -> Any:
 
 
 def _input_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The schema as the API takes that of a tool, and whether the result is wrapped in `result`:
-    a tool's input is an object, without a choice at the top."""
+    """Return the schema as the API takes that of a tool. The second value is True if the result is
+    wrapped in `result`: a tool's input is an object, without a choice at the top."""
     if schema.get("type") == "object" and _CHOICES.isdisjoint(schema):
         return dict(schema), False
     definitions = {name: schema[name] for name in _DEFINITIONS if name in schema}
@@ -110,5 +113,5 @@ def _input_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 def result_tool(tools: Sequence[Tool[Any]]) -> SubmitResult | None:
-    """The one among the tools that takes the result; None where none is asked for."""
+    """Return the tool that takes the result; None if none is asked for."""
     return next((tool for tool in tools if isinstance(tool, SubmitResult)), None)

@@ -25,7 +25,7 @@ RunSubAgent: TypeAlias = Callable[[TaskParams, ToolContext], Awaitable[ToolOutpu
 
 
 class SubAgentTool(Tool[TaskParams]):
-    """What a sub-agent does passes the permissions by itself, call by call."""
+    """Starts a sub-agent. Its calls pass the permissions by themselves, one by one."""
 
     name: ClassVar[str] = "task"
     effect: ClassVar[Effect] = "none"

@@ -1,4 +1,4 @@
-"""Bytes and text: byte order marks, kinds of binary files, names in words."""
+"""Bytes and text: byte order marks, kinds of binary files, printable names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tui.core.errors import ToolError
 from tui.core.images import media_type
 
 HEAD_BYTES = 8192
-"""How many bytes of a file are read to find out what it is."""
+"""Bytes of a file that are read to find out its kind."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -62,12 +62,12 @@ class DecodedText:
     valid: bool = True
 
     def encode(self, text: str) -> bytes:
-        """Another text in this file's encoding. `text` may hold what `self.text` holds."""
+        """Encode another text as this file is. `text` may have all characters of `self.text`."""
         return self.bom + text.encode(self.encoding, _errors(self.encoding))
 
 
 def decode(data: bytes, shown: str) -> DecodedText:
-    """A whole file as text. Raises ToolError for a binary file and for broken UTF-16."""
+    """Decode a whole file. Raises ToolError for a binary file and for broken UTF-16."""
     kind = binary_kind(data[:HEAD_BYTES])
     if kind is None and b"\0" in data and not bom_of(data)[0]:
         kind = "binary data after some text"
@@ -88,12 +88,13 @@ def _errors(encoding: str) -> str:
 
 
 def bom_of(head: bytes) -> tuple[bytes, str]:
-    """The byte order mark that `head` starts with and the encoding it means; else UTF-8."""
+    """Return the byte order mark that `head` starts with and its encoding; otherwise UTF-8."""
     return next(((bom, name) for bom, name in _BOMS if head.startswith(bom)), (b"", "utf-8"))
 
 
 def binary_kind(head: bytes) -> str | None:
-    """What kind of binary file starts with `head`; None for text, also in an unknown encoding."""
+    """Return the kind of binary file that starts with `head`; None for text, also in an unknown
+    encoding."""
     if bom_of(head)[0]:
         return None
     nul = b"\0" in head
@@ -118,6 +119,7 @@ def _is_utf8_start(head: bytes) -> bool:
 
 
 def printable(name: str) -> str:
-    """A file name that can be shown and sent: odd bytes and control characters as escapes."""
+    """Return a file name that can be shown and sent: odd bytes and control characters as
+    escapes."""
     text = os.fsencode(name).decode("utf-8", "backslashreplace") if not name.isascii() else name
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda m: m[0].encode("unicode_escape").decode(), text)

@@ -1,8 +1,8 @@
-"""Where a passage is in a text, exactly or nearly in a few safe respects; what is put there.
+"""Finds a passage in a text, exactly or nearly in a few safe respects, and replaces it.
 
-A passage that is nowhere exactly is tried with other whitespace at the ends of lines, with another
-indentation, with other quotes, dashes and spaces, and without the line numbers of read_file. What
-matches is shown to whoever asked; nothing is chosen between two places.
+If a passage does not occur exactly, it is tried with other whitespace at the ends of lines, with
+another indentation, with other quotes, dashes and spaces, and without the line numbers of
+read_file. The caller is shown what matched; nothing is chosen between two places.
 
 Positions are those in the flat text, which has LF for every CRLF.
 """
@@ -21,12 +21,12 @@ from tui.tools.paging import without_numbers
 
 _BLANKS = " \t"
 _COMPARED_LINES = 2000
-"""Passages of more lines are replaced as a whole, without keeping what is the same."""
+"""Passages of more lines are replaced as a whole, without keeping equal lines."""
 _MOST = 1000
-"""How many places of an ambiguous passage are counted."""
+"""Number of places of an ambiguous passage that are counted."""
 
 _Convert: TypeAlias = Callable[[str], str | None]
-"""A line as the file would have it; None where that is not known."""
+"""Converts a line to the file's indentation; None if that is not known."""
 
 TRAILING = "trailing whitespace differs"
 INDENTATION = "indentation differs"
@@ -42,12 +42,12 @@ _FOLDED = str.maketrans(
         **{chr(code): " " for code in range(0x2000, 0x200B)},
     }
 )
-"""One character for one, so that places stay the same."""
+"""One character for one, so that positions stay the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """A place, what is to be put there, and in which respects it is not the passage itself."""
+    """A place, its replacement, and the respects in which it differs from the passage."""
 
     start: int
     end: int
@@ -56,15 +56,17 @@ class TextMatch:
 
 
 def flatten(text: str) -> str:
-    """The text with LF for every CRLF."""
+    """Return the text with LF for every CRLF."""
     return text.replace("\r\n", "\n")
 
 
 def find_matches(text: str, old: str, new: str, *, whole_lines: bool = False) -> list[TextMatch]:
-    """The places of `old` in a flat text, to be replaced by `new`: at most one is no near miss.
+    """Return the places of `old` in a flat text, to be replaced by `new`; of near misses, more than
+    one is ambiguous.
 
-    Those that match exactly, else those of the first respect in which any match nearly. Several of
-    them are for the caller to refuse. With `whole_lines` a match is of lines from end to end.
+    Those that match exactly, otherwise those of the first respect in which any match nearly.
+    Several of them are for the caller to refuse. With `whole_lines` a match is of lines from end to
+    end.
     """
     starts = list(_starts(text, old, whole_lines=whole_lines))
     if starts or not old.strip():
@@ -80,7 +82,7 @@ def find_matches(text: str, old: str, new: str, *, whole_lines: bool = False) ->
 
 
 def _starts(text: str, old: str, *, whole_lines: bool) -> Iterator[int]:
-    """Where `old` begins, overlapping places too."""
+    """Yield the positions of `old`, overlapping ones too."""
     count, at = 0, text.find(old)
     while at >= 0 and count < _MOST:
         if not whole_lines or (_begins_line(text, at) and _ends_line(text, at + len(old))):
@@ -98,7 +100,7 @@ def _ends_line(text: str, at: int) -> bool:
 
 
 def _bare(new: str) -> str | None:
-    """A replacement without line numbers; None where only some of its lines bear one."""
+    """Return a replacement without line numbers; None if only some of its lines have one."""
     lines = new.split("\n")
     marks = [re.match(r"[0-9]{1,9}\t", line) for line in lines]
     blank = [not line or line.isdecimal() for line in lines]
@@ -112,15 +114,16 @@ def _bare(new: str) -> str | None:
 
 
 def _near(text: str, old: str, new: str, *, whole_lines: bool) -> list[TextMatch]:
-    """The matches of the first respect in which there are any.
+    """Return the matches of the first respect in which there are any.
 
-    Of several, none is worked out. Of one none is left where the replacement can't be indented as
-    the text is.
+    Several are returned as they are. A single one is dropped if the replacement can't be indented
+    as the text is.
     """
     steps: list[tuple[tuple[str, ...], str, str]] = [((), text, old)]
     folded, folded_old = text.translate(_FOLDED), old.translate(_FOLDED)
     if (folded, folded_old) != (text, old):
         steps.append(((CHARACTERS,), folded, folded_old))
+    # First with the characters as they are, then with look-alikes folded.
     for differences, searched, wanted in steps:
         places: list[tuple[tuple[int, int], _Convert]] = []
         respects = differences
@@ -143,7 +146,7 @@ def _near(text: str, old: str, new: str, *, whole_lines: bool) -> list[TextMatch
 
 
 def _but_trailing(text: str, old: str, *, whole_lines: bool) -> Iterator[tuple[int, int]]:
-    """Places that differ from `old` in the blanks at the ends of lines."""
+    """Yield the places that differ from `old` in the blanks at the ends of lines."""
     lines = old.split("\n")
     parts = [re.escape(line.rstrip(_BLANKS)) for line in lines]
     inner = rf"[{_BLANKS}]*\n"
@@ -154,15 +157,15 @@ def _but_trailing(text: str, old: str, *, whole_lines: bool) -> Iterator[tuple[i
     if whole_lines or (lines[0] and not parts[0]):
         pattern = f"^{pattern}"
     compiled = re.compile(pattern, re.MULTILINE)
-    count, found = 0, compiled.search(text)
-    while found and count < _MOST:
+    count, match = 0, compiled.search(text)
+    while match and count < _MOST:
         count += 1
-        yield found.span()
-        found = compiled.search(text, found.start() + 1)
+        yield match.span()
+        match = compiled.search(text, match.start() + 1)
 
 
 def _but_indentation(text: str, old: str) -> Iterator[tuple[tuple[int, int], _Convert]]:
-    """Whole lines that differ from `old` in their indentation, by the same for all of them."""
+    """Yield whole lines that differ from `old` in their indentation, by the same amount for all."""
     wanted = old.split("\n")
     ends = len(wanted) > 1 and not wanted[-1]
     if ends:
@@ -174,6 +177,7 @@ def _but_indentation(text: str, old: str) -> Iterator[tuple[tuple[int, int], _Co
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
+    # The longest line is compared first, since it is probably the rarest.
     for number, line in enumerate(lines):
         first = number - offset
         if key not in line or line.strip(_BLANKS) != key or first < 0:
@@ -194,7 +198,8 @@ def _indent(line: str) -> str:
 
 
 def _shift(pairs: Iterable[tuple[str, str]]) -> _Convert | None:
-    """What turns the indentation of each first line into that of its second; None for no rule."""
+    """Return a function that turns the indentation of each first line into that of its second; None
+    if there is no rule."""
     indents = {(_indent(one), _indent(other)) for one, other in pairs if one.strip(_BLANKS)}
     for convert in (*_prefix_shifts(indents), *_tab_shifts(indents)):
         if all(convert(one + "x") == other + "x" for one, other in indents):
@@ -203,7 +208,7 @@ def _shift(pairs: Iterable[tuple[str, str]]) -> _Convert | None:
 
 
 def _prefix_shifts(indents: Iterable[tuple[str, str]]) -> Iterator[_Convert]:
-    """The same blanks put before each line, or taken away."""
+    """Yield rules that put the same blanks before each line, or take them away."""
     one, other = min(indents, key=lambda pair: len(pair[0]))
     if other.endswith(one):
         yield partial(_deeper, other[: len(other) - len(one)])
@@ -222,7 +227,8 @@ def _shallower(less: str, line: str) -> str | None:
 
 
 def _tab_shifts(indents: Iterable[tuple[str, str]]) -> Iterator[_Convert]:
-    """So many spaces for each tab or the reverse, and perhaps some levels more or less."""
+    """Yield rules with a number of spaces for each tab or the reverse, and perhaps some levels more
+    or less."""
     pairs = sorted(indents, key=lambda pair: len(pair[0]))
     (first, first_other), (last, last_other) = pairs[0], pairs[-1]
     for one, other in ((" ", "\t"), ("\t", " ")):
@@ -253,7 +259,7 @@ def _tab_shift(one: str, other: str, scale: tuple[int, int], more: int, line: st
 
 
 def _merged(text: str, place: tuple[int, int], old: str, new: str, convert: _Convert) -> str | None:
-    """What is put at the place of a near miss; None where a line of it can't be indented.
+    """Return the replacement for a near miss; None if a line of it can't be indented.
 
     Lines that stay the same from `old` to `new` stay as the text has them.
     """
@@ -279,7 +285,8 @@ def _merged(text: str, place: tuple[int, int], old: str, new: str, convert: _Con
 
 
 def _same_ends(old: str, passage: str, new: str) -> str:
-    """`new`, but its beginning and end as in the passage as far as they are those of `old`."""
+    """Return `new` with its beginning and end as in the passage, as far as they are those of
+    `old`."""
     if len(old) != len(passage) or old == passage:
         return new
     most = min(len(old), len(new))
@@ -290,12 +297,12 @@ def _same_ends(old: str, passage: str, new: str) -> str:
 
 
 def splice(text: str, matches: Sequence[TextMatch]) -> tuple[str, list[int]]:
-    """The text with what is to be put at each place, and where each was in it.
+    """Replace all matches. Returns the text, and the position of each replacement in the old one.
 
-    The matches are in order and don't overlap. A replacement gets the line ending that its place
-    has, else the one that the text has first; everything outside the places is untouched.
+    The matches are in order and don't overlap. A replacement gets the line ending of its place,
+    otherwise the first one of the text; everything outside the places is untouched.
     """
-    crlf = [found.start() - n for n, found in enumerate(re.finditer("\r\n", text))]
+    crlf = [hit.start() - n for n, hit in enumerate(re.finditer("\r\n", text))]
     default = "\n"
     if crlf and text.find("\n") == text.find("\r\n") + 1:
         default = "\r\n"
@@ -315,10 +322,10 @@ def splice(text: str, matches: Sequence[TextMatch]) -> tuple[str, list[int]]:
 
 
 def replace_passage(text: str, old: str, new: str) -> tuple[str, list[int]]:
-    """`text` with every `old` replaced by `new`, and where each was in `text`.
+    """Replace every `old` in `text` by `new`. Returns the text, and the old position of each.
 
     CRLF and LF count as the same in the search.
     """
     old, new = flatten(old), flatten(new)
-    found = re.finditer(re.escape(old), flatten(text))
-    return splice(text, [TextMatch(each.start(), each.end(), new) for each in found])
+    matches = re.finditer(re.escape(old), flatten(text))
+    return splice(text, [TextMatch(each.start(), each.end(), new) for each in matches])

@@ -33,7 +33,8 @@ class WebFetchParams(Params, frozen=True, kw_only=True):
 
 
 class WebFetch(Tool[WebFetchParams]):
-    """Fetches one page. `limits` and `resolve` (which names a host's addresses) are for tests."""
+    """Fetches one page. `limits` and `resolve` (which looks up a host's addresses) are for
+    tests."""
 
     name: ClassVar[str] = "web_fetch"
     effect: ClassVar[Effect] = "fetch"
@@ -54,7 +55,7 @@ class WebFetch(Tool[WebFetchParams]):
         return f"{url} pages {params.pages}" if params.pages else url
 
     async def run(self, params: WebFetchParams, ctx: ToolContext) -> ToolOutput:
-        """An error of the server is an error too; its page is in the result."""
+        """Fetch a page. An error of the server is an error too; its page is in the result."""
         await asyncio.to_thread(import_module, "tui.tools.web.readable")  # that takes long
         from tui.tools.web import client, readable  # noqa: PLC0415
 
@@ -73,7 +74,7 @@ class WebFetch(Tool[WebFetchParams]):
 
 
 def _pdf(page: WebPage, pages: str, ctx: ToolContext, stop: Event) -> Readable:
-    """Pages of a PDF as text: of a document that others made it could not be said to the model
+    """Return pages of a PDF as text: in a document made by others, the model could not be told
     where it begins and ends. Raises ToolError."""
     from tui.tools.web.readable import Readable  # noqa: PLC0415 - loaded by now
 

@@ -31,19 +31,19 @@ class WriteFile(Tool[WriteFileParams]):
     params: ClassVar[type[Params]] = WriteFileParams
 
     async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutput:
-        path, data, found, diff = await self._prepare(params, ctx)
+        path, data, snapshot, diff = await self._prepare(params, ctx)
         shown = printable(ctx.workspace.show(path))
-        if found is not None and found.data == data:
+        if snapshot is not None and snapshot.data == data:
             return ToolOutput.text(
                 f"{shown} already has exactly this content.", summary="no change"
             )
-        details = await replace_file(ctx, path, data, found)
-        if found is None:
+        details = await replace_file(ctx, path, data, snapshot)
+        if snapshot is None:
             lines = "1 line" if diff.added == 1 else f"{diff.added} lines"
-            said, summary = f"Created {shown}: {size(len(data))}.", f"new, {lines}"
+            line, summary = f"Created {shown}: {size(len(data))}.", f"new, {lines}"
         else:
-            said, summary = f"Replaced {shown}: {diff.summary} lines.", diff.summary
-        return ToolOutput([text_block(said)], summary=summary, display=diff.text, details=details)
+            line, summary = f"Replaced {shown}: {diff.summary} lines.", diff.summary
+        return ToolOutput([text_block(line)], summary=summary, display=diff.text, details=details)
 
     async def preview(self, params: WriteFileParams, ctx: ToolContext) -> CallPreview:
         _, _, _, diff = await self._prepare(params, ctx, whole=True)
@@ -52,7 +52,8 @@ class WriteFile(Tool[WriteFileParams]):
     async def _prepare(
         self, params: WriteFileParams, ctx: ToolContext, *, whole: bool = False
     ) -> tuple[Path, bytes, Snapshot | None, UnifiedDiff]:
-        """What would be written over what. Raises ToolError where that cannot or must not be."""
+        """Compare the new content with the file. Raises ToolError if it cannot or must not be
+        written."""
         path = await resolve(ctx, params.path)
         shown = printable(ctx.workspace.show(path))
         try:
@@ -62,27 +63,27 @@ class WriteFile(Tool[WriteFileParams]):
                 "The content contains half a surrogate pair, which isn't valid text.",
                 hint="Send the character as a whole.",
             ) from error
-        found, diff = await in_thread(partial(_compare, path, shown, params.content, whole))
-        seen = ctx.files.before(found, shown) if found else None
-        if found and seen and found.data != data:
-            raise await refusal(seen, found, shown)
-        return path, data, found, diff
+        snapshot, diff = await in_thread(partial(_compare, path, shown, params.content, whole))
+        seen = ctx.files.before(snapshot, shown) if snapshot else None
+        if snapshot and seen and snapshot.data != data:
+            raise await refusal(seen, snapshot, shown)
+        return path, data, snapshot, diff
 
 
 def _compare(
     path: Path, shown: str, content: str, whole: bool, _stop: Event
 ) -> tuple[Snapshot | None, UnifiedDiff]:
-    found = take_snapshot(path, shown)
-    if found is None:
+    snapshot = take_snapshot(path, shown)
+    if snapshot is None:
         return None, unified(None, content, shown, whole=whole)
     try:
-        old = decode(found.data, shown).text if found.data is not None else None
+        old = decode(snapshot.data, shown).text if snapshot.data is not None else None
     except ToolError:
         old = None
     if old is not None:
-        return found, unified(old, content, shown, whole=whole)
-    was = size(found.stat.st_size)
+        return snapshot, unified(old, content, shown, whole=whole)
+    was = size(snapshot.stat.st_size)
     new = unified(None, content, shown, whole=whole)
-    return found, UnifiedDiff(
+    return snapshot, UnifiedDiff(
         f"{shown}: {was}, not shown as text, is replaced by:\n{new.text}", new.added, 0
     )

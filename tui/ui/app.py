@@ -16,6 +16,7 @@ import tui
 from tui.core.clock import Clock
 from tui.core.errors import CredentialsError, HoldfastError
 from tui.core.gc_pause import gc_pause
+from tui.core.keymap import keymap_of
 from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
@@ -365,8 +366,10 @@ class HoldfastApp(ThemedApp):
         from tui.app.open_session import RECHECK_S, SessionWatch  # noqa: PLC0415 - not for the first frame
         from tui.ui.start.deferred_mount import mount_rest  # noqa: PLC0415 - as before
 
-        self.use_keys(opening.services.keys)
-        self.chat.prompt.use_vim(opening.services.vim)
+        settings = opening.services.settings
+        settings.apply(lambda now: now.keys, lambda keys: self.use_keys(keymap_of(keys)))
+        settings.apply(lambda now: now.vim, self.chat.prompt.use_vim)
+        settings.follow(lambda now: now.theme, self.use_theme)
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
         self.frontend = await mount_rest(self, self.chat, opening.services)

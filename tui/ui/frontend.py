@@ -4,7 +4,7 @@ widgets."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,6 +28,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
 from tui.app.status_command import StatusCommand, StatusFigures
 from tui.core import facts
@@ -87,28 +88,32 @@ class ScreenFrontend:
         chat.side.results = self._results
         self.renderer = EventRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat)
-        self.terminal = TerminalStatus(partial(write, app), services.terminal)
-        self.notifier = notifier(
-            app, services.clock, self.terminal.notification, wanted=services.notify
-        )
+        settings = services.settings
+        self.terminal = TerminalStatus(partial(write, app), settings.now.terminal)
+        settings.follow(lambda now: now.terminal, self.terminal.use)
+        self.notifier = notifier(app, services.clock, self.terminal.notification, settings)
         self._progress = app.set_interval(SEND_AGAIN_S, self.terminal.say_again, pause=True)
         self.conversation = Conversation(services, self)
         self.status = StatusCommand(
-            settings=services.status,
+            settings=settings.now.status,
             cwd=services.workspace,
             clock=services.clock,
             figures=self._figures,
             show=chat.show_own_status,
             complain=lambda problem: self.say(problem, "warning"),
         )
+        settings.follow(lambda now: now.status, self.status.use)
         app.run_worker(self.status.watch(), group="status")
         app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self._model = ""
         self._in_turn = False
-        chat.calm = services.calm
+        settings.apply(lambda now: now.motion == "reduced", self._be_calm)
         chat.prompt.images = self.conversation.images
         chat.prompt.take_back = self.conversation.take_back
         self.conversation.images.copied = lambda: app.clipboard
+
+    def _be_calm(self, calm: bool) -> None:
+        self.chat.calm = calm
 
     @property
     def services(self) -> AppServices:
@@ -137,10 +142,11 @@ class ScreenFrontend:
             message = f"{text} {hint}".rstrip()
             self.app.notify(message, severity=_SEVERITY.get(level, "information"), markup=False)
 
-    def report(self, title: str, lines: Sequence[str], level: Level = "info") -> None:
+    def report(self, report: Report) -> None:
         from tui.ui.widgets.conversation.items import NoticeItem  # noqa: PLC0415 - it draws
 
-        self.chat.add(NoticeItem(title, level, "\n".join(lines), folded=False))
+        text = "\n".join(report.lines)
+        self.chat.add(NoticeItem(report.title, report.level, text, folded=False))
 
     def show(self, event: Fact) -> None:
         self.renderer.show(event)

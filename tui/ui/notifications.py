@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from textual.app import App
 
+from tui.app.services import LiveSettings
 from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.fact_words import job_end
@@ -31,7 +32,6 @@ class Notifier:
     clock: Clock
     away: Callable[[], bool]
     call: Callable[[str], None]
-    wanted: bool = True
     _began: float = field(default=0.0)
 
     def begin(self) -> None:
@@ -58,21 +58,22 @@ class Notifier:
             self._call("Done." if done else "Stopped.")
 
     def _call(self, text: str) -> None:
-        if self.wanted and self.away():
+        if self.away():
             self.call(text)
 
 
 def notifier(
-    app: App[Any], clock: Clock, notification: Callable[[str], str], *, wanted: bool
+    app: App[Any], clock: Clock, notification: Callable[[str], str], settings: LiveSettings
 ) -> Notifier:
     """Return the notifier of an app; `notification` returns the codes that show a text, "" for
     none."""
 
     def call(text: str) -> None:
-        app.bell()
-        write(app, notification(text))
+        if settings.now.notify == "auto":
+            app.bell()
+            write(app, notification(text))
 
-    return Notifier(clock, lambda: not app.app_focus, call, wanted)
+    return Notifier(clock, lambda: not app.app_focus, call)
 
 
 def write(app: App[Any], codes: str) -> None:

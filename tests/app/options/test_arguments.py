@@ -19,9 +19,8 @@ from tui.core.errors import UsageError
 
 def given_by(line: str) -> dict[str, Any]:
     """The options that differ from the defaults."""
-    options, default = parse(shlex.split(line)), Options()
-    fields = Options.__dataclass_fields__
-    return {f: getattr(options, f) for f in fields if getattr(options, f) != getattr(default, f)}
+    options, default = parse(shlex.split(line)).by_name(), Options().by_name()
+    return {name: value for name, value in options.items() if value != default[name]}
 
 
 def refused(line: str) -> UsageError:
@@ -155,7 +154,7 @@ def test_a_first_word_that_is_a_subcommands_name_is_that_subcommand() -> None:
     assert parse(["doctor the tests"]).prompt == "doctor the tests"
     assert parse(["-p", "doctor"]).prompt == "doctor"
     assert parse(["--", "doctor"]).prompt == "doctor"
-    assert parse(["-r", "doctor"]).resume == "doctor"
+    assert parse(["-r", "doctor"]).opening.resume == "doctor"
     assert parse(["-m", "doctor", "hi"]).prompt == "hi"
 
 
@@ -172,7 +171,7 @@ def test_flags_may_stand_before_the_subcommand() -> None:
 def test_resume_does_not_take_a_word_that_starts_with_a_dash() -> None:
     assert "-1" in refused("-r -1").message
     options = parse(["-r", "-m", "x"])
-    assert (options.resume, options.model) == ("", "x")
+    assert (options.opening.resume, options.models.model) == ("", "x")
 
 
 @pytest.mark.parametrize(
@@ -269,7 +268,7 @@ def test_a_flag_means_the_same_wherever_it_stands() -> None:
     takes: dict[str, tuple[bool, bool]] = {}
     for command in (MAIN, *COMMANDS):
         for flag in command.flags:
-            assert flag.field in Options.__dataclass_fields__ or flag.field == "text"
+            assert flag.field in Options().by_name() or flag.field == "text"
             for name in flag.names:
                 kind = (flag.takes_value, flag.optional)
                 assert takes.setdefault(name, kind) == kind

@@ -14,7 +14,7 @@ import pytest
 
 from tests.core.git.test_worktrees import commit, git
 from tui.batch.git import GitIsolation
-from tui.batch.isolation import IsolationError
+from tui.core.errors import HoldfastError
 from tui.core.git import door
 from tui.core.git.branch import branch_of
 from tui.core.git.door import GitError
@@ -390,7 +390,7 @@ def test_a_repository_that_loses_its_head_in_a_run_is_not_exchanged_for_the_oute
     (inner / "a.txt").write_text("task\n")
     (inner / ".git/HEAD").unlink()
     for step in (lambda: isolation.keep("done"), lambda: isolation.undo("failed")):
-        with pytest.raises(IsolationError):
+        with pytest.raises(HoldfastError):
             step()
     assert (outer / "a.txt").read_text() == "mine\n"
     assert (inner / "a.txt").read_text() == "task\n"

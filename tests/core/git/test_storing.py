@@ -18,6 +18,7 @@ from tui.core.git.removal import remove
 from tui.core.git.repository import Repository
 from tui.core.git.storing import store
 from tui.core.git.worktree_state import changed_files, index_apart, state_of
+from tui.core.paths import folders
 from tui.core.real_folders import RealFolders
 
 
@@ -108,6 +109,26 @@ def test_what_goes_or_cannot_be_read_while_it_is_stored_is_said(
     monkeypatch.setattr(storing, "_size", gone_after)
     with pytest.raises(GitError, match="can't store new"):
         store(Checkout.of(top), ["new"])
+
+
+def test_copies_are_where_no_command_reaches_wherever_temporary_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top, config = new(tmp_path / "repo"), tmp_path / "gitconfig"
+    config.write_text(f'[filter "mine"]\n\tclean = "sh -c \'pwd > {tmp_path}/where; cat\'"\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    monkeypatch.setattr("tempfile.tempdir", str(top))
+    (top / ".gitattributes").write_text("new filter=mine\n")
+    (top / "new").write_text("new\n")
+    left = folders().data / "apart/left"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    with index_apart() as env:
+        store(Checkout.of(top), ["new"], env)
+        assert top not in Path(env["GIT_INDEX_FILE"]).parents
+    where = Path((tmp_path / "where").read_text().strip())
+    assert where.parent == (folders().data / "apart").resolve()
+    assert not list(where.parent.iterdir())
 
 
 @pytest.mark.slow

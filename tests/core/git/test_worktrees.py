@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,63 @@ def test_without_a_name_it_gets_a_short_one(repo: Path) -> None:
     for name in names:
         check_name(name)
         assert "-" in name
+
+
+def exchanging_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str) -> Path:
+    """Where the link leads that git's own filter puts in the place of `dir`, once it checks out the
+    first file: git 2.39 goes on writing by path."""
+    there = f"test ! -L {link} && test -d {link}"
+    swap = f"{there} && mv {link} {link}.aside && ln -s {tmp_path}/mine {link}; cat"
+    config, mine = tmp_path / "gitconfig", tmp_path / "mine"
+    config.write_text(f'[filter "mine"]\n\tclean = cat\n\tsmudge = "sh -c \'{swap}\'"\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    mine.mkdir()
+    return mine
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_new_one_is_not_written_through_a_folder_exchanged_meanwhile(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    (repo / ".gitattributes").write_text("dir/a filter=mine\n")
+    (repo / "dir/a").write_text("a\n")
+    (repo / "link").symlink_to("dir")
+    commit(repo, "run.sh", "#!/bin/sh\n")
+    mine = exchanging_git(tmp_path, monkeypatch, f"{repo}/.holdfast/worktrees/fix/dir")
+    if elsewhere:  # on another disk
+
+        def refused(*_: object, **__: object) -> None:
+            raise OSError(errno.EXDEV, "another disk")
+
+        monkeypatch.setattr(os, "rename", refused)
+    made = enter(repo)
+    assert not list(mine.iterdir())
+    assert (made.folder / "dir/b.txt").read_text() == "b\n"
+    assert (made.folder / "link").readlink() == Path("dir")
+    assert status(made.folder) == ""
+
+
+def test_what_comes_along_is_not_read_through_a_folder_exchanged_meanwhile(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / ".worktreeinclude").write_text("secrets/key\n")
+    (repo / "secrets").mkdir()
+    (repo / "secrets/key").write_text("mine\n")
+    commit(repo, "more", "")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/key").write_text("do not tell\n")
+    looked = Repository._ignored_of  # pyright: ignore[reportPrivateUsage]
+
+    def exchanged(self: Repository, names: Iterable[str]) -> list[str]:
+        found = looked(self, names)
+        (repo / "secrets").rename(tmp_path / "aside")
+        (repo / "secrets").symlink_to(tmp_path / "home")
+        return found
+
+    monkeypatch.setattr(Repository, "_ignored_of", exchanged)
+    made = enter(repo)
+    assert not (made.folder / "secrets").exists()
+    assert made.tree.copies == {}
 
 
 def test_an_existing_one_is_entered_again_as_it_is(repo: Path) -> None:
@@ -311,6 +370,66 @@ def test_merging_brings_the_commits_into_the_branch_it_came_from(repo: Path) -> 
     assert not (repo / ".holdfast").exists()
 
 
+def test_a_merge_is_not_written_through_a_folder_exchanged_meanwhile(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / ".gitattributes").write_text("dir/a filter=mine\n")
+    (repo / "gone").write_text("")
+    commit(repo, "dir/a", "a\n")
+    made = enter(repo)
+    (made.folder / "dir/new").write_text("new\n")
+    (made.folder / "gone").unlink()
+    commit(made.folder, "dir/a", "changed\n")
+    mine = exchanging_git(tmp_path, monkeypatch, f"{repo}/dir")
+    tip = git(repo, "rev-parse", "HEAD")
+    with pytest.raises(GitError, match="would replace dir in"):
+        merge(made.tree)
+    assert not list(mine.iterdir())
+    assert git(repo, "rev-parse", "HEAD") == tip
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    (repo / "dir").unlink()
+    (repo / "dir.aside").rename(repo / "dir")
+    assert status(repo) == ""
+    merge(made.tree)
+    assert (repo / "dir/a").read_text() == "changed\n"
+    assert (repo / "dir/new").read_text() == "new\n"
+    assert not (repo / "gone").exists()
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("theirs", ["new/file", "new", "a.txt", ".env", "link"])
+def test_a_merge_replaces_nothing_that_git_has_no_copy_of(
+    repo: Path, tmp_path: Path, theirs: str, ahead: bool
+) -> None:
+    made = enter(repo)
+    (made.folder / "new").mkdir()
+    (made.folder / "new/file").write_text("merged\n")
+    (made.folder / ".env").write_text("merged\n")
+    git(made.folder, "add", "-f", ".env")
+    commit(made.folder, "a.txt", "merged\n")
+    if ahead:
+        commit(repo, "other", "")
+    before, tip = status(repo), git(repo, "rev-parse", "HEAD")
+    if theirs == "link":
+        (repo / "new").symlink_to(tmp_path)
+    else:
+        (repo / theirs).parent.mkdir(exist_ok=True)
+        (repo / theirs).write_text("mine\n")
+    with pytest.raises(GitError, match=r"would replace|overwritten by merge"):
+        merge(made.tree, beside=["a.txt"])
+    assert git(repo, "rev-parse", "HEAD") == tip
+    if theirs == "link":
+        (repo / "new").unlink()
+    else:
+        assert (repo / theirs).read_text() == "mine\n"
+        (repo / theirs).unlink()
+        if theirs == "a.txt":
+            (repo / theirs).write_text("a\n")
+    assert status(repo) == before
+    merge(made.tree)
+    assert (repo / "new/file").read_text() == (repo / ".env").read_text() == "merged\n"
+
+
 def test_a_merge_with_a_conflict_is_undone(repo: Path) -> None:
     made = enter(repo)
     commit(made.folder, "a.txt", "theirs\n")
@@ -332,7 +451,7 @@ def test_nothing_is_merged_where_it_could_not_be_undone(repo: Path) -> None:
         merge(made.tree)
     git(repo, "checkout", "-q", "a.txt")
     (repo / "b.txt").write_text("untracked, in the way\n")
-    with pytest.raises(GitError, match="overwritten"):
+    with pytest.raises(GitError, match="would replace b"):
         merge(made.tree)
     assert (repo / "b.txt").read_text() == "untracked, in the way\n"
     (repo / "b.txt").unlink()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
 from tui.permissions.sandbox.engine import ENGINES, Engine, ProbeResult, Sandbox, probe, run_to_end
 from tui.permissions.sandbox.walls import Level, Walls
 
@@ -95,7 +96,7 @@ class Scene:
 
     async def run(self, sandbox: Sandbox, script: str, level: Level) -> tuple[int, str]:
         argv = [shutil.which("bash") or "/bin/sh", "-c", self.filled(script)]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             return await run_to_end(sandbox, argv, self.walls, level, self.environment)
 
     def reached(self) -> list[str]:

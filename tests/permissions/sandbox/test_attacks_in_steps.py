@@ -15,6 +15,7 @@ import pytest
 
 from tests.permissions.sandbox.conftest import MARK, Scene, picture
 from tests.permissions.sandbox.test_attacks import use_git_outside
+from tests.support.clock import PATIENCE_S
 from tui.core.config import SandboxSettings
 from tui.core.workspace import Workspace
 from tui.keeper.command import Starter, SupervisedCommand
@@ -50,7 +51,7 @@ class Played:
 
     async def step(self, command: str, level: Level) -> str:
         argv = [BASH, "-c", self.scene.filled(command)]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             try:
                 running = await self.start(argv, level)
             except OSError as error:  # it was not started
@@ -132,7 +133,7 @@ async def test_a_job_in_the_background_plants_nothing(
     job = await played.start([BASH, "-c", command], Level.WORKSPACE)
     assert await played.confinement.tidy() == []
     ready.touch()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not (scene.workspace / "done").exists():
             await asyncio.to_thread(ready.exists)
     if left:  # by a program that was killed: the next one finds it

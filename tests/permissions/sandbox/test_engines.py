@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.permissions.sandbox.conftest import MARK, Scene, sleepers
+from tests.support.clock import PATIENCE_S
 from tui.permissions.sandbox import engine as engines
 from tui.permissions.sandbox import seatbelt
 from tui.permissions.sandbox.engine import Engine, Sandbox, SandboxError, choose, probe, run_to_end
@@ -93,7 +94,7 @@ async def test_a_signal_ends_a_command_as_without_walls(any_engine: Engine, scen
         os.close(writing)
         assert await asyncio.to_thread(os.read, reading, 100) == b"ready\n"
         os.killpg(running.pid, signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             code = await running.wait()
             assert await asyncio.to_thread(os.read, reading, 100) == b""
     finally:
@@ -127,7 +128,7 @@ async def test_close_ends_what_still_runs(any_engine: Engine, scene: Scene) -> N
         environment=scene.environment, walls=scene.walls, level=READ, output=2,
     )  # fmt: skip
     await asyncio.to_thread(sandbox.close)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert await running.wait() == -9
         while sleepers(scene):  # noqa: ASYNC110 - the kernel sends no event
             await asyncio.sleep(0)

@@ -218,6 +218,33 @@ def test_the_clone_that_stopped_a_command(
     assert (found.words(tmp_path).partition(" ")[0] if found else "") == expected
 
 
+@pytest.mark.parametrize(
+    ("command", "output", "expected"),
+    [
+        ("git worktree remove build/dep; git worktree list",
+         "error: failed to delete '/x/build/dep': Device or resource busy", "deletes"),
+        ("rm -rf build; ls", "rm: cannot remove 'build/dep/.git/HEAD': Read-only file system",
+         "deletes"),
+        ("make clean; ls", "rm: cannot remove 'build/dep/.git/HEAD': Read-only file system", ""),
+        ("cat log", "rm: cannot remove 'build/dep/.git/HEAD': Read-only file system", ""),
+        ("grep -r EROFS build", "build/log:EROFS, open 'dep/.git/HEAD'", ""),
+    ],
+)  # fmt: skip
+def test_a_line_that_goes_on_after_a_clone_stopped_it_asks_for_what_it_names(
+    tmp_path: Path, command: str, output: str, expected: str
+) -> None:
+    found = stopped_at(command, tmp_path, output, [tmp_path / "build/dep"], failed=False)
+    assert (found.words(tmp_path).partition(" ")[0] if found else "") == expected
+
+
+async def test_git_gc_has_nothing_to_warn_of(engine: Engine, scene: Scene) -> None:
+    played = Played.begin(scene, engine)
+    try:
+        assert await played.step("git gc --quiet && git fsck --full", Level.WORKSPACE) == ""
+    finally:
+        await played.confinement.close()
+
+
 async def test_worktrees_that_the_program_makes_are_not_named(engine: Engine, scene: Scene) -> None:
     played = Played.begin(scene, engine)
     try:

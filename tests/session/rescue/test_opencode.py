@@ -14,7 +14,7 @@ import pytest
 
 from tests.support import opencode_database
 from tests.support.opencode_database import SESSION, damage, refusal
-from tui.session.rescue.opencode import RescuedDatabase, rescue_database
+from tui.session.rescue import RescuedDatabase, rescue_database
 
 DAMAGED = 300
 FEW = 60

@@ -233,3 +233,17 @@ def test_results_between_the_pieces_of_an_answer_stay() -> None:
     assert mended is not None
     assert mended.data.count(b"is lost]") == 1
     assert refusal("claude_code", mended.data) == ""
+
+
+@pytest.mark.parametrize(
+    ("record", "format_"),
+    [
+        ({"type": "user", "uuid": "a", "sessionId": "s", "message": {}}, "claude_code"),
+        ({"type": "message", "id": "a", "timestamp": "2026-01-01T00:00:00Z"}, "pi"),
+    ],
+)
+def test_a_file_of_nothing_that_can_be_kept_is_set_aside_whole(record: Json, format_: str) -> None:
+    mended = rescue(lines([record]))
+    assert mended is not None
+    assert mended.format == format_
+    assert mended.set_aside == lines([record])

@@ -66,7 +66,7 @@ def servers_in(tmp_path: Path, engine: str, level: str) -> Servers:
 
 
 async def write(server: Server, path: Path | str) -> str:
-    answer = server.call("write", {"path": str(path)}, lambda _: None)
+    answer = server.calls.call("write", {"path": str(path)}, lambda _: None)
     return text_of((await asyncio.wait_for(answer, PATIENCE_S)).content)
 
 

@@ -19,7 +19,8 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
 from tui.core.questions import AskPerson, UserAnswer, UserAnswers, UserQuestion
 from tui.tools.mcp import Server
-from tui.tools.mcp.elicitation import Reply, fields_of, fill_form, open_address
+from tui.tools.mcp.elicitation import Reply, fill_form, open_address
+from tui.tools.mcp.form import fields_of
 
 ASKING = McpServer(command=sys.executable, args=("-m", "tests.tools.mcp.asking_server"))
 
@@ -62,7 +63,9 @@ async def fill(person: Person, schema: dict[str, Any] = FORM) -> Reply:
 
 async def call(server: Server, tool: str, ask: AskPerson | None, **args: object) -> ToolOutput:
     told: list[str] = []
-    output = await asyncio.wait_for(server.call(tool, dict(args), told.append, ask), PATIENCE_S)
+    output = await asyncio.wait_for(
+        server.calls.call(tool, dict(args), told.append, ask), PATIENCE_S
+    )
     return output.with_lines(told)
 
 
@@ -332,7 +335,7 @@ async def test_the_time_of_the_person_is_not_the_servers(
         (asking,) = servers.all
 
         async def person(_: object) -> UserAnswers:
-            (open_call,) = asking.open_calls
+            (open_call,) = asking.calls.open
             limits.append(open_call.limit.when())
             return UserAnswers((UserAnswer(("Accept",)),))
 

@@ -46,7 +46,7 @@ async def reached(home: Folders, world: OAuthWorld) -> AsyncGenerator[Server]:
 
 async def signed_in(server: Server, world: OAuthWorld) -> None:
     await asyncio.wait_for(server.sign_in(world.approve), PATIENCE_S)
-    await asyncio.wait_for(server.settled(), PATIENCE_S)
+    await asyncio.wait_for(server.connection.settled(), PATIENCE_S)
 
 
 async def test_a_401_is_no_failure_and_signing_in_makes_it_ready(
@@ -109,7 +109,7 @@ async def test_signing_out_forgets_everything(home: Folders):
     async with oauth_world() as world, reached(home, world) as door:
         await signed_in(door, world)
         await asyncio.wait_for(door.sign_out(), PATIENCE_S)
-        await asyncio.wait_for(door.settled(), PATIENCE_S)
+        await asyncio.wait_for(door.connection.settled(), PATIENCE_S)
         assert door.state == "needs sign-in"
         assert json.loads(credentials_file(home).read_text())["keys"] == {}
 
@@ -125,7 +125,7 @@ async def test_the_redirected_address_can_be_pasted(home: Folders):
             return await world.redirected(await shown.get())
 
         await asyncio.wait_for(door.sign_in(show, paste), PATIENCE_S)
-        await asyncio.wait_for(door.settled(), PATIENCE_S)
+        await asyncio.wait_for(door.connection.settled(), PATIENCE_S)
         assert door.state == "ready"
 
 
@@ -151,7 +151,7 @@ async def test_a_redirect_with_a_wrong_state_changes_nothing(home: Folders):
             await world.approve(address)
 
         await asyncio.wait_for(door.sign_in(show), PATIENCE_S)
-        await asyncio.wait_for(door.settled(), PATIENCE_S)
+        await asyncio.wait_for(door.connection.settled(), PATIENCE_S)
         assert answers == [400] * 9
         assert door.state == "ready"
 

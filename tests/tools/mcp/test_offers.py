@@ -13,15 +13,14 @@ from tests.tools.mcp.test_servers import OURS, call, started
 from tui.core.config import McpServer
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
-from tui.tools.mcp import Server, Servers
-from tui.tools.mcp.servers import McpPrompt, McpResource
+from tui.tools.mcp import McpPrompt, McpResource, Server, Servers
 
 TELLING = McpServer(command=sys.executable, args=("-m", "tests.tools.mcp.telling_server"))
 HANGS = McpServer(command=sys.executable, args=("-c", "import sys; sys.stdin.read()"))
 
 
 async def read(server: Server, uri: str) -> ToolOutput:
-    return await asyncio.wait_for(server.read_resource(uri, lambda _: None), PATIENCE_S)
+    return await asyncio.wait_for(server.calls.read_resource(uri, lambda _: None), PATIENCE_S)
 
 
 async def test_resources_and_prompts_are_listed_and_read(tmp_path: Path):
@@ -39,10 +38,10 @@ async def test_resources_and_prompts_are_listed_and_read(tmp_path: Path):
 
         (prompt,) = odd.prompts
         assert prompt == McpPrompt("review", "Review a file.", (("path", True), ("focus", False)))
-        assert await odd.prompt_text(prompt, "a.py") == "Review a.py for bugs."
-        assert await odd.prompt_text(prompt, "a.py two words") == "Review a.py for two words."
+        assert await odd.calls.prompt_text(prompt, "a.py") == "Review a.py for bugs."
+        assert await odd.calls.prompt_text(prompt, "a.py two words") == "Review a.py for two words."
         with pytest.raises(ToolError, match="The prompt review needs: path"):
-            await odd.prompt_text(prompt, "")
+            await odd.calls.prompt_text(prompt, "")
     assert odd.resources == odd.templates == ()
 
 

@@ -34,7 +34,7 @@ async def started(tmp_path: Path, **configured: McpServer) -> AsyncGenerator[Ser
 
 
 async def call(server: Server, tool: str, **args: object) -> ToolOutput:
-    return await asyncio.wait_for(server.call(tool, dict(args), lambda _: None), PATIENCE_S)
+    return await asyncio.wait_for(server.calls.call(tool, dict(args), lambda _: None), PATIENCE_S)
 
 
 async def test_a_server_lists_answers_fails_and_dies(
@@ -73,7 +73,7 @@ async def test_a_server_lists_answers_fails_and_dies(
         assert wrong.is_error
 
         said: asyncio.Queue[str] = asyncio.Queue()
-        waiting = asyncio.create_task(odd.call("slow", {}, said.put_nowait))
+        waiting = asyncio.create_task(odd.calls.call("slow", {}, said.put_nowait))
         progress = await asyncio.wait_for(said.get(), PATIENCE_S)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

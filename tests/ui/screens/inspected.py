@@ -14,11 +14,11 @@ from tests.support.clock import FakeClock
 from tui.agent.break_cost import ChangePrice
 from tui.agent.pruning import Waiting
 from tui.context import request_assembly
-from tui.context.overrides import Overlay, pending
+from tui.context.overrides import pending
 from tui.context.token_ledger import Ledger
 from tui.context.view import View, Viewer
 from tui.core import facts
-from tui.core.facts import ContextBroken, ContextMeasured, Fact
+from tui.core.facts import ContextBroken, ContextMeasured, Fact, Overlay
 from tui.core.messages import text_block
 from tui.provider.base import ModelInfo, Request
 from tui.session.session import Session

@@ -7,7 +7,8 @@ import pytest
 from tests.support.script import MODEL, Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, items, running, say, turn, until
-from tui.app.commands.registry import COMMANDS, ELSEWHERE, find
+from tui.app.commands import find
+from tui.app.commands.table import COMMANDS, ELSEWHERE
 from tui.context.system_prompt import Injected
 from tui.core import facts
 from tui.core.paths import folders

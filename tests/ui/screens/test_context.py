@@ -20,8 +20,8 @@ from tests.ui.screens.driving import ROOMY, WIDE, app_of, items, session_open, u
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.break_cost import ChangePrice
 from tui.app.services import SessionChoice
-from tui.context.overrides import Overlay, overlays_of, pins_of
-from tui.core.facts import ContextChanged, Fact
+from tui.context.overrides import overlays_of, pins_of
+from tui.core.facts import ContextChanged, Fact, Overlay
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_changes import BulkMenu
 from tui.ui.screens.context_item import ContextItemScreen

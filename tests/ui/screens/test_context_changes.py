@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.clock import FakeClock
-from tui.context.overrides import Overlay
 from tui.context.token_ledger import Item
-from tui.core.facts import ContextMeasured
+from tui.core.facts import ContextMeasured, Overlay
 from tui.session.session import Session
 from tui.ui.screens import context_rows
 from tui.ui.screens.context_changes import ContextChange, change_text, masking, pinning, undoing

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ class FakeProgram(DrillProgram):
     def __init__(self, root: Path, tour: Drill) -> None:
         super().__init__(root, tour, "midnight")
         self.clock = FakeClock()  # pyright: ignore[reportAttributeAccessIssue]
-        self.launch = replace(self.launch, practice_delay_s=0.0)
+        self.launch = self.launch.reached(practice_delay_s=0.0)
 
 
 @asynccontextmanager

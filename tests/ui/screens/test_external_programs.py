@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from textual.app import App
@@ -75,6 +77,47 @@ async def test_it_gets_the_file_and_an_editor_cannot_write_to_it(
     assert signal.getsignal(signal.SIGINT) is before
     assert await open_text(app, b"no file", "editor") == ""
     assert seen.read_text() == "-rw-------\nno file"
+
+
+async def test_nothing_else_is_opened_that_takes_its_name_or_folder(
+    app: App[None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results, seen = tmp_path / "results", tmp_path / "seen"
+    results.mkdir()
+    (results / "copy.txt").write_text("kept")
+    (tmp_path / "secret").write_text("do not tell")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    async def exchanged(app: App[None], path: Path, program: Literal["editor"]) -> str:
+        (results / "copy.txt").unlink()
+        (results / "copy.txt").symlink_to(tmp_path / "secret")
+        return await open_file(app, path, program)
+
+    monkeypatch.setattr(external_programs, "open_file", exchanged)
+    mine = program(tmp_path, "mine", f'cat "$1" > {seen}; echo "$1" >> {seen}')
+    monkeypatch.setenv("VISUAL", str(mine))
+    assert await open_copy(app, results / "copy.txt", results, "editor") == ""
+    text, _, path = seen.read_text().partition("/")
+    assert text == "kept"
+    assert path.strip().endswith("/copy.txt")
+    monkeypatch.setattr(external_programs, "open_file", open_file)
+    await open_text(app, b"a text\n", "editor")
+    assert str(tmp_path / "text") not in seen.read_text()
+    assert Path(seen.read_text().splitlines()[1]).parents[1].name == "apart"
+
+
+async def test_where_the_disk_has_no_second_names_a_copy_is_opened(
+    app: App[None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    file, seen = tmp_path / "copy.txt", tmp_path / "seen"
+    file.write_text("kept")
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setenv("VISUAL", str(program(tmp_path, "mine", f'cat "$1" > {seen}')))
+    assert await open_copy(app, file, tmp_path, "editor") == ""
+    assert seen.read_text() == "kept"
 
 
 async def test_trouble_is_told(

@@ -63,6 +63,9 @@ async def test_a_key_held_on_what_covered_an_approval_does_not_answer_it(
             await pilot.pause()
             world.clock.elapsed += REPEAT_S
         assert world.agent.answers == []
+        if app.screen is not modal:  # it was held since another screen, so it left nothing open
+            world.clock.elapsed += SURE
+            await pilot.press("escape")
         await until(pilot, lambda: app.screen is modal)
         for _ in range(2):
             world.clock.elapsed += SURE
@@ -135,6 +138,27 @@ async def test_a_command_sent_by_a_key_that_is_held_answers_nothing_it_asks() ->
         world.clock.elapsed += QUIET_S
         await pilot.press("enter")
         await until(pilot, lambda: answers == ["do"])
+
+
+@pytest.mark.parametrize("command", ["/theme", "/resume"])
+async def test_a_key_held_since_before_a_list_opened_chooses_nothing_in_it(
+    tmp_path: Path, command: str
+) -> None:
+    world = World(tmp_path)
+    world.add_row("another", hours=1)
+    async with running(world) as (app, pilot):
+        await say(pilot, command)
+        await until(pilot, lambda: app.screen is not app.chat)
+        listed, opened = app.screen, len(world.chosen)
+        for _ in range(20):
+            world.clock.elapsed += REPEAT_S
+            await pilot.press("enter")
+        await pilot.pause()
+        assert app.screen is listed
+        assert len(world.chosen) == opened
+        world.clock.elapsed += QUIET_S
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is not listed)
 
 
 async def test_a_prompt_typed_while_a_damaged_session_opens_decides_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from textual.binding import Binding
 
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
-from tui.app.commands.registry import COMMANDS, find
+from tui.app.commands import find
+from tui.app.commands.table import COMMANDS
 from tui.ui.app import HoldfastApp
 from tui.ui.commands.views import VIEWS
 from tui.ui.screens.chat import ChatScreen

@@ -16,7 +16,8 @@ from tui.core.config import McpServer
 from tui.core.errors import StorageError, ToolError
 from tui.core.messages import ToolOutput
 from tui.tools.mcp import Server
-from tui.tools.mcp.oauth import OpenPage, Paste
+from tui.tools.mcp.oauth import OpenPage
+from tui.tools.mcp.redirect import Paste
 from tui.tools.mcp.tool import McpTool
 from tui.ui.screens import mcp_sign_in
 from tui.ui.screens.mcp import McpScreen

@@ -7,6 +7,7 @@ import pytest
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
+from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.paths import folders
 from tui.settings.layers import parse, read
@@ -21,7 +22,7 @@ def hints(app: HoldfastApp) -> list[str]:
 
 def world_with(**own: str | tuple[str, ...]) -> World:
     world = World()
-    world.keys = own
+    world.config = Config(keys=own)
     return world
 
 

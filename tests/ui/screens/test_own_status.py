@@ -8,14 +8,14 @@ import pytest
 
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
-from tui.core.config import Status
+from tui.core.config import Config, Status
 from tui.settings.trust import items
 from tui.ui.widgets.bars import KeyHint, StatusState, status_line
 
 
 async def test_it_is_shown_after_each_turn(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.status = Status(command="grep -o '\"turns\": [0-9]*'")
+    world.config = Config(status=Status(command="grep -o '\"turns\": [0-9]*'"))
     world.scripts.append(turn(*answer("Done.")))
     async with running(world) as (app, pilot):
         await until(pilot, lambda: app.chat.status.state.own == '"turns": 0')
@@ -26,7 +26,7 @@ async def test_it_is_shown_after_each_turn(tmp_path: Path) -> None:
 
 async def test_a_failing_one_is_named(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.status = Status(command="exit 4")
+    world.config = Config(status=Status(command="exit 4"))
     async with running(world) as (app, pilot):
         await until(
             pilot, lambda: "Your status command failed (exit code 4)." in app.chat.notice.text

@@ -13,6 +13,7 @@ from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, items, running, until
 from tui.app.damage_report import Damage, damage_findings, findings_summary
 from tui.app.services import SessionChoice
+from tui.core.facts import RepairApplied
 from tui.session.reader import read
 from tui.session.records import Finding
 from tui.session.session import Session
@@ -208,6 +209,7 @@ async def test_R10_looking_leaves_no_trace_and_the_next_prompt_notes_the_repair(
     path = world.rows[0].path
     before = path.read_bytes()
     session = Session.open(path, clock=world.clock)
-    session.with_next_prompt("repair", findings=[f.to_json() for f in session.findings])
+    found = tuple(finding.to_json() for finding in session.findings)
+    session.with_next_prompt(RepairApplied(found))
     await session.close()
     assert path.read_bytes() == before

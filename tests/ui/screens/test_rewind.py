@@ -149,6 +149,7 @@ async def test_33_the_conversation_and_the_files_go_back(tmp_path: Path) -> None
 async def test_only_the_conversation_goes_back_where_that_is_wanted(tmp_path: Path) -> None:
     async with two_turns(tmp_path) as (app, pilot, world):
         await say(pilot, "/rewind")
+        world.clock.elapsed += 1
         await choose(app, pilot, "up")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("c")
@@ -161,6 +162,7 @@ async def test_a_file_that_somebody_changed_since_is_left_alone(tmp_path: Path) 
     async with two_turns(tmp_path) as (app, pilot, world):
         (world.workspace / "a.txt").write_text("mine\n")
         await say(pilot, "/undo")
+        world.clock.elapsed += 1
         await choose(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("f")
@@ -269,6 +271,7 @@ async def test_what_a_command_changed_goes_back_and_comes_again(tmp_path: Path) 
         await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
         (root / "mine").write_text("by me")
         await say(pilot, "/rewind")
+        world.clock.elapsed += 1
         await choose(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         shown = str(app.screen.query_one("#details > Static").render())

@@ -164,7 +164,7 @@ async def test_32_a_command_that_outlived_the_program_is_named_and_stopped(
         next(c for c in app.chat.query(Choice) if c.name == "stop").focus()
         await pilot.press("s")
         await until(pilot, lambda: "Stopped 1 command" in app.chat.notice.text)
-        assert orphan.wait(5) != 0
+        assert orphan.wait(PATIENCE_S) != 0
         assert card(app) is not None, "the calls are still open"
         await until(pilot, lambda: isinstance(app.focused, Choice))
         await pilot.press("l")  # the keys of the card go on working

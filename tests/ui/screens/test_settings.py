@@ -429,7 +429,7 @@ async def test_bell_and_motion_change_at_once(world: World) -> None:
         await pilot.press("escape", *"notify")
         await until(pilot, lambda: name(screen) == "notify")
         await pilot.press("enter")
-        await until(pilot, lambda: not app.frontend.notifier.wanted)
+        await until(pilot, lambda: app.frontend.services.settings.now.notify == "off")
 
 
 async def test_redaction_reaches_the_running_agent(world: World) -> None:

@@ -76,6 +76,7 @@ async def test_one_of_an_earlier_run_is_listed_and_opened():
         row = app.screen.query_one("#agents").render_line(0).text
         assert "✓ explore: find it  done · 3 calls · 2.1k tokens · $0.0050" in row
         assert "session 5ab5ab5ab5ab" in text_of(app, "about")
+        world.clock.elapsed += 1
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SubAgentScreen))
         items = app.screen.query_one(ConversationView).items

@@ -415,7 +415,7 @@ def options_of(repo: Path, script: Path) -> Callable[[Path], Options]:
     options = parse(["run", "x.md", "--practice-script", str(script)])
 
     def of(tasks: Path) -> Options:
-        return replace(options, tasks=tasks, cwd=repo)
+        return options.having(tasks=tasks, cwd=repo)
 
     return of
 

@@ -56,7 +56,7 @@ def _changed(task: TaskState, **what: object) -> TaskState:
 
 def options_of(root: Path) -> Callable[[Path], Options]:
     options = parse(["run", "x.md", "--practice"])
-    return lambda tasks: replace(options, tasks=tasks, cwd=root)
+    return lambda tasks: options.having(tasks=tasks, cwd=root)
 
 
 def tasks(*keys: str, run: bool = True, files: bool = True) -> Callable[[Stage], Shot]:

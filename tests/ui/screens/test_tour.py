@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ class FakeProgram(TourProgram):
     def __init__(self, root: Path, theme: str = "midnight") -> None:
         super().__init__(root, theme)
         self.clock = Walk()  # pyright: ignore[reportAttributeAccessIssue]
-        self.launch = replace(self.launch, practice_delay_s=0.0)
+        self.launch = self.launch.reached(practice_delay_s=0.0)
 
 
 @asynccontextmanager

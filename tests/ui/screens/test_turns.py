@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.clock import PATIENCE_S
 from tests.support.idle import threads_held
 from tests.support.script import MODEL, Burst, Hold
 from tests.support.world import World
@@ -150,7 +151,7 @@ async def test_a_shell_command_sent_before_the_session_stands_keeps_its_output(
     load = app._load  # pyright: ignore[reportPrivateUsage] - held until all is sent
 
     def later() -> Opening:
-        opens.wait(20)
+        opens.wait(PATIENCE_S)
         return load()
 
     app._load = later  # pyright: ignore[reportPrivateUsage]

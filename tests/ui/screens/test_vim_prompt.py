@@ -7,6 +7,7 @@ from textual import events as textual_events
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, turn, until
+from tui.core.config import Config
 from tui.core.partly_typed import count_typed
 from tui.core.paths import folders
 from tui.settings.layers import read
@@ -15,7 +16,7 @@ from tui.ui.app import HoldfastApp
 
 def vim_world() -> World:
     world = World()
-    world.vim = True
+    world.config = Config(vim=True)
     return world
 
 
@@ -49,7 +50,7 @@ async def test_a_burst_of_keys_is_taken_in_its_order() -> None:
 
 async def test_escape_and_a_letter_at_once_is_not_a_key_with_alt() -> None:
     world = vim_world()
-    world.keys = {"find": "alt+x"}
+    world.config = Config(vim=True, keys={"find": "alt+x"})
     async with running(world) as (app, pilot):
         await pilot.press(*"one", "alt+b", *"iz")
         assert app.chat.prompt.text == "zone"

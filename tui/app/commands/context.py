@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
-from tui.context.overrides import Overlay
 from tui.core.errors import StorageError
 from tui.core.fact_words import RELOAD_WAITS, break_price
+from tui.core.facts import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line

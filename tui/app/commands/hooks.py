@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tui.app.reports import Report
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -24,7 +25,7 @@ async def hooks(conversation: Conversation, _: str) -> None:
         return
     found = await asyncio.to_thread(agent.find_hooks)
     if lines := hook_lines(found, agent.session.records):
-        frontend.report(plural(len(found.all), "hook"), lines)
+        frontend.report(Report(plural(len(found.all), "hook"), lines))
     else:
         frontend.say("No hooks yet.", hint="Write hooks.json: see /help hooks.")
 

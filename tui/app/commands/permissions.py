@@ -1,85 +1,22 @@
-"""/permissions revoke and /permissions try: rules with their origin, revoked and tried."""
+"""/permissions revoke and /permissions try."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
-from tui.core.errors import HoldfastError
-from tui.core.formatting import plural
+from tui.app.reports.permissions import FOLDER, RUN, YOURS, rule_rows
 from tui.core.text_cleaning import visible
-from tui.core.workspace import PRIVATE_DIR
-from tui.permissions.rules import Rule
 from tui.permissions.types import Call
-from tui.settings import edit, layers
+from tui.settings import edit
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
 
-_SESSION = "this session"
-_YOURS = "your config.toml"
-_FOLDER = "this folder's config.toml"
-_RUN = "the command line or the environment"
 _USAGE = "/permissions shows them; /permissions revoke, /permissions try COMMAND."
 _KEYS = "123456789abcdefghijklmnopqrstuvwxyz"
-
-
-@dataclass(frozen=True, slots=True)
-class RuleRow:
-    """A rule in force: what it does, where it comes from, how many calls it decided."""
-
-    kind: str
-    rule: Rule
-    origin: str
-    matched: int
-
-    @property
-    def text(self) -> str:
-        times = f", matched {plural(self.matched, 'call')}" if self.matched else ""
-        return f"{visible(str(self.rule))} ({self.origin}{times})"
-
-
-def rule_rows(agent: Agent, config_file: Path, workspace: Path) -> list[RuleRow]:
-    """The rules and the yeses of this session in the order in which they count. Reads files."""
-    policy = agent.permissions.gate.policy
-    places = (
-        (_YOURS, config_file),
-        (_FOLDER, workspace / PRIVATE_DIR / "config.toml"),
-    )
-    files = [(origin, _rules_of(file)) for origin, file in places]
-    asked = [record.data for record in agent.session.records if record.type == "permission"]
-    rows: list[RuleRow] = []
-    for kind, rules in (("deny", policy.deny), ("ask", policy.ask), ("allow", policy.allow)):
-        for rule in rules:
-            found = [origin for origin, texts in files if str(rule) in texts.get(kind, ())]
-            count = sum(data.get("by") == str(rule) for data in asked)
-            rows.append(RuleRow(kind, rule, found[0] if found else _RUN, count))
-    given = [data for data in asked if data.get("by") == "session"]
-    for rule in dict.fromkeys(
-        rule for grant in agent.permissions.gate.grants for rule in grant.shown
-    ):
-        count = sum(
-            rule.names(str(data.get("tool"))) and rule.matches(str(data.get("subject")))
-            for data in given
-        )
-        rows.append(RuleRow("session", rule, _SESSION, count))
-    return rows
-
-
-def _rules_of(file: Path) -> dict[str, Sequence[str]]:
-    """The rules that a file names, none where it cannot be read."""
-    try:
-        table = layers.parse(file.read_bytes(), file)
-    except (OSError, HoldfastError):
-        return {}
-    rules: object = table.get("permissions")
-    return cast("dict[str, Sequence[str]]", rules) if isinstance(rules, dict) else {}
 
 
 async def permissions(conversation: Conversation, argument: str) -> None:
@@ -132,11 +69,11 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     if chosen is None:
         return
     row = rows[int(chosen.removeprefix("rule"))]
-    if row.origin == _YOURS:
+    if row.origin == YOURS:
         await asyncio.to_thread(edit.forget_allowed, folders, str(row.rule))
     agent.permissions.gate.revoke(row.rule)
     conversation.frontend.refresh()
-    stays = row.origin in {_FOLDER, _RUN}
+    stays = row.origin in {FOLDER, RUN}
     conversation.frontend.say(
         f"Revoked: {visible(str(row.rule))}.",
         "success",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from tui.app.reports import Report
 from tui.core.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -36,4 +37,4 @@ async def recall(conversation: Conversation, words: str) -> None:
     except HoldfastError as error:
         frontend.say(error.message, "warning", hint=error.hint)
         return
-    frontend.report(f"Recalled: {words.strip()} ({shown})", text.splitlines())
+    frontend.report(Report(f"Recalled: {words.strip()} ({shown})", text.splitlines()))

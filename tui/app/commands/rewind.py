@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, Point, PointQuestion
 from tui.app.models import use_model
 from tui.app.open_session import switch_session
+from tui.app.reports import Report
 from tui.app.services import SessionChoice
 from tui.context.file_changes import FileChange, changes, objection, restore
 from tui.context.workspace_changes import (
@@ -281,7 +282,9 @@ def _report(conversation: Conversation, done: Sequence[RestoredFile]) -> None:
         for each in done
     ]
     level: Level = "info" if good == len(done) else "warning"
-    conversation.frontend.report(f"Restored {good} of {plural(len(done), 'file')}.", lines, level)
+    conversation.frontend.report(
+        Report(f"Restored {good} of {plural(len(done), 'file')}.", lines, level)
+    )
 
 
 def _shown_path(path: Path, root: Path) -> str:

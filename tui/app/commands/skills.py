@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tui.app.conversation import Conversation
+from tui.app.reports import Report
 from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
@@ -24,4 +25,4 @@ async def skills(conversation: Conversation, _: str) -> None:
     if found.skills and conversation.agent and not conversation.agent.offers_skills:
         lines.append("This session began without skills; /reload offers them to the model.")
     lines += [f"Not used: {one_line(problem)}" for problem in found.problems]
-    frontend.report(plural(len(found.skills), "skill"), lines)
+    frontend.report(Report(plural(len(found.skills), "skill"), lines))

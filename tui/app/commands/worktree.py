@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui.app.dialog_data import YesNoQuestion
+from tui.app.reports import Report
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
 from tui.core.git.door import GitError
@@ -55,7 +56,7 @@ async def _show(conversation: Conversation, repository: Repository) -> None:
         f"Commits: {state.ahead:,} ahead of {tree.target}{behind}",
         f"Now: {state.words(tree.target)}",
     ]
-    conversation.frontend.report(f"Worktree {tree.name}", lines)
+    conversation.frontend.report(Report(f"Worktree {tree.name}", lines))
 
 
 async def _list(conversation: Conversation, repository: Repository) -> None:
@@ -80,7 +81,9 @@ async def _list(conversation: Conversation, repository: Repository) -> None:
     if not found:
         frontend.say("No worktrees here.", hint="Start one with: holdfast --worktree NAME")
         return
-    frontend.report(f"{plural(len(found), 'worktree')} in {shorten(repository.place)}", found)
+    frontend.report(
+        Report(f"{plural(len(found), 'worktree')} in {shorten(repository.place)}", found)
+    )
 
 
 async def _merge(conversation: Conversation, repository: Repository, name: str) -> None:

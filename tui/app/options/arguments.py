@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -47,31 +47,35 @@ CommandName: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the command line asks for. None and () mean: not given.
+class OpeningOptions:
+    """Which session to open, and where it works. `resume` is "" for the session browser, and
+    `worktree` "" for a new name; `attach`: a background process hands it over."""
 
-    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions` and `mcp`; `words` are
-    those behind `--`. `prompt` is what was
-    typed, as PROMPT or as the TEXT of -p. `headless` is -p or `run --headless`. `resume` is ""
-    for the session browser, and `worktree` "" for a new name; `attach`: a background process hands
-    it over; `notices` are what the person should know first. Paths are as typed, `~` expanded.
-    """
-
-    command: CommandName = "chat"
-    action: str = ""
-    json: bool = False
-    cwd: Path | None = None
-
-    prompt: str | None = None
     newest: bool = False
     resume: str | None = None
     no_session: bool = False
     worktree: str | None = None
+    background: bool = False
+    attach: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """Which model answers, how, and what it is told."""
+
     model: str | None = None
     fallback_models: tuple[str, ...] = ()
     effort: str | None = None
     practice: bool = False
     practice_script: Path | None = None
+    system_prompt: str | None = None
+    append_system_prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionOptions:
+    """What the agent may do and reach."""
+
     add_dirs: tuple[Path, ...] = ()
     trust: bool = False
     allow: tuple[str, ...] = ()
@@ -79,48 +83,74 @@ class Options:
     yolo: bool = False
     permission_mode: Literal["ask", "edits", "plan"] | None = None
     plan: bool = False
-    system_prompt: str | None = None
-    append_system_prompt: str | None = None
     no_sandbox: bool = False
-    background: bool = False
-    attach: bool = False
-    follow: bool = False
-    headless: bool = False
-    output_format: Literal["text", "json", "stream-json"] = "text"
-    input_format: Literal["text", "stream-json"] = "text"
-    json_schema: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitOptions:
+    """Where a session or a run ends by itself."""
+
     max_turns: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
     max_wait: float | None = None
+    max_failures: int | None = None
+    max_time: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenOptions:
+    """What the person sees."""
+
     verbose: bool = False
     plain: bool = False
-    notices: tuple[str, ...] = ()
     theme: str | None = None
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintOptions:
+    """What goes in and out without a screen. `headless` is -p or `run --headless`."""
+
+    headless: bool = False
+    output_format: Literal["text", "json", "stream-json"] = "text"
+    input_format: Literal["text", "stream-json"] = "text"
+    json_schema: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """A run of a task file."""
+
     tasks: Path | None = None
-    dry_run: bool = False
-    git_note: bool = False
-    unmask: int | None = None
-    yes: bool = False
     status: bool = False
     reset: bool = False
     retry_failed: bool = False
     parallel: int = 1
     batch_api: bool = False
     cancel: bool = False
-    max_failures: int | None = None
-    max_time: float | None = None
     summary: Path | None = None
 
-    target: str | None = None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsOptions:
+    """What `sessions`, `ps` and `logs` show or do."""
+
     all: bool = False
-    out: Path | None = None
+    sub_agents: bool = False
     format: Literal["md", "html", "jsonl"] = "md"
     at: str | None = None
     request: int | None = None
     diff: tuple[int, int] | None = None
     title: str | None = None
+    unmask: int | None = None
+    git_note: bool = False
+    follow: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpOptions:
+    """What `mcp` adds or removes; `words` are those behind `--`. `servers` are MCP servers by
+    name, as entries of `[mcp]`: of who opens sessions, no flag gives them."""
 
     address: str | None = None
     words: tuple[str, ...] = ()
@@ -128,9 +158,12 @@ class Options:
     headers: tuple[str, ...] = ()
     type: Literal["http", "sse"] | None = None
     scope: Literal["user", "project"] | None = None
-    sub_agents: bool = False
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
-    """MCP servers by name, as entries of `[mcp]`: of who opens sessions, no flag gives them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelpOptions:
+    """What `help`, `drill`, `completion` and `schema` are asked for."""
 
     faults: tuple[str, ...] = FAULTS
     topic: str | None = None
@@ -139,22 +172,80 @@ class Options:
     shell: Literal["bash", "zsh", "fish"] = "bash"
     schema: Literal["config", "hooks", "events", "state", "theme"] = "config"
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line asks for. None and () mean: not given.
+
+    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions` and `mcp`. `prompt` is
+    what was typed, as PROMPT or as the TEXT of -p. `notices` are what the person should know first.
+    Paths are as typed, `~` expanded. A name occurs in one group only.
+    """
+
+    command: CommandName = "chat"
+    action: str = ""
+    json: bool = False
+    cwd: Path | None = None
+    target: str | None = None
+    out: Path | None = None
+    dry_run: bool = False
+    yes: bool = False
+    prompt: str | None = None
+    notices: tuple[str, ...] = ()
+    opening: OpeningOptions = OpeningOptions()
+    models: ModelOptions = ModelOptions()
+    permissions: PermissionOptions = PermissionOptions()
+    limits: LimitOptions = LimitOptions()
+    screen: ScreenOptions = ScreenOptions()
+    printing: PrintOptions = PrintOptions()
+    batch: BatchOptions = BatchOptions()
+    sessions: SessionsOptions = SessionsOptions()
+    mcp: McpOptions = McpOptions()
+    help: HelpOptions = HelpOptions()
+
+    def having(self, **given: Any) -> Options:
+        """The same with other values, each by its name, whatever group it is in. Raises TypeError
+        for a name that there is none of."""
+        changed: dict[str, Any] = {}
+        for one in fields(self):
+            group: Any = getattr(self, one.name)
+            if is_dataclass(group) and not isinstance(group, type):
+                inside = {name: given.pop(name) for name in _names(group) & given.keys()}
+                changed |= {one.name: replace(group, **inside)} if inside else {}
+        return replace(self, **changed, **given)
+
+    def by_name(self) -> dict[str, Any]:
+        """Each value by its name, those of the groups too."""
+        found: dict[str, Any] = {}
+        for one in fields(self):
+            value: Any = getattr(self, one.name)
+            inside = is_dataclass(value)
+            found |= {n: getattr(value, n) for n in _names(value)} if inside else {one.name: value}
+        return found
+
     @property
     def overrides(self) -> dict[str, Any]:
         """What of it belongs to the configuration, in the shape of the file."""
         found: dict[str, Any] = {
-            "model": self.model,
-            "fallback_models": list(self.fallback_models),
-            "theme": self.theme,
+            "model": self.models.model,
+            "fallback_models": list(self.models.fallback_models),
+            "theme": self.screen.theme,
             "permissions": {
                 name: list(rules)
-                for name, rules in (("allow", self.allow), ("deny", self.deny))
+                for name, rules in (
+                    ("allow", self.permissions.allow),
+                    ("deny", self.permissions.deny),
+                )
                 if rules
             },
-            "sandbox": {"engine": "off"} if self.no_sandbox else {},
-            "mcp": dict(self.servers),
+            "sandbox": {"engine": "off"} if self.permissions.no_sandbox else {},
+            "mcp": dict(self.mcp.servers),
         }
         return {key: value for key, value in found.items() if value not in (None, [], {})}
+
+
+def _names(group: Any) -> set[str]:
+    return {one.name for one in fields(group)}
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -184,7 +275,7 @@ def parse(argv: Sequence[str]) -> Options:
         given["practice"] = True
     first = command.words[0] if command.words else "chat"
     action = command.words[1] if len(command.words) > 1 else ""
-    options = Options(command=first, action=action, **given)  # pyright: ignore[reportArgumentType] - COMMANDS holds these names only
+    options = Options().having(command=first, action=action, **given)
     _check(options)
     return options
 
@@ -202,73 +293,83 @@ def _prompt(given: dict[str, Any]) -> dict[str, Any]:
 
 def _check(options: Options) -> None:
     """What no single flag can know."""
-    o = options
+    o, opening, printing, batch = options, options.opening, options.printing, options.batch
+    limits, permissions = options.limits, options.permissions
     of_tools = {
-        "--parallel": o.parallel > 1,
-        "--fallback-model": o.fallback_models,
-        "--allow": o.allow,
-        "--deny": o.deny,
-        "--yolo": o.yolo,
-        "--no-sandbox": o.no_sandbox,
-        "--max-failures": o.max_failures,
-        "--max-time": o.max_time,
+        "--parallel": batch.parallel > 1,
+        "--fallback-model": o.models.fallback_models,
+        "--allow": permissions.allow,
+        "--deny": permissions.deny,
+        "--yolo": permissions.yolo,
+        "--no-sandbox": permissions.no_sandbox,
+        "--max-failures": limits.max_failures,
+        "--max-time": limits.max_time,
     }
     pointless = next((name for name, given in of_tools.items() if given), "")
     conflicts = (
-        ((o.resume or "").startswith("-"), f"unknown option {o.resume}."),
-        (o.newest and o.resume is not None, "--continue and --resume can't be combined."),
+        ((opening.resume or "").startswith("-"), f"unknown option {opening.resume}."),
         (
-            o.headless and o.resume == "",
+            opening.newest and opening.resume is not None,
+            "--continue and --resume can't be combined.",
+        ),
+        (
+            printing.headless and opening.resume == "",
             "-p can't open the session browser; --resume needs an ID.",
         ),
         (
-            o.no_session and (o.newest or o.resume is not None),
+            opening.no_session and (opening.newest or opening.resume is not None),
             "--no-session saves nothing, so it can't be combined with --continue or --resume.",
         ),
-        (o.background and o.headless, "--bg and -p can't be combined."),
+        (opening.background and printing.headless, "--bg and -p can't be combined."),
         (
-            o.background and o.resume == "",
+            opening.background and opening.resume == "",
             "--bg can't open the session browser; --resume needs an ID.",
         ),
         (
-            o.background and o.no_session,
+            opening.background and opening.no_session,
             "--bg works in a session that is saved, so it can't be combined with --no-session.",
         ),
-        (o.plain and o.headless, "-p already prints lines; --plain is for conversations."),
-        (o.output_format != "text" and not o.headless, "--output-format needs -p."),
-        (o.input_format != "text" and not o.headless, "--input-format needs -p."),
-        (o.json_schema is not None and not o.headless, "--json-schema needs -p."),
         (
-            o.input_format != "text" and o.output_format != "stream-json",
+            o.screen.plain and printing.headless,
+            "-p already prints lines; --plain is for conversations.",
+        ),
+        (
+            printing.output_format != "text" and not printing.headless,
+            "--output-format needs -p.",
+        ),
+        (printing.input_format != "text" and not printing.headless, "--input-format needs -p."),
+        (printing.json_schema is not None and not printing.headless, "--json-schema needs -p."),
+        (
+            printing.input_format != "text" and printing.output_format != "stream-json",
             "--input-format stream-json needs --output-format stream-json.",
         ),
         (
-            o.input_format != "text" and o.json_schema is not None,
+            printing.input_format != "text" and printing.json_schema is not None,
             "--json-schema is for one prompt, not for --input-format stream-json.",
         ),
         (
-            o.input_format != "text" and o.prompt is not None,
+            printing.input_format != "text" and o.prompt is not None,
             "With --input-format stream-json, prompts come from standard input.",
         ),
         (
-            o.plan and o.permission_mode not in {None, "plan"},
-            f"--plan and --permission-mode {o.permission_mode} can't be combined.",
+            permissions.plan and permissions.permission_mode not in {None, "plan"},
+            f"--plan and --permission-mode {permissions.permission_mode} can't be combined.",
         ),
         (
-            sum((o.dry_run, o.status, o.reset)) > 1,
+            sum((o.dry_run, batch.status, batch.reset)) > 1,
             "Use only one of --dry-run, --status and --reset.",
         ),
-        (o.cancel and not o.batch_api, "--cancel needs --batch-api."),
+        (batch.cancel and not batch.batch_api, "--cancel needs --batch-api."),
         (
-            o.batch_api and o.practice,
+            batch.batch_api and o.models.practice,
             "The practice model doesn't offer message batches: leave out --batch-api.",
         ),
         (
-            o.batch_api and bool(pointless),
+            batch.batch_api and bool(pointless),
             f"--batch-api sends questions without tools; it can't be combined with {pointless}.",
         ),
         (
-            o.command == "run" and not (o.tasks or o.status or o.reset),
+            o.command == "run" and not (batch.tasks or batch.status or batch.reset),
             "run: name a task file: holdfast run TASKS.md.",
         ),
     )

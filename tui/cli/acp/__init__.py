@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from io import FileIO
 
 MESSAGE_MAX: Final = 64 * 1024 * 1024
-"""Bytes of a message that is read."""
+"""Maximum bytes of a message that is read."""
 
 
 def run(options: Options) -> int:
-    """Serve an editor until it goes. Returns the exit code."""
+    """Serve an editor until it disconnects. Returns the exit code."""
     if sys.stdin.isatty() or sys.stdout.isatty():
         raise UsageError(
             "holdfast acp is started by an editor, not by hand.",
@@ -36,8 +36,8 @@ def run(options: Options) -> int:
 
 
 def _own_streams() -> tuple[FileIO, FileIO]:
-    """Stdin and stdout for the protocol alone: whatever else reads finds nothing, and what else
-    prints goes to stderr."""
+    """Reserve stdin and stdout for the protocol: other readers find nothing, and other output goes
+    to stderr."""
     given = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -47,7 +47,7 @@ def _own_streams() -> tuple[FileIO, FileIO]:
 
 
 async def serve(options: Options, source: FileIO, sink: FileIO) -> None:
-    """Answer what comes from `source` until it ends; then stop what runs, and close everything."""
+    """Answer requests from `source` until it ends; then stop what runs, and close everything."""
     from acp.connection import Connection  # noqa: PLC0415 - it takes a second
 
     from tui.cli.acp.agent import EditorService  # noqa: PLC0415 - as above
@@ -70,8 +70,8 @@ async def serve(options: Options, source: FileIO, sink: FileIO) -> None:
 
 
 class JsonLines:
-    """Messages as lines of JSON. What is no message is answered here, so that whoever reads gets
-    nothing else."""
+    """Messages as lines of JSON. An invalid one is answered here, so that the reader gets valid
+    messages only."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -79,7 +79,7 @@ class JsonLines:
 
     @classmethod
     async def over(cls, source: FileIO, sink: FileIO) -> JsonLines:
-        """Over two pipes. Raises UsageError for what can't be waited for."""
+        """Connect to two pipes. Raises UsageError for a file that can't be waited for."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=MESSAGE_MAX)
         answers = asyncio.StreamReaderProtocol(asyncio.StreamReader())
@@ -91,7 +91,7 @@ class JsonLines:
         return cls(reader, asyncio.StreamWriter(transport, answers, None, loop))
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Write a message; nobody is there to read it where the editor has gone."""
+        """Write a message; lost if the editor has gone."""
         line = json.dumps(message, separators=(",", ":"), default=str).encode() + b"\n"
         with suppress(OSError):
             async with self._writing:
@@ -99,7 +99,7 @@ class JsonLines:
                 await self._writer.drain()
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message, None at the end."""
+        """Return the next message, None at the end."""
         while line := await self._line():
             if not line.strip():
                 continue
@@ -117,7 +117,7 @@ class JsonLines:
         return None
 
     async def _line(self) -> bytes:
-        """The next line, b"" at the end; one that is too long is refused."""
+        """Return the next line, b"" at the end; one that is too long is refused."""
         skipped = False
         while True:
             try:
@@ -144,7 +144,7 @@ class JsonLines:
 
 
 def _problem(message: object) -> str:
-    """Why a value is no message; "" where it is one."""
+    """Explain why a value is no message; "" if it is one."""
     if not is_object(message):
         return "A message is one JSON object; batches aren't taken."
     id_, method = message.get("id"), message.get("method")

@@ -1,4 +1,4 @@
-"""What an editor may ask of the program, by the methods of the protocol."""
+"""The requests that an editor may make, by the methods of the protocol."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -61,7 +60,7 @@ _SIGN_IN: Final = (
 
 
 class EditorService:
-    """Answers an editor's requests, and holds the sessions that it has open, by id."""
+    """Answers an editor's requests, and holds its open sessions by id."""
 
     connection: Connection
 
@@ -71,8 +70,8 @@ class EditorService:
         self.form = False
 
     async def __call__(self, method: str, params: Any, notification: bool) -> Any:
-        """Answer a request. Raises RequestError, with the words of what went wrong; nobody waits
-        for those of a notification, so they become a line of the log."""
+        """Answer a request. Raises RequestError, with the words of what went wrong; for a
+        notification, to which there is no reply, they become a line of the log."""
         try:
             return await self._answer(method, params)
         except RequestError as error:
@@ -95,7 +94,8 @@ class EditorService:
         return serialize_params(answer) if answer is not None else {}
 
     async def initialize(self, request: schema.InitializeRequest) -> schema.InitializeResponse:
-        """This version of the protocol, whatever the editor asks for: it decides whether it can."""
+        """Answer with this version of the protocol, whatever the editor asks for: it decides if
+        that will do."""
         can, who = request.client_capabilities, request.client_info
         self.form = bool(can and can.elicitation and can.elicitation.form is not None)
         log.info("editor: %s", f"{who.name} {who.version}" if who else "unnamed")
@@ -144,7 +144,7 @@ class EditorService:
     async def fork(self, request: schema.ForkSessionRequest) -> schema.ForkSessionResponse:
         options = self._options(request)
         copy = await asyncio.to_thread(_fork, request.session_id, Path(request.cwd))
-        session = await self._open(replace(options, resume=str(copy)))
+        session = await self._open(options.having(resume=str(copy)))
         return schema.ForkSessionResponse(session_id=session.id, **await session.settings())
 
     async def list(self, request: schema.ListSessionsRequest) -> schema.ListSessionsResponse:
@@ -169,7 +169,7 @@ class EditorService:
         )
 
     async def delete(self, request: schema.DeleteSessionRequest) -> None:
-        """To the trash folder."""
+        """Move a session to the trash folder."""
         if request.session_id in self.sessions:
             raise UsageError(f"Session {request.session_id} is open here.", hint="Close it first.")
         await asyncio.to_thread(_delete, request.session_id)
@@ -179,7 +179,7 @@ class EditorService:
         del self.sessions[request.session_id]
         await session.close()
 
-    # What is done in one
+    # Inside a session
 
     async def prompt(self, request: schema.PromptRequest) -> schema.PromptResponse:
         return await self._session(request.session_id).prompt(request.prompt)
@@ -201,8 +201,10 @@ class EditorService:
 
     async def leave(self) -> None:
         """Close all sessions: the editor has gone."""
-        found, self.sessions = self.sessions.values(), {}
-        for ended in await asyncio.gather(*(one.close() for one in found), return_exceptions=True):
+        sessions, self.sessions = self.sessions.values(), {}
+        for ended in await asyncio.gather(
+            *(one.close() for one in sessions), return_exceptions=True
+        ):
             if isinstance(ended, BaseException):
                 log.error("a session couldn't be closed", exc_info=ended)
 
@@ -218,22 +220,25 @@ class EditorService:
         return session
 
     async def _reopen(self, id_: str, options: Options) -> EditorSession:
-        """A session that is there: the one that is open here, or the file of that id."""
+        """Return a session that exists: the one that is open here, or the file of that id."""
         if session := self.sessions.get(id_):
             if session.conversation.busy:
                 raise UsageError(f"Session {id_} is busy here.", hint="Cancel its turn first.")
             return session
         path = await asyncio.to_thread(catalog.resolve, id_, folders())
-        return await self._open(replace(options, resume=str(path)))
+        return await self._open(options.having(resume=str(path)))
 
     def _options(self, request: OpeningRequest) -> Options:
-        """The options of a session. Raises UsageError."""
+        """Return the options of a session. Raises UsageError."""
         folder = Path(request.cwd)
         if not (folder.is_absolute() and folder.is_dir()):
             raise UsageError(f"cwd must be the absolute path of a folder, not {request.cwd!r}.")
         servers = dict(_server(given) for given in request.mcp_servers or ())
-        more = (*self.options.add_dirs, *map(Path, request.additional_directories or ()))
-        return replace(self.options, cwd=folder, add_dirs=more, servers=servers)
+        more = (
+            *self.options.permissions.add_dirs,
+            *map(Path, request.additional_directories or ()),
+        )
+        return self.options.having(cwd=folder, add_dirs=more, servers=servers)
 
 
 _METHODS: Final[
@@ -259,13 +264,13 @@ _METHODS: Final[
 
 
 def _wrong(error: ValidationError) -> str:
-    """What is wrong with the parameters of a request, in a line."""
-    said = error.errors(include_url=False, include_input=False)[:3]
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in said)
+    """Return the problems with the parameters of a request, in a line."""
+    problems = error.errors(include_url=False, include_input=False)[:3]
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems)
 
 
 def _server(given: Any) -> tuple[str, dict[str, Any]]:
-    """An MCP server of the editor's as an entry of `[mcp]`. Raises UsageError."""
+    """Return an MCP server of the editor's as an entry of `[mcp]`. Raises UsageError."""
     match given:
         case schema.McpServerStdio():
             env = {one.name: one.value for one in given.env}
@@ -279,18 +284,18 @@ def _server(given: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _check_key(options: Options) -> None:
-    """Raise CredentialsError where nothing would sign a request. Blocks."""
+    """Raise CredentialsError if nothing could sign a request. Blocks."""
     launch_config.with_key(launch_config.prepare(options))
 
 
 def _fork(id_: str, cwd: Path) -> Path:
-    """A copy of a session. Blocks; raises SessionError."""
+    """Copy a session and return the path. Blocks; raises SessionError."""
     home = folders()
     loaded = read(catalog.resolve(id_, home))
     return copies.fork(loaded, folders=home, clock=SystemClock(), cwd=cwd)
 
 
 def _delete(id_: str) -> None:
-    """Blocks; raises SessionError."""
+    """Move a session to the trash. Blocks; raises SessionError."""
     home = folders()
     copies.delete(catalog.resolve(id_, home), folders=home, clock=SystemClock())

@@ -1,4 +1,5 @@
-"""The editor as the person's place: what it is shown, in order, and what it is asked."""
+"""The editor as a front end: the updates that it is shown, in order, and the questions it is
+asked."""
 
 from __future__ import annotations
 
@@ -43,17 +44,17 @@ T = TypeVar("T")
 
 COMMANDS: Final = (
     *("add-dir", "compact", "effort", "export", "forward", "hooks", "init", "memory", "model"),
-    *("plan", "prune", "reload", "rename", "retry", "skills", "uncompact"),
+    *("plan", "prune", "reload", "rename", "retry", "skills", "uncompact", "usage"),
 )
-"""The program's commands that need no screen and keep to their session."""
+"""The program's commands that need no screen and stay within their session."""
 PATIENCE_S: Final = 60.0
-"""After so long it is said that an answer is waited for."""
+"""Seconds after which the person is reminded that an answer is awaited."""
 _NO_ANSWER: Final = "The editor closed the question without an answer."
 
 
 class Outbox:
-    """A session's updates on their way to the editor. They leave in order; one with a key makes
-    one that still waits with it needless."""
+    """A session's updates on their way to the editor. They leave in order; an update with a key
+    replaces one with that key that still waits right before it."""
 
     def __init__(self, connection: Connection) -> None:
         self.session_id = ""
@@ -70,13 +71,13 @@ class Outbox:
         self._begin()
 
     def hold(self) -> list[tuple[Update, str]]:
-        """Send nothing by itself until `release`; returns what waited."""
-        self._held, found = True, list(self._waiting)
+        """Send nothing by itself until `release`; returns what was waiting."""
+        self._held, waiting = True, list(self._waiting)
         self._waiting.clear()
-        return found
+        return waiting
 
     def release(self) -> None:
-        """Send what waits, and all that comes, once whoever calls this has answered."""
+        """Send what waits, and all that comes, once the caller has answered."""
         self._held = False
         self._begin()
 
@@ -85,17 +86,19 @@ class Outbox:
             self._task = asyncio.create_task(self.flush(), name="updates")
 
     async def flush(self) -> None:
-        """Send what waits. Nobody minds an editor that has gone."""
+        """Send what waits. An editor that has gone is no error."""
         async with self._sending:
             while self._waiting:
                 update, _ = self._waiting.popleft()
                 with suppress(ConnectionError):
-                    said = schema.SessionNotification(session_id=self.session_id, update=update)
-                    await notify_model(self.connection, "session/update", said)
+                    notification = schema.SessionNotification(
+                        session_id=self.session_id, update=update
+                    )
+                    await notify_model(self.connection, "session/update", notification)
 
 
 class EditorApprover:
-    """Puts questions to the editor, each as one of its requests: it is an `Approver`."""
+    """An `Approver` that puts questions to the editor, each as one of its requests."""
 
     def __init__(self, outbox: Outbox, updates: SessionUpdates, *, form: bool) -> None:
         self.outbox, self.updates, self.form = outbox, updates, form
@@ -103,12 +106,13 @@ class EditorApprover:
         self._asked = set[asyncio.Task[Any]]()
 
     def take_back(self) -> None:
-        """Wait no longer for the answer to what was asked."""
+        """Cancel the open questions."""
         for task in self._asked:
             task.cancel()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
         choices = [("once", "Allow once", "allow_once")]
+        # A call that must be asked about every time offers no lasting yes.
         if not decision.once:
             named = always_in_words(decision).capitalize()
             scope = call.scope or f"later calls to {call.tool} just like this one"
@@ -166,7 +170,8 @@ class EditorApprover:
         shown: list[Content],
         choices: Sequence[tuple[str, str, str]],
     ) -> str | None:
-        """The id of the choice that was taken, None for none. `choices` are ids, names, kinds."""
+        """Let the person pick one of `choices` (ids, names, kinds). Returns its id, None for
+        none."""
         tool_call = schema.ToolCallUpdate(
             tool_call_id=call or f"question-{token_hex(6)}",
             title=named,
@@ -183,6 +188,7 @@ class EditorApprover:
         )
         method, expected = "session/request_permission", schema.RequestPermissionResponse
         asked = request_model(self.outbox.connection, method, request, expected)
+        # The editor may answer with anything, so only an id that was offered counts.
         answer = await self._answer(asked, named)
         outcome = answer.outcome if answer is not None else None
         ids = {id_ for id_, _, _ in choices}
@@ -191,8 +197,8 @@ class EditorApprover:
         return None
 
     async def _answer(self, asked: Awaitable[T], about: str) -> T | None:
-        """What the editor answers, after all that it was shown; None where it can't, or the
-        question was taken back. One that has gone answers nothing any more: its sessions close."""
+        """Return the editor's answer, once it was sent all updates; None if it can't ask, or the
+        question was taken back. An editor that has gone never answers: its sessions close."""
         await self.outbox.flush()
         task = asyncio.ensure_future(asked)
         self._asked.add(task)
@@ -222,6 +228,7 @@ class EditorApprover:
         self, questions: Sequence[UserQuestion], agent: str, call: str
     ) -> UserAnswers:
         """Let the person fill in a form."""
+        # Each question gets two fields: its choices, and a text for an answer in one's own words.
         fields: dict[str, Any] = {}
         for number, question in enumerate(questions):
             options = [
@@ -248,16 +255,16 @@ class EditorApprover:
             fields[f"q{number}_text"] = schema.ElicitationStringPropertySchema(
                 type="string", title=f"{question.header}: in your own words"
             )
-        said = "\n".join(question.text for question in questions)
+        texts = "\n".join(question.text for question in questions)
         request = schema.CreateFormSessionElicitationRequest(
             mode="form",
             session_id=self.outbox.session_id,
             tool_call_id=call or None,
-            message=f"Sub-agent {agent} asks: {said}" if agent else said,
+            message=f"Sub-agent {agent} asks: {texts}" if agent else texts,
             requested_schema=schema.ElicitationSchema(properties=fields),
         )
         asked = self.outbox.connection.send_request("elicitation/create", serialize_params(request))
-        answer = object_of(await self._answer(asked, one_line(said)))
+        answer = object_of(await self._answer(asked, one_line(texts)))
         content = object_of(answer.get("content"))
         if answer.get("action") != "accept" or not content:
             return UserAnswers()

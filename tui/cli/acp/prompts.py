@@ -1,4 +1,4 @@
-"""What an editor sends as a prompt: its blocks as the text of a prompt and what is attached."""
+"""The prompts of an editor: its blocks as the text of a prompt and its attachments."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ Block: TypeAlias = (
     | schema.EmbeddedResourceContentBlock
 )
 ATTACHED_MAX: Final = 10_000_000
-"""Characters of attached texts: more would fit no model's window."""
+"""Maximum characters of attached texts: more would fit no model's window."""
 _LINES: Final = re.compile(r"L(\d+)(?:[:-]L?(\d+))?")
 
 
 async def read(blocks: Sequence[Block], conversation: Conversation) -> tuple[str, str]:
-    """The text of a prompt, in which images and files are named, and the texts attached to it.
-    Raises UsageError for what can't be sent."""
+    """Return the text of a prompt, in which images and files are named, and the texts attached to
+    it. Raises UsageError for what can't be sent."""
     root = conversation.services.workspace
     parts: list[str] = []
     attached: list[str] = []
     for block in blocks:
+        # An embedded file is linked in the text, and its content attached.
         match block:
             case schema.TextContentBlock(text=text):
                 parts.append(text)
@@ -67,7 +68,8 @@ async def read(blocks: Sequence[Block], conversation: Conversation) -> tuple[str
 
 
 def link(uri: str, root: Path) -> str:
-    """A link to a file of the workspace as a mention, which is read; any other as it is."""
+    """Return a link to a file of the workspace as a mention, whose file is read; any other as it
+    is."""
     parts = urlsplit(uri)
     path = unquote(parts.path)
     if parts.scheme != "file" or not path.startswith("/"):
@@ -84,17 +86,17 @@ def _name(uri: str) -> str:
 
 
 def _apart(parts: Sequence[str], text: str) -> str:
-    """A word of its own, where it follows another."""
+    """Return a text separated from the word before it."""
     return f" {text} " if parts and parts[-1][-1:].strip() else f"{text} "
 
 
 async def _image(conversation: Conversation, data: str, name: str) -> str:
     try:
-        found = binascii.a2b_base64(data, strict_mode=True)
+        content = binascii.a2b_base64(data, strict_mode=True)
     except ValueError:
         raise UsageError(f"The image {name} isn't valid base64.") from None
-    word = await conversation.images.of_image(found, name)
+    word = await conversation.images.of_image(content, name)
     if not word:
-        said = getattr(conversation.frontend, "said", "")
-        raise UsageError(said or f"The image {name} can't be attached.")
+        reason = getattr(conversation.frontend, "said", "")
+        raise UsageError(reason or f"The image {name} can't be attached.")
     return word

@@ -14,7 +14,7 @@ from acp.helpers import update_available_commands, update_current_mode
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.app.api import HeadlessConversation, opened
-from tui.app.commands.registry import find, split
+from tui.app.commands import find, split
 from tui.app.mcp_offers import prompts_of
 from tui.app.models import rows, use_model
 from tui.app.options.arguments import Options
@@ -155,7 +155,7 @@ class EditorSession:
         return self._response(watch)
 
     async def _send(self, text: str, attached: str) -> str | None:
-        if parse(text).changes.get("elevated") and not self.options.yolo:
+        if parse(text).changes.get("elevated") and not self.options.permissions.yolo:
             raise UsageError("Only holdfast acp -y can be elevated.", hint="Nothing was sent.")
         if split(text.strip()) is None:
             return self.conversation.submit(text, attached)
@@ -237,7 +237,7 @@ class EditorSession:
         own = self.conversation.user_commands
         await asyncio.to_thread(own.load)
         found: dict[str, tuple[str, str]] = {}
-        for name in (*COMMANDS, "think", *(["elevated"] if self.options.yolo else [])):
+        for name in (*COMMANDS, "think", *(["elevated"] if self.options.permissions.yolo else [])):
             if command := find(name):
                 found[name] = (command.help, command.argument)
         for name, one in own.commands.items():
@@ -264,7 +264,7 @@ class EditorSession:
 
     def modes(self) -> schema.SessionModeState:
         ids: dict[str, str] = {**MODE_NAMES}
-        if self.options.yolo or self.mode == "elevated":
+        if self.options.permissions.yolo or self.mode == "elevated":
             ids["elevated"] = "elevated"
         return schema.SessionModeState(
             current_mode_id=self.mode,

@@ -1,10 +1,9 @@
-"""What happens in a session, as the protocol's updates: events while it works, records when it is
-loaded. Pure."""
+"""A session as the protocol's updates: facts while it works, records when it is loaded. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -15,9 +14,9 @@ from acp import helpers, schema
 
 from tui.core import facts
 from tui.core.fact_words import fact_lines
-from tui.core.facts import Fact, TextDelta, ThinkingDelta
-from tui.core.messages import blocks_of, list_of, object_of, string_of, text_of
-from tui.core.retold import retold, retold_lines
+from tui.core.facts import Fact, TextDelta, ThinkingDelta, Told
+from tui.core.messages import list_of, object_of, string_of
+from tui.core.retold import answer_facts, retold, retold_lines
 from tui.core.text_cleaning import one_line, without_colours
 from tui.core.tool_titles import title
 from tui.session.records import Record
@@ -54,7 +53,7 @@ _STEPS: Final = 40
 
 
 def edits(diff: str, root: Path) -> list[Content]:
-    """A unified diff as changes that an editor shows: each hunk is one."""
+    """Return a unified diff as changes that an editor shows, one for each hunk."""
     return [
         acp.tool_diff_content(
             str(real(hunk.name, root)),
@@ -66,7 +65,7 @@ def edits(diff: str, root: Path) -> list[Content]:
 
 
 def text_content(text: str, *, verbatim: bool = False) -> Content:
-    """A text of a call; one that is no Markdown in a fence."""
+    """Return a text of a call; one that is no Markdown is fenced."""
     if verbatim:
         fence = "`" * max([2, *map(len, re.findall("`+", text))]) + "`"
         text = f"{fence}\n{text}\n{fence}"
@@ -74,7 +73,7 @@ def text_content(text: str, *, verbatim: bool = False) -> Content:
 
 
 def real(name: str, root: Path) -> Path:
-    """The file that a call names."""
+    """Return the file that a call names."""
     try:
         return root / Path(name).expanduser()
     except RuntimeError:  # "~nobody"
@@ -82,9 +81,9 @@ def real(name: str, root: Path) -> Path:
 
 
 def notice(lines: Iterable[str]) -> Update:
-    """What the program says, set off from what the model says."""
-    said = "\n".join(f"> {line}" for text in lines if text for line in text.split("\n"))
-    chunk = acp.update_agent_message_text(f"\n\n{said}\n\n")
+    """Return a message of the program, set off from the model's text."""
+    quoted = "\n".join(f"> {line}" for text in lines if text for line in text.split("\n"))
+    chunk = acp.update_agent_message_text(f"\n\n{quoted}\n\n")
     chunk.message_id, chunk.field_meta = token_hex(8), {"holdfast": {"notice": True}}
     return chunk
 
@@ -113,13 +112,14 @@ class SessionUpdates:
     _steps: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def of(self, event: Fact) -> Iterator[tuple[Update, str]]:
-        """The updates of an event. One with a key makes one before it with that key needless."""
+        """Yield the updates of a fact, each with a key. An update with a key replaces one with that
+        key right before it."""
         match event:
             case facts.RequestSent():
                 self._message = token_hex(8)
             case TextDelta(text=text) | ThinkingDelta(text=text) if text:
-                said = isinstance(event, TextDelta)
-                make = acp.update_agent_message_text if said else acp.update_agent_thought_text
+                is_text = isinstance(event, TextDelta)
+                make = acp.update_agent_message_text if is_text else acp.update_agent_thought_text
                 chunk = make(text)
                 chunk.message_id = self._message or None
                 yield chunk, ""
@@ -158,15 +158,13 @@ class SessionUpdates:
             case facts.PermissionAnswered(answer="once" | "session" | "always"):
                 yield acp.update_tool_call(event.id, status="in_progress"), ""
             case facts.ToolOutputChunk(id=id_, text=text):
-                kept = self._texts.get(id_, "") + without_colours(text)
-                self._texts[id_] = kept = kept[-_OUTPUT_MAX:]
-                yield _progress(id_, text_content(kept, verbatim=True)), f"out {id_}"
+                output_text = self._texts.get(id_, "") + without_colours(text)
+                self._texts[id_] = output_text = output_text[-_OUTPUT_MAX:]
+                yield _progress(id_, text_content(output_text, verbatim=True)), f"out {id_}"
             case facts.ToolFinished():
                 self._texts.pop(event.id, None)
                 self._steps.pop(event.id, None)
-                output = {"text": event.text, "is_error": event.is_error}
-                output |= {"summary": event.summary, "receipt": event.receipt}
-                yield self.finished(event.id, event.name, output, event.display), ""
+                yield self._finished(event), ""
             case _:
                 pass
 
@@ -185,94 +183,86 @@ class SessionUpdates:
             raw_input=dict(given),
         )
 
-    def finished(self, call: str, name: str, output: Mapping[str, Any], display: str) -> Update:
-        """`output` has text, is_error, summary and receipt."""
-        kind = KINDS.get(name, "other")
-        text = string_of(output.get("text"))[:_TEXT_MAX]
+    def _finished(self, event: facts.ToolFinished) -> Update:
+        kind = KINDS.get(event.name, "other")
+        text = event.text[:_TEXT_MAX]
         content = [text_content(text, verbatim=kind not in _MARKDOWN)] if text else None
-        changed = hunks(display) if kind == "edit" else []
+        changed = hunks(event.display) if kind == "edit" else []
         places = [
             schema.ToolCallLocation(path=str(real(one.name, self.root)), line=one.line)
             for one in changed
         ]
+        output = {"text": event.text, "is_error": event.is_error}
+        output |= {"summary": event.summary, "receipt": event.receipt}
         return acp.update_tool_call(
-            call,
-            status="failed" if output.get("is_error") else "completed",
-            content=edits(display, self.root) if changed else content,
+            event.id,
+            status="failed" if event.is_error else "completed",
+            content=edits(event.display, self.root) if changed else content,
             locations=places or None,
             raw_output={key: value for key, value in output.items() if value},
         )
 
     def replayed(self, records: Sequence[Record]) -> Iterator[Update]:
-        """A session's history."""
-        labels = {r.data.get("call_id"): r.data.get("label") for r in records if r.type == "intent"}
-        done = {r.data.get("call_id") for r in records if r.type == "tool_result"}
-        for record, fact in retold(records):
-            data = record.data
-            match record.type:
-                case "user":
-                    yield from _prompt(data)
-                case "assistant":
-                    for block in blocks_of(data.get("content")):
-                        yield from self._answer(block, labels, done)
-                case "tool_result":
-                    name, id_ = string_of(data.get("name")), string_of(data.get("call_id"))
-                    output = {key: data.get(key) for key in ("is_error", "summary", "receipt")}
-                    output["text"] = text_of(blocks_of(data.get("content")))
-                    yield self.finished(id_, name, output, string_of(data.get("display")))
-                case "interrupt":
-                    if text := string_of(data.get("text")):
+        """Yield the history of a session."""
+        again = [*_parts(records)]
+        labels = {one.call_id: one.label for one in again if isinstance(one, facts.CallBegan)}
+        ended = {one.id for one in again if isinstance(one, facts.ToolFinished)}
+        for told in again:
+            match told:
+                case facts.UserMessage():
+                    yield from _prompt(told)
+                case facts.ToolStarted(id_, name, given):
+                    about = next((string_of(given[key]) for key in _ABOUT if key in given), "")
+                    label = labels.get(id_) or one_line(about)[:80]
+                    yield self.started(id_, name, given, label)
+                    if id_ not in ended:
+                        yield acp.update_tool_call(id_, status="failed")
+                    elif name == "todo_write":
+                        yield plan_of(map(object_of, list_of(given.get("todos"))))
+                case TextDelta() | ThinkingDelta() | facts.ToolFinished():
+                    yield from (made for made, _ in self.of(told))
+                case facts.TurnInterrupted(text=text):
+                    if text:
                         yield acp.update_agent_message_text(text)
                     yield notice(["Interrupted."])
-                case "sub_agent":
-                    pass  # the call that started it
-                case _ if fact and (lines := retold_lines(fact)):
-                    yield notice(lines)
+                case (
+                    facts.PermissionAnswered() | facts.SubAgentStarted() | facts.SubAgentFinished()
+                ):
+                    pass  # its call tells how it ended
                 case _:
-                    pass
+                    if lines := retold_lines(told):
+                        yield notice(lines)
 
-    def _answer(
-        self, block: Mapping[str, Any], labels: Mapping[Any, object], done: Container[object]
-    ) -> Iterator[Update]:
-        match block.get("type"):
-            case "text" if text := string_of(block.get("text")):
-                yield acp.update_agent_message_text(text)
-            case "thinking" if text := string_of(block.get("thinking")):
-                yield acp.update_agent_thought_text(text)
-            case "tool_use":
-                id_, name = string_of(block.get("id")), string_of(block.get("name"))
-                given = object_of(block.get("input"))
-                about = next((string_of(given[key]) for key in _ABOUT if key in given), "")
-                label = string_of(labels.get(id_)) or one_line(about)[:80]
-                yield self.started(id_, name, given, label)
-                if id_ not in done:
-                    yield acp.update_tool_call(id_, status="failed")
-                elif name == "todo_write":
-                    yield plan_of(map(object_of, list_of(given.get("todos"))))
-            case _:
-                pass
+
+def _parts(records: Sequence[Record]) -> Iterator[Told]:
+    """What a session's records tell, each answer by its parts."""
+    for _, told in retold(records):
+        if isinstance(told, facts.AssistantMessage):
+            yield from answer_facts(told)
+        elif told is not None:
+            yield told
 
 
 def _progress(call: str, content: Content) -> Update:
     return acp.update_tool_call(call, content=[content])
 
 
-def _prompt(data: Mapping[str, Any]) -> Iterator[Update]:
+def _prompt(told: facts.UserMessage) -> Iterator[Update]:
     """A prompt as it was typed, with its images; none of what nobody typed."""
-    text = string_of(data.get("text"))
-    if text:
-        yield acp.update_user_message_text(text)
-    for block in blocks_of(data.get("content")) if text else ():
+    if not told.typed:
+        return
+    yield acp.update_user_message_text(told.typed)
+    for block in told.content:
         source = object_of(block.get("source"))
-        data_, kind = string_of(source.get("data")), string_of(source.get("media_type"))
-        if block.get("type") == "image" and data_:
-            yield acp.update_user_message(acp.image_block(data_, kind))
+        data, kind = string_of(source.get("data")), string_of(source.get("media_type"))
+        if block.get("type") == "image" and data:
+            yield acp.update_user_message(acp.image_block(data, kind))
 
 
 def _step(
     event: facts.SubAgentStarted | facts.SubAgentEvent | facts.SubAgentFinished,
 ) -> Sequence[str]:
-    """What a sub-agent did, in a line."""
+    """Return the steps of a sub-agent, each in a line."""
     match event:
         case facts.SubAgentEvent(event=facts.ToolStarted() as call):
             return [one_line(title(call.name, call.label))]

@@ -1,12 +1,18 @@
-"""A fact, and the two forms that every one has: an object here, a line of JSON outside."""
+"""A fact and its forms: an object here, a line of JSON outside, and a record, if it is durable."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import msgspec
 
+from tui.core.facts import record_form
 from tui.core.messages import Usage
+
+T = TypeVar("T")
+Kept: TypeAlias = Annotated[T, record_form.KEPT]
+"""A field that is written and not told: its class has it for the record alone."""
 
 
 class WireFact(msgspec.Struct, frozen=True, tag_field="type"):
@@ -18,7 +24,69 @@ class WireFact(msgspec.Struct, frozen=True, tag_field="type"):
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON object: its `type`, then its fields."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
+        told: dict[str, Any] = msgspec.to_builtins(self)
         if isinstance(usage := getattr(self, "usage", None), Usage):
-            found["usage"] = usage.to_json()
-        return found
+            told["usage"] = usage.to_json()
+        return told
+
+
+class DurableFact(WireFact, frozen=True):
+    """A fact that is in the record, too.
+
+    `record_type` is the type of its record, where that is not the tag. `written` names the fields
+    of the record in their order: as `name`, or `name=field` where the fact has another name for
+    it; one that ends in `?` is left out where it is empty. Without it every field is written. A
+    field that is not named there is only told; one that is `Kept` is only written. What is UNSET
+    is left out.
+    """
+
+    record_type: ClassVar[str] = ""
+    written: ClassVar[str] = ""
+
+    def to_json(self) -> dict[str, Any]:
+        form = record_form.form_of(type(self))
+        if not form.hides:
+            return super().to_json()
+        told = {"type": self.type}
+        return told | {
+            key: msgspec.to_builtins(record_form.plain(getattr(self, name)))
+            for name, key in form.told
+        }
+
+    @classmethod
+    def recorded_as(cls) -> str:
+        """The type of its record."""
+        return cls.record_type or str(cls.__struct_config__.tag)
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields of its record."""
+        fields: dict[str, Any] = {}
+        for key, name, sparse in record_form.form_of(type(self)).written:
+            value = getattr(self, name)
+            if value is not msgspec.UNSET and (value or not sparse):
+                fields[key] = record_form.plain(value)
+        return fields
+
+    @classmethod
+    def of_record(cls, data: Mapping[str, Any]) -> Self:
+        """The fact that a record tells again. A field that is missing or odd is empty."""
+        given = data.get
+        return cls.completed(
+            *[
+                empty
+                if (value := given(key)) is None
+                else value
+                if type(value) is kind
+                else read(value)
+                for key, kind, read, empty in record_form.form_of(cls).read
+            ]
+        )
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        """The fact with these values, and with what follows from them."""
+        return cls(*values)
+
+
+class RecordFact(DurableFact, frozen=True):
+    """A durable fact that nobody is told as it happens: what is shown then is told by another."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
-from tui.core.facts.base import WireFact
+from msgspec import UNSET, UnsetType, field
+
+from tui.core.facts.base import DurableFact, Kept, RecordFact, WireFact
+from tui.core.messages import Block, text_of
 from tui.core.text_cleaning import without_colours
 
 
@@ -27,9 +31,12 @@ class PermissionAsked(WireFact, frozen=True, tag="permission_asked"):
     reason: str
 
 
-class PermissionAnswered(WireFact, frozen=True, tag="permission_answered"):
+class PermissionAnswered(DurableFact, frozen=True, tag="permission_answered"):
     """`answer` is once, session, always, no, allow or deny; `by` says who decided. `level` is what
-    the sandbox lets a command do, "" where there is none."""
+    the sandbox lets a command do, "" where there is none; `subject` what was asked about."""
+
+    record_type = "permission"
+    written = "call_id=id tool=name subject answer by reason level?"
 
     id: str
     name: str
@@ -37,6 +44,7 @@ class PermissionAnswered(WireFact, frozen=True, tag="permission_answered"):
     by: str
     reason: str = ""
     level: str = ""
+    subject: Kept[str] = ""
 
 
 class QuestionAsked(WireFact, frozen=True, tag="question_asked"):
@@ -90,11 +98,15 @@ class ToolOutputChunk(WireFact, frozen=True, tag="tool_output"):
         return super().to_json() | {"text": without_colours(self.text)}
 
 
-class ToolFinished(WireFact, frozen=True, tag="tool_finished"):
+class ToolFinished(DurableFact, frozen=True, tag="tool_finished"):
     """`text` is what the model gets, at most 8,000 characters of it; `display` a diff.
 
-    `images` are `{"type", "media_type", "bytes", "omitted": true}` without their data.
+    `images` are `{"type", "media_type", "bytes", "omitted": true}` without their data. In the
+    record, `content` is all that the model gets, `details` what the call did to files.
     """
+
+    record_type = "tool_result"
+    written = "call_id=id name content is_error seconds receipt summary display details"
 
     id: str
     name: str
@@ -105,12 +117,25 @@ class ToolFinished(WireFact, frozen=True, tag="tool_finished"):
     text: str = ""
     display: str = ""
     images: tuple[dict[str, Any], ...] = ()
+    content: Kept[Sequence[Block]] = ()
+    details: Kept[dict[str, Any]] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        id_, name, failed, seconds, receipt, summary, _, *rest = values
+        content, details = rest[-2:]
+        partial = details.get("partial") if summary == "interrupted" else None
+        text = partial if isinstance(partial, str) else text_of(content)
+        return cls(id_, name, failed, seconds, receipt, summary, text, *rest)
 
 
-class HookFinished(WireFact, frozen=True, tag="hook_finished"):
+class HookFinished(DurableFact, frozen=True, tag="hook_finished"):
     """A hook of the person's ran: `event` is what it ran for, `call_id` the call, "" for none.
     `outcome` is ok, blocked, failed, timeout or cancelled; `text` is why, where that is not ok;
     else what it printed that is no answer."""
+
+    record_type = "hook"
+    written = "event command outcome exit_code seconds text call_id"
 
     event: str
     command: str
@@ -121,12 +146,49 @@ class HookFinished(WireFact, frozen=True, tag="hook_finished"):
     call_id: str = ""
 
 
-class CheckpointTaken(WireFact, frozen=True, tag="checkpoint"):
-    """A call changed files that git doesn't ignore: how many. `id` is the checkpoint after it."""
+class CheckpointTaken(DurableFact, frozen=True, tag="checkpoint"):
+    """A call changed files that git doesn't ignore: how many. `id` is the checkpoint after it.
+
+    The record has those that were taken for another reason, too: `by` names it, `prompt` is the
+    record of the prompt that one was taken for.
+    """
+
+    written = "checkpoint=id files by call_id? prompt?"
 
     id: str
     files: int
     call_id: str
+    by: Kept[str] = "call"
+    prompt: Kept[str] = ""
+
+
+class CallBegan(RecordFact, frozen=True, tag="intent"):
+    """A call that is allowed is about to run, with an `effect`. A write names the file, and what
+    it held before (None: there was none); one of several `files` all of them."""
+
+    call_id: str
+    tool: str
+    effect: str
+    args_sha256: str
+    label: str
+    path: str | UnsetType = UNSET
+    before_sha256: str | UnsetType | None = UNSET
+    files: list[dict[str, Any]] | UnsetType = UNSET
+
+
+class ProcessBegan(RecordFact, frozen=True, tag="job"):
+    """A command runs as a group of processes, by which it is found again after a crash."""
+
+    call_id: str
+    pid: int
+    born: str | None
+    command: str
+
+
+class ToolsSwitched(RecordFact, frozen=True, tag="mcp"):
+    """The tools of MCP servers that the model does not get, by the server, from here on."""
+
+    off: dict[str, list[str]]
 
 
 class ToolsAwaited(WireFact, frozen=True, tag="tools_awaited"):

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, Literal, Self, TypeAlias
 
-from tui.core.facts.base import WireFact
+from msgspec import UNSET, UnsetType
+
+from tui.core.facts.base import DurableFact, Kept, RecordFact, WireFact
+from tui.core.messages import Block, Usage
+
+OverlayView: TypeAlias = Literal["full", "clamped", "imageless", "pruned", "masked"]
 
 
 class ContextMeasured(WireFact, frozen=True, tag="context_measured"):
@@ -44,18 +50,106 @@ class ContextChanged(WireFact, frozen=True, tag="context_changed"):
     changes: tuple[dict[str, Any], ...]
 
 
-class ContextBroken(WireFact, frozen=True, tag="break"):
+class Overlay(RecordFact, frozen=True, tag="overlay"):
+    """How the record `target` is to be sent. `by` is "person" or a part of the program.
+
+    `age` is how many turns old it was when it was pruned; it is recorded so that the text in a
+    cached prefix does not change with every turn. `tokens` is a further limit of a clamped
+    result, 0 for none. `blocks` are the places of the images that are left out of an imageless
+    record; () leaves out all of them. One that is to `wait` counts from the next break on, which
+    then costs no more.
+    """
+
+    written = "target view by reason age? blocks? wait? tokens?"
+
+    target: str
+    view: OverlayView
+    by: str = "person"
+    reason: str = ""
+    age: int = 0
+    tokens: int = 0
+    blocks: tuple[int, ...] = ()
+    wait: bool = False
+
+
+class Pinned(RecordFact, frozen=True, tag="pin"):
+    """A result is kept from being pruned or summarized, or no longer; the last one counts."""
+
+    target: str
+    pinned: bool
+
+
+class ContextBroken(DurableFact, frozen=True, tag="break"):
     """A request changed what was sent before, by the person, the program or the server.
 
     `tokens` are written to the cache again; `thoughts` answers lose their thinking. `cost_usd` is
-    None where no price is known.
+    None where no price is known. In the record, thinking is left out from the record `start` on,
+    "" for all of it; `cause` is the compaction with whose undoing the break is void, `message` the
+    first message of the request that differs, -1 for none.
     """
+
+    written = "reason by from=start? cause? message tokens thoughts cost_usd"
 
     reason: str
     by: str
     tokens: int
     thoughts: int
     cost_usd: float | None = None
+    start: Kept[str] = ""
+    cause: Kept[str] = ""
+    message: Kept[int] = -1
+
+
+class ThinkingBroken(RecordFact, frozen=True, tag="break"):
+    """All thinking so far is left out: the server refused it, as it says in `message`, or a new
+    frame was made, for `why`."""
+
+    reason: str
+    by: str
+    message: str | UnsetType = UNSET
+    request_id: str | UnsetType | None = UNSET
+    why: str | UnsetType = UNSET
+
+
+class FrameMade(RecordFact, frozen=True, tag="frame"):
+    """What every request begins with from here on: see `tui.context.frame`."""
+
+    written = "system tools layers facts files room cache_life? sha256 reason version seal"
+
+    system: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+    layers: list[list[Any]]
+    facts: dict[str, str]
+    files: dict[str, str]
+    room: list[int]
+    sha256: str
+    reason: str
+    version: str
+    seal: str
+    cache_life: str = ""
+
+
+class FrameAwaited(RecordFact, frozen=True, tag="reload"):
+    """The frame is made again with the next compaction."""
+
+
+class ModelNotice(RecordFact, frozen=True, tag="notice"):
+    """The model is told something at the end of the conversation: see `tui.context.notices`."""
+
+    kind: str
+    text: str
+    facts: dict[str, str] | UnsetType = UNSET
+    files: dict[str, str] | UnsetType = UNSET
+    tools: list[dict[str, Any]] | UnsetType = UNSET
+    on: bool | UnsetType = UNSET
+    effort: str | UnsetType = UNSET
+    pins: list[str] | UnsetType = UNSET
+    summary: str | UnsetType = UNSET
+    jobs: list[str] | UnsetType = UNSET
+    seen: dict[str, Any] | UnsetType = UNSET
+    calls: list[str] | UnsetType = UNSET
+    again: list[str] | UnsetType = UNSET
+    seal: str | UnsetType = UNSET
 
 
 class ContextFiles(WireFact, frozen=True, tag="context_files"):
@@ -78,10 +172,16 @@ INTERRUPTION: Final = "B01"
 """The code of a finding that is no damage: a call whose turn was interrupted has no result."""
 
 
-class RepairApplied(WireFact, frozen=True, tag="repair_applied"):
-    """`findings` are `{"code", "where", "action"}`."""
+class RepairApplied(DurableFact, frozen=True, tag="repair_applied"):
+    """`findings` are `{"code", "where", "action"}`. `rung` is the repair level from here on, "" as
+    before; `by` who chose it."""
+
+    record_type = "repair"
+    written = "rung? findings by?"
 
     findings: tuple[dict[str, str], ...]
+    rung: Kept[str] = ""
+    by: Kept[str] = ""
 
 
 class Pruned(WireFact, frozen=True, tag="pruned"):
@@ -91,11 +191,19 @@ class Pruned(WireFact, frozen=True, tag="pruned"):
     tokens_saved: int
 
 
-class MemorySaved(WireFact, frozen=True, tag="memory_saved"):
-    """`entries` lines were added to the memory file at `path`."""
+class MemorySaved(DurableFact, frozen=True, tag="memory_saved"):
+    """`entries` lines were added to the memory file at `path`: of the `notes` that `model` made of
+    the conversation up to the record `covers`, those that were new."""
+
+    record_type = "memory"
+    written = "path notes added=entries covers model usage"
 
     path: str
     entries: int
+    notes: Kept[Sequence[str]] = ()
+    covers: Kept[str] = ""
+    model: Kept[str] = ""
+    usage: Kept[Usage] = Usage()
 
 
 class OverflowCompactionStarted(WireFact, frozen=True, tag="compacting"):
@@ -120,11 +228,19 @@ class CompactionDelta(WireFact, frozen=True, tag="compaction_delta"):
     text: str
 
 
-class CompactionFinished(WireFact, frozen=True, tag="compaction_finished"):
+class CompactionFinished(DurableFact, frozen=True, tag="compaction_finished"):
     """`summary` stands for `messages_removed` messages from the next request on.
 
-    Always the end of a `CompactionStarted`: where `problem` says why not, nothing was changed.
+    Always the end of a `CompactionStarted`: where `problem` says why not, nothing was changed, and
+    nothing is recorded. In the record, `covers` is the last record that it stands for; `block` is
+    what the server made of these, bound to a request; `verbatim` what is sent with it, by its exam.
     """
+
+    record_type = "compaction"
+    written = (
+        "summary messages_removed covers prefix_sha256 tokens_before tokens_after reason model"
+        " usage block server bound frame follows verbatim?"
+    )
 
     tokens_before: int
     tokens_after: int
@@ -132,6 +248,16 @@ class CompactionFinished(WireFact, frozen=True, tag="compaction_finished"):
     summary: str
     reason: str = ""
     problem: str = ""
+    covers: Kept[str] = ""
+    prefix_sha256: Kept[str] = ""
+    model: Kept[str] = ""
+    usage: Kept[Usage] = Usage()
+    block: Kept[Block | UnsetType] = UNSET
+    server: Kept[str | UnsetType] = UNSET
+    bound: Kept[str | UnsetType] = UNSET
+    frame: Kept[str | UnsetType] = UNSET
+    follows: Kept[bool | UnsetType] = UNSET
+    verbatim: Kept[Sequence[str]] = ()
 
 
 class ExamStarted(WireFact, frozen=True, tag="exam_started"):
@@ -141,7 +267,7 @@ class ExamStarted(WireFact, frozen=True, tag="exam_started"):
     model: str
 
 
-class ExamFinished(WireFact, frozen=True, tag="exam_finished"):
+class ExamFinished(DurableFact, frozen=True, tag="exam_finished"):
     """A summary that was accepted holds `held` of the `facts` that it was asked for.
 
     Of the others, `verbatim` are sent with it verbatim. Each fact is {"question", "answer",
@@ -149,15 +275,30 @@ class ExamFinished(WireFact, frozen=True, tag="exam_finished"):
     `cost_usd` is None where no price is known.
     """
 
+    record_type = "exam"
+    written = "mode model facts problem usage verbatim"
+
     facts: tuple[dict[str, Any], ...]
     held: int
     verbatim: int
     model: str
     problem: str = ""
     cost_usd: float | None = None
+    mode: Kept[str] = ""
+    usage: Kept[Usage] = Usage()
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        facts, _, *rest = values
+        return cls(facts, sum(one.get("held") is True for one in facts), *rest)
 
 
-class CompactionUndone(WireFact, frozen=True, tag="compaction_undone"):
-    """The full view is sent again, `tokens` large."""
+class CompactionUndone(DurableFact, frozen=True, tag="compaction_undone"):
+    """The full view is sent again, `tokens` large: `target` and every compaction before it are
+    void."""
+
+    record_type = "uncompaction"
+    written = "target"
 
     tokens: int
+    target: Kept[str] = ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, Self
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
-from tui.core.facts.base import WireFact
-from tui.core.messages import Usage
+from tui.core.facts.base import DurableFact, Kept, RecordFact, WireFact
+from tui.core.images import with_words
+from tui.core.messages import Block, Usage, text_of
 
 
 class SessionStarted(WireFact, frozen=True, tag="session_started"):
@@ -18,27 +20,103 @@ class SessionStarted(WireFact, frozen=True, tag="session_started"):
     resumed: bool
 
 
-class UserMessage(WireFact, frozen=True, tag="user_message"):
-    """`text` is all that the model gets, `attached` its end that nobody typed."""
+class UserMessage(DurableFact, frozen=True, tag="user_message"):
+    """`text` is all that the model gets, `attached` its end that nobody typed.
+
+    In the record, `content` is the text with its images, whose words are `images`; `typed` is what
+    was typed, None where nobody did. `command` is of the person's own, if it is one's text; `by`
+    says hook where one speaks.
+    """
+
+    record_type = "user"
+    written = "content text=typed images? command? by?"
 
     text: str
     attached: str = ""
+    content: Kept[Sequence[Block]] = ()
+    typed: Kept[str | UnsetType] = UNSET
+    images: Kept[Sequence[str]] = ()
+    command: Kept[dict[str, Any]] = field(default_factory=dict[str, Any])
+    by: Kept[str] = ""
+
+    @property
+    def prompt(self) -> str:
+        """What was typed, with a word for each image; "" where nobody typed it."""
+        return with_words(self.typed or "", self.images)
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        _, attached, content, typed, images, *rest = values
+        text, own = text_of(content), with_words(typed or "", images)
+        if typed is not UNSET and text.startswith(own):
+            attached = text.removeprefix(own).lstrip("\n")
+        return cls(text, attached, content, typed, images, *rest)
 
 
-class DirectivesChanged(WireFact, frozen=True, tag="directives_changed"):
-    """What is on; `effort` is the level that was chosen, "" for the configured one."""
+class DirectivesChanged(DurableFact, frozen=True, tag="directives_changed"):
+    """What is on; `effort` is the level that was chosen, "" for the configured one. One that is to
+    `wait` counts from the next break on that restarts the cache."""
+
+    record_type = "directive"
+    written = "think verbose elevated effort wait?"
 
     think: bool
     verbose: bool
     elevated: bool
     effort: str = ""
+    wait: Kept[bool] = False
 
 
-class AssistantMessage(WireFact, frozen=True, tag="assistant_message"):
+class AssistantMessage(DurableFact, frozen=True, tag="assistant_message"):
+    """An answer that is complete.
+
+    In the record, `content` are its blocks. `bound_to` is the hash of the request that it answers,
+    where there is thinking in it; `batch` the message batch that it came with.
+    """
+
+    record_type = "assistant"
+    written = "content model usage stop_reason request_id server message_id? bound_to batch? by?"
+
     text: str
     stop_reason: str
     usage: Usage
     request_id: str | None = None
+    content: Kept[Sequence[Block]] = ()
+    model: Kept[str] = ""
+    server: Kept[str] = ""
+    message_id: Kept[str] = ""
+    bound_to: Kept[str | UnsetType] = UNSET
+    batch: Kept[str] = ""
+    by: Kept[str] = ""
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        _, stop_reason, usage, request_id, content, *rest = values
+        return cls(text_of(content), stop_reason, usage, request_id, content, *rest)
+
+
+class CallsMentioned(RecordFact, frozen=True, tag="assistant"):
+    """Calls that stand in the record as an answer's, and were made for what a prompt names."""
+
+    content: list[Block]
+    by: str
+    stop_reason: str = "tool_use"
+
+
+class TurnInterrupted(RecordFact, frozen=True, tag="interrupt"):
+    """The turn was interrupted: what had been streamed of an answer."""
+
+    reason: str
+    text: str
+    thinking: str
+
+
+class TaskBegun(RecordFact, frozen=True, tag="task"):
+    """The session works on a task of a task file from here on."""
+
+    index: int
+    group: str
+    text: str
 
 
 class SourcesCited(WireFact, frozen=True, tag="sources_cited"):
@@ -59,10 +137,16 @@ class QueueChanged(WireFact, frozen=True, tag="queue_changed"):
     texts: tuple[str, ...]
 
 
-class TitleChanged(WireFact, frozen=True, tag="title_changed"):
-    """The session got a title without being asked for one."""
+class TitleChanged(DurableFact, frozen=True, tag="title_changed"):
+    """The session got a title, which nobody asked for where it is told. `model` wrote it, if one
+    did."""
+
+    record_type = "title"
+    written = "title model? usage"
 
     title: str
+    model: Kept[str] = ""
+    usage: Kept[Usage | UnsetType] = UNSET
 
 
 class StorageChanged(WireFact, frozen=True, tag="storage_changed"):
@@ -78,16 +162,26 @@ class Notice(WireFact, frozen=True, tag="notice"):
     text: str
 
 
+class Note(Notice, DurableFact, frozen=True, tag="notice"):
+    """A notice that the record keeps."""
+
+    record_type = "note"
+    written = "text"
+
+
 class Debug(WireFact, frozen=True, tag="debug"):
     text: str
 
 
-class ErrorRaised(WireFact, frozen=True, tag="error"):
+class ErrorRaised(DurableFact, frozen=True, tag="error"):
     """Something failed. `recoverable`: the session continues and the prompt may be sent again.
 
     `offers` are the rungs of `Agent.repair` that are left where the server refused the request.
-    `category` and `explanation` say why the model declined, where it did and says so.
+    `category` and `explanation` say why the model declined, where it did and says so. `streamed`
+    is what had come of the answer.
     """
+
+    written = "error_class message hint status request_id text=streamed"
 
     error_class: str = field(name="class")
     message: str
@@ -96,6 +190,14 @@ class ErrorRaised(WireFact, frozen=True, tag="error"):
     offers: tuple[str, ...] = ()
     category: str = ""
     explanation: str = ""
+    status: Kept[int | None] = None
+    request_id: Kept[str | None] = None
+    streamed: Kept[str] = ""
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        error_class, message, _, *rest = values
+        return cls(error_class or "unknown", message, True, *rest)
 
 
 class LoopStopped(WireFact, frozen=True, tag="loop_stopped"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, Self, TypeAlias
 
 from msgspec import field
+from msgspec.structs import replace
 
 from tui.core.errors import ErrorClass
-from tui.core.facts.base import WireFact
+from tui.core.facts.base import DurableFact, Kept, RecordFact, WireFact
 from tui.core.messages import object_of
 
 Step: TypeAlias = Literal["output", "images", "compaction", "results", "digest"]
@@ -46,13 +48,58 @@ class Alive(WireFact, frozen=True, tag="alive"):
     """
 
 
-class RetryScheduled(WireFact, frozen=True, tag="retry_scheduled"):
+class RequestMade(RecordFact, frozen=True, tag="request"):
+    """A request of the conversation is about to be sent: all that it is made of besides the
+    records before it, see `tui.context.request_replay`. `form` and `sha256` are of its content."""
+
+    written = (
+        "n model server bound? sha256 messages open blocks max_tokens thinking effort marks form"
+        " shared_thinking prune diagnostics cache_life untrusted? break=breaks?"
+    )
+
+    n: int
+    model: str
+    server: str
+    sha256: str
+    messages: int
+    open: list[Any]
+    blocks: int
+    max_tokens: int
+    thinking: Any
+    effort: str | None
+    marks: Any
+    form: list[Any]
+    shared_thinking: bool
+    prune: Any
+    diagnostics: Any
+    cache_life: str
+    bound: str = ""
+    untrusted: Sequence[str] = ()
+    breaks: str = ""
+
+
+class FeatureMissing(RecordFact, frozen=True, tag="feature"):
+    """The server does not know a feature of a model's requests: it refused it, in these words."""
+
+    feature: str
+    server: str
+    model: str
+    message: str
+    request_id: str | None
+
+
+class RetryScheduled(DurableFact, frozen=True, tag="retry_scheduled"):
     """An attempt failed and the next starts in `delay_s` seconds; what it had streamed is void.
 
     `attempt` is the number of the coming retry, 1 to `max_attempts`; `status` is None without
     an HTTP answer. `request_id` is the failed attempt's, `received` the characters that it had
-    streamed (text, thinking and tool input).
+    streamed (text, thinking and tool input), `streamed` its text.
     """
+
+    record_type = "retry"
+    written = (
+        "attempt max_attempts delay_s reason status error_class request_id received text=streamed"
+    )
 
     attempt: int
     max_attempts: int
@@ -62,15 +109,26 @@ class RetryScheduled(WireFact, frozen=True, tag="retry_scheduled"):
     error_class: ErrorClass
     request_id: str | None = None
     received: int = 0
+    streamed: Kept[str] = ""
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        found = cls(*values)
+        attempt, kind = found.attempt or 1, found.error_class or "unknown"
+        most = max(attempt, found.max_attempts)
+        return replace(found, attempt=attempt, max_attempts=most, error_class=kind)
 
 
-class ModelSwitched(WireFact, frozen=True, tag="model_switched"):
+class ModelSwitched(DurableFact, frozen=True, tag="model_switched"):
     """The model `new` is asked from now on, `old` was before; what had been streamed is void.
 
     `back_at` (ISO 8601) is when the model first asked for may be asked again, None where that is
     now or not known. The rest is of the error that led to it, as in `RetryScheduled`;
     `error_class` is None on the way back.
     """
+
+    record_type = "failover"
+    written = "from=old to=new reason back_at error_class status request_id received text=streamed"
 
     old: str = field(name="from")
     new: str = field(name="to")
@@ -80,31 +138,47 @@ class ModelSwitched(WireFact, frozen=True, tag="model_switched"):
     status: int | None = None
     request_id: str | None = None
     received: int = 0
+    streamed: Kept[str] = ""
 
 
-class Parked(WireFact, frozen=True, tag="parked"):
+class Parked(DurableFact, frozen=True, tag="parked"):
     """The server wants to see the request no sooner than `until` (ISO 8601, UTC); it is sent then.
 
     Told again when a parked session is opened. The turn continues by itself, or by `Agent.go_on`.
     """
 
+    written = "until reason error_class status request_id received text=streamed"
+
     until: str
     reason: str
     error_class: str = "rate_limit"
     status: int | None = None
+    request_id: Kept[str | None] = None
+    received: Kept[int] = 0
+    streamed: Kept[str] = ""
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        until, reason, error_class, *rest = values
+        return cls(until, reason, error_class or "unknown", *rest)
 
 
-class RecoveryStep(WireFact, frozen=True, tag="recovery"):
+class RecoveryStep(DurableFact, frozen=True, tag="recovery"):
     """The request was too large and has been made smaller; it is sent again.
 
     `step` is `output` (a shorter answer is asked for), `images` (those of older turns replaced by
     text), `compaction`, `results` (large ones cut) or `digest` (made without a model).
     """
 
+    written = "step action=text error_class tokens_before tokens_after request_id text=streamed"
+
     step: Step
     text: str
     tokens_before: int
     tokens_after: int
+    error_class: Kept[str] = ""
+    request_id: Kept[str | None] = None
+    streamed: Kept[str] = ""
 
 
 class RequestExtended(WireFact, frozen=True, tag="request_extended"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from msgspec import field
+from msgspec.structs import replace
 
-from tui.core.facts.base import WireFact
-from tui.core.messages import Usage
+from tui.core.facts.base import DurableFact, Kept, RecordFact, WireFact
+from tui.core.messages import Usage, object_of
 
 
 class JobStarted(WireFact, frozen=True, tag="job_started"):
@@ -21,10 +23,28 @@ class JobStarted(WireFact, frozen=True, tag="job_started"):
     moved_by: str = ""
 
 
-class JobFinished(WireFact, frozen=True, tag="job_finished"):
+class JobMoved(RecordFact, frozen=True, tag="job_moved"):
+    """A command that ran in front was moved to the background, by whom."""
+
+    call_id: str
+    job: str
+    pid: int
+    by: str
+
+
+class JobFinished(DurableFact, frozen=True, tag="job_finished"):
     """A background command ended, in a turn or between two. `state` is as `exit code 1`, `killed
     by SIGTERM` or `stopped`; `stopped_by` is person, model or program, "" where it ended by itself.
-    `path` is the file with its whole output, "" where there is none, `text` its last lines."""
+    `path` is the file with its whole output, "" where there is none, `text` its last lines.
+
+    What one printed that is `hidden` from the model is not recorded. `end_read`: the model has the
+    end from its call of `command_status`.
+    """
+
+    record_type = "job_ended"
+    written = (
+        "job call_id command exit_code state stopped_by seconds path bytes text hidden end_read"
+    )
 
     job: str
     call_id: str
@@ -36,12 +56,39 @@ class JobFinished(WireFact, frozen=True, tag="job_finished"):
     path: str
     bytes: int
     text: str = ""
+    hidden: Kept[bool] = False
+    end_read: Kept[bool] = False
+
+    def to_record(self) -> dict[str, Any]:
+        fields = super().to_record()
+        return fields | ({"text": "", "path": ""} if self.hidden else {})
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        found = cls(*values)
+        return replace(found, job=found.job or "job", state=found.state or "ended")
 
 
-class SubAgentStarted(WireFact, frozen=True, tag="subagent_started"):
+class FileChanged(RecordFact, frozen=True, tag="file_change"):
+    """A call of a sub-agent changed a file: how it was before, and what it is now."""
+
+    call_id: str | None
+    session: str | None
+    session_call: str | None
+    path: str | None
+    before: str | None
+    before_sha256: str | None
+    after_sha256: str | None
+    mode: int | None
+
+
+class SubAgentStarted(DurableFact, frozen=True, tag="subagent_started"):
     """The call `id` of the tool `task` has its sub-agent, which works in a session of its own:
     `path` is its file, null where it is kept in memory. `resumed`: it continues an earlier one.
     """
+
+    record_type = "sub_agent"
+    written = "call_id=id session=session_id path agent description model state"
 
     id: str
     session_id: str
@@ -50,6 +97,15 @@ class SubAgentStarted(WireFact, frozen=True, tag="subagent_started"):
     description: str
     model: str
     resumed: bool = False
+    state: Kept[str] = "started"
+
+    def to_record(self) -> dict[str, Any]:
+        return super().to_record() | {"path": self.path or ""}
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        id_, session, path, *rest = values
+        return cls(id_, session, path or None, *rest)
 
 
 class SubAgentEvent(WireFact, frozen=True, tag="subagent_event"):
@@ -65,9 +121,14 @@ class SubAgentEvent(WireFact, frozen=True, tag="subagent_event"):
         return head | {"event": self.event.to_json()}
 
 
-class SubAgentFinished(WireFact, frozen=True, tag="subagent_finished"):
+class SubAgentFinished(DurableFact, frozen=True, tag="subagent_finished"):
     """How it ended: done, failed, limit, stopped (by the person) or interrupted (with the turn).
-    `usage` and `cost_usd` are of this run; cost is null where a price is not known."""
+    `usage` and `cost_usd` are of this run; cost is null where a price is not known. `spent` has
+    both for each model, as `{"model", "requests", "usage"}`.
+    """
+
+    record_type = "sub_agent"
+    written = "call_id=id session=session_id path agent description model state=outcome calls spent"
 
     id: str
     session_id: str
@@ -77,3 +138,16 @@ class SubAgentFinished(WireFact, frozen=True, tag="subagent_finished"):
     requests: int
     usage: Usage = Usage()
     cost_usd: float | None = None
+    path: Kept[str] = ""
+    description: Kept[str] = ""
+    model: Kept[str] = ""
+    spent: Kept[Sequence[dict[str, Any]]] = ()
+
+    @classmethod
+    def completed(cls, *values: Any) -> Self:
+        found = cls(*values)
+        runs = [*map(object_of, found.spent)]
+        usage = sum((Usage.from_json(one.get("usage")) for one in runs), Usage())
+        counts = (one.get("requests") for one in runs)
+        requests = sum(n for n in counts if isinstance(n, int))
+        return replace(found, usage=usage, requests=requests)

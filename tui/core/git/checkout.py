@@ -85,6 +85,36 @@ class Checkout:
             return self.git(*args).rstrip("\n")
         return ""
 
+    def names(self, *args: str, stdin: str = "", env: Mapping[str, str] | None = None) -> list[str]:
+        """What git prints with -z, such as names of files. Raises GitError."""
+        return [name for name in self.git(*args, stdin=stdin, env=env).split("\0") if name]
+
+    def commit(self, name: str = "HEAD") -> str:
+        """The id of the commit that a name stands for; "" where there is none."""
+        return self.answer("rev-parse", "--verify", "-q", name)
+
+    def has(self, commit: str) -> bool:
+        """Whether what is checked out was made from a commit, or is it."""
+        with suppress(GitError):
+            self.git("merge-base", "--is-ancestor", commit, "HEAD")
+            return True
+        return False
+
+    @property
+    def branch(self) -> str:
+        """The branch that is checked out; "" while the head is detached."""
+        return self.ref.removeprefix("refs/heads/")
+
+    @property
+    def ref(self) -> str:
+        """The full name of that branch."""
+        return self.answer("symbolic-ref", "-q", "HEAD")
+
+    def submodules(self, env: Mapping[str, str] | None = None) -> list[str]:
+        """The paths of the submodules in the index, or in that of `env`. Raises GitError."""
+        entries = self.names("ls-files", "--stage", "-z", env=env)
+        return [one.partition("\t")[2] for one in entries if one.startswith("160000 ")]
+
     def identity(self) -> dict[str, str]:
         """What git commits as, as variables: the person whom it knows (nothing), or nobody."""
         with suppress(GitError):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
+from tui.core.apart import folder_apart
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
+from tui.core.git.placing import clear, take
 from tui.core.git.worktree import Worktree, some
 from tui.core.git.worktree_state import busy_with, changed_files, count, state_of
 from tui.core.paths import shorten
@@ -27,7 +32,7 @@ def merge(
     by_hand = f"Merge it yourself: git merge {state.branch or state.head[:8]}"
     if not tree.base:
         raise GitError(f"{tree.name} was made from a commit, not from a branch.", hint=by_hand)
-    now = target.answer("symbolic-ref", "-q", "--short", "HEAD")
+    now = target.branch
     if now != tree.base:
         raise GitError(
             f"{shorten(target.top)} is on {now or 'no branch'}, not on {tree.base}.",
@@ -59,12 +64,53 @@ def _target(tree: Worktree) -> Checkout:
 
 
 def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
+    """Let git merge in a folder apart, which is empty: it writes the files that change, and a
+    command may exchange a folder meanwhile. Then they are put in their places."""
     quietly = ("--no-edit", "--no-stat", "--no-autostash", "-m", message)
-    before = target.git("rev-parse", "HEAD").strip()
-    try:
-        target.git("merge", *quietly, commit, env=target.identity())
-    except GitError as error:
-        raise _undone(tree, target, before, error) from error
+    before, own = target.git("rev-parse", "HEAD").strip(), set(changed_files(target, "no"))
+    with folder_apart(GitError) as apart:
+        there = {"GIT_WORK_TREE": str(apart)}
+        who = target.identity()
+        try:
+            target.git("merge", *quietly, commit, env={**who, **there}, folder=apart)
+        except GitError as error:
+            raise _undone(tree, target, before, error, apart) from error
+        changed = {kind: _changed(target, before, kind) for kind in ("A", "D", "MT")}
+        own.intersection_update(path for paths in changed.values() for path in paths)
+        if in_the_way := (*sorted(own), *_in_the_way(target, before, changed["A"])):
+            target.git("update-ref", "-m", "holdfast: merge undone", "HEAD", before)
+            target.git("read-tree", before)
+            target.answer("update-index", "-q", "--refresh")
+            raise GitError(
+                f"The merge would replace {some(in_the_way)} in {shorten(target.top)}. It was "
+                "undone; nothing is lost.",
+                hint="Commit it or move it away first.",
+            )
+        for path in changed["D"]:
+            clear(target.top, path)
+        written = (
+            path for path in (*changed["A"], *changed["MT"]) if os.path.lexists(apart / path)
+        )
+        take(target, apart, written)
+
+
+def _changed(target: Checkout, before: str, kind: str) -> list[str]:
+    """The paths that a merge has added (A), deleted (D) or given another content (MT)."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", f"--diff-filter={kind}")
+    return target.git(*words, before, "HEAD").split("\0")[:-1]
+
+
+def _in_the_way(target: Checkout, before: str, added: Iterable[str]) -> Iterator[str]:
+    """What lies at the paths that a merge adds, or in the place of their folders, and that git has
+    no copy of."""
+    known = set(target.git("ls-tree", "-r", "-z", "--name-only", before).split("\0"))
+    for path in added:
+        for part in (path, *map(str, Path(path).parents[:-1])):
+            place = target.top / part
+            is_folder = part != path and place.is_dir() and not place.is_symlink()
+            if part not in known and os.path.lexists(place) and not is_folder:
+                yield part
+                break
 
 
 def _check_clean(target: Checkout, beside: Collection[str]) -> None:
@@ -79,12 +125,21 @@ def _check_clean(target: Checkout, beside: Collection[str]) -> None:
         )
 
 
-def _undone(tree: Worktree, target: Checkout, before: str, error: GitError) -> GitError:
-    """A merge that failed is taken back. The error to raise."""
-    printed = target.answer("diff", "--name-only", "-z", "--diff-filter=U")
-    conflicts = tuple(name for name in printed.split("\0") if name)
-    if target.answer("rev-parse", "--verify", "-q", "MERGE_HEAD"):
-        target.git("merge", "--abort")
+def conflicts_in(checkout: Checkout) -> list[str]:
+    """The files that a merge has left to be solved. Raises GitError."""
+    return checkout.names("diff", "--name-only", "-z", "--diff-filter=U")
+
+
+def _undone(
+    tree: Worktree, target: Checkout, before: str, error: GitError, apart: Path
+) -> GitError:
+    """Take a merge back that failed, and return the error to raise."""
+    conflicts = list[str]()
+    with suppress(GitError):
+        conflicts = conflicts_in(target)
+    if target.commit("MERGE_HEAD"):
+        target.git("merge", "--abort", env={"GIT_WORK_TREE": str(apart)}, folder=apart)
+        target.answer("update-index", "-q", "--refresh")
     if target.git("rev-parse", "HEAD").strip() != before:
         return GitError(
             f"The merge failed, and {shorten(target.top)} is no longer at {before[:8]}.",

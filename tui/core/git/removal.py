@@ -10,6 +10,7 @@ from typing import Final
 
 from tui.core.git.door import GitError, listed
 from tui.core.git.repository import Repository
+from tui.core.git.snapshot import commit_tree
 from tui.core.git.storing import store
 from tui.core.git.worktree import Worktree, in_use, some, write_note
 from tui.core.git.worktree_state import WorktreeState, count, fresh_index, state_of
@@ -83,7 +84,7 @@ def _remove(repository: Repository, tree: Worktree, state: WorktreeState) -> Rem
     repository.remove_files(tree.path)
     repository.remove_place()
     branch = tree.own_branch
-    tip = main.answer("rev-parse", "--verify", "-q", f"refs/heads/{branch}")
+    tip = main.commit(f"refs/heads/{branch}")
     others = ("--not", f"--exclude={branch}", "--branches", "--tags", "--remotes")
     with suppress(GitError):
         if tip and not count(main, tip, *others):
@@ -95,28 +96,24 @@ def _remove(repository: Repository, tree: Worktree, state: WorktreeState) -> Rem
 def _saved(tree: Worktree, state: WorktreeState) -> str:
     """A commit of the files as they are, on top of the worktree's. Where the index holds
     something else, that is its second parent, as in a stash."""
-    said, parents = f"Uncommitted in {tree.name}", ["-p", state.head]
-    who, here = tree.checkout.identity(), tree.checkout
+    here, parents = tree.checkout, [state.head]
     staged = here.answer("write-tree")  # none in the middle of a merge
     with fresh_index(tree, state.head) as env:
         before = here.git("write-tree", env=env).strip()
         absent = set(_outside_the_cone(tree))
-        found = here.git(*_DIFFERENT, env=env).split("\0")[:-1]
-        different = [path for path in found if path not in absent]
-        entries = here.git("ls-files", "--stage", "-z", env=env).split("\0")
-        inner = {one.partition("\t")[2] for one in entries if one.startswith("160000 ")}
+        different = [path for path in here.names(*_DIFFERENT, env=env) if path not in absent]
+        inner = set(here.submodules(env))
         store(here, (path for path in different if path not in inner), env)
-        submodules = listed(inner.intersection(different))
-        here.git("update-index", "--add", "-z", "--stdin", stdin=submodules, env=env)
+        changed = listed(inner.intersection(different))
+        here.git("update-index", "--add", "-z", "--stdin", stdin=changed, env=env)
         content = here.git("write-tree", env=env).strip()
     if staged not in {"", before, content}:
-        words = ("commit-tree", staged, *parents, "-m", f"Staged in {tree.name}")
-        parents += ["-p", here.git(*words, env=who).strip()]
-    return here.git("commit-tree", content, *parents, "-m", said, env=who).strip()
+        parents += [commit_tree(here, staged, parents, f"Staged in {tree.name}\n")]
+    return commit_tree(here, content, parents, f"Uncommitted in {tree.name}\n")
 
 
 def _outside_the_cone(tree: Worktree) -> Iterator[str]:
     """The files that git did not check out: a sparse checkout has not deleted them."""
-    for one in tree.checkout.git("ls-files", "-v", "-z").split("\0"):
+    for one in tree.checkout.names("ls-files", "-v", "-z"):
         if one.startswith(("S ", "s ")) and not os.path.lexists(tree.path / one[2:]):
             yield one[2:]

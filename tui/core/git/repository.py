@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
 from tui.core.git.in_place import IN_PLACE, MADE
+from tui.core.git.placing import copy_real, fill
 from tui.core.git.worktree import (
     EnteredWorktree,
     Worktree,
@@ -117,14 +117,14 @@ class Repository:
         return EnteredWorktree(tree, inside, new, tuple(notes))
 
     def _make(self, name: str, path: Path, folder: Path, notes: list[str]) -> Worktree:
-        start = self.here.answer("rev-parse", "--verify", "-q", "HEAD^{commit}")
+        start = self.here.commit()
         if not start:
             raise GitError(
                 f"{shorten(self.top)} has no commit yet, so a worktree would be empty.",
                 hint="Commit something first.",
             )
         branch = branch_for(name)
-        known = self.main.answer("rev-parse", "--verify", "-q", f"refs/heads/{branch}")
+        known = self.main.commit(f"refs/heads/{branch}")
         add = ("worktree", "add", "-q", "--no-checkout")
         if known:
             notes.append(f"The branch {branch} was there already: the worktree continues it.")
@@ -133,15 +133,14 @@ class Repository:
             self.main.git(*add, "--no-track", "-b", branch, str(path), start)
         try:
             checkout = self._made(path)
-            checkout.git("reset", "-q", "--hard")
+            fill(checkout)
         except GitError:
             self.remove_files(path)
             self.remove_place()
             if not known:
                 self.main.git("branch", "-q", "-D", branch)
             raise
-        base = self.here.answer("symbolic-ref", "-q", "--short", "HEAD")
-        tree = Worktree(name, checkout, self.top, base, start)
+        tree = Worktree(name, checkout, self.top, self.here.branch, start)
         tree = replace(tree, copies=dict(self._copy_ignored(path, folder)))
         write_note(tree)
         MADE.add(path)
@@ -188,8 +187,7 @@ class Repository:
         while True:
             name = f"{secrets.choice(_FIRST)}-{secrets.choice(_SECOND)}"
             name += f"-{secrets.token_hex(2)}" if secrets.randbelow(8) == 0 else ""
-            ref = f"refs/heads/{branch_for(name)}"
-            taken = self.main.answer("rev-parse", "--verify", "-q", ref)
+            taken = self.main.commit(f"refs/heads/{branch_for(name)}")
             if not taken and not os.path.lexists(self.place / name):
                 return name
 
@@ -216,8 +214,8 @@ class Repository:
         names = [memory] if (self.top / memory).is_file() else []
         if (self.top / INCLUDE).is_file() and not (self.top / INCLUDE).is_symlink():
             wanted = ("ls-files", "-z", "--others", "--ignored", f"--exclude-from={INCLUDE}")
-            names += self.here.git(*wanted).split("\0")
-        names = [name for name in names if name and not name.endswith("/")]
+            names += self.here.names(*wanted)
+        names = [name for name in names if not name.endswith("/")]
         if not names:
             return
         names = self._ignored_of(dict.fromkeys(names))
@@ -225,19 +223,16 @@ class Repository:
             source, copy = self.top / name, path / name
             if source.is_symlink() or not source.is_file() or os.path.lexists(copy):
                 continue
-            if not _is_inside(Path(os.path.realpath(copy.parent)), path):
-                continue  # a link of the repository's leads elsewhere
             with os_error_as(GitError, f"Can't copy {name} into the worktree"):
                 if name == memory:
                     private_folder(copy.parent)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, copy, follow_symlinks=False)
+                copied = copy_real(source, copy)
+            if copied:
                 yield name, file_hash(copy)
 
     def _ignored_of(self, names: Iterable[str]) -> list[str]:
         with suppress(GitError):  # none of them is ignored
-            said = self.here.git("check-ignore", "-z", "--stdin", stdin=listed(names))
-            return [name for name in said.split("\0") if name]
+            return self.here.names("check-ignore", "-z", "--stdin", stdin=listed(names))
         return []
 
     # Looking at them
@@ -283,8 +278,7 @@ class Repository:
         checkout = Checkout.of(path)
         tree = noted(checkout)
         if tree is None:
-            base = self.main.answer("symbolic-ref", "-q", "--short", "HEAD")
-            return Worktree(path.name, checkout, self.main.top, base)
+            return Worktree(path.name, checkout, self.main.top, self.main.branch)
         known = Path(os.path.realpath(tree.origin)) in self._registered()
         return tree if known else replace(tree, origin=self.main.top)
 

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
+from tui.core.apart import folder_apart
 from tui.core.errors import os_error_as
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError, listed
@@ -37,14 +37,14 @@ def store(checkout: Checkout, paths: Iterable[str], env: Mapping[str, str] | Non
         gone = [path for path, size in sizes.items() if size is None]
         checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
         for some in _in_parts(sizes):
-            with TemporaryDirectory(prefix="holdfast-files-") as place:
+            with folder_apart(GitError) as place:
                 for path in some:
                     with os_error_as(GitError, f"can't store {path}"):
                         _copy(folders, path, place)
                 for path in _attributes_for(some):
                     with suppress(OSError):
                         _copy(folders, path, place)
-                _add(checkout, some, Path(place), env)
+                _add(checkout, some, place, env)
     if env is None:  # the copies' times are noted, which are not the files'
         checkout.answer("update-index", "-q", "--refresh")
 
@@ -78,9 +78,9 @@ def _in_parts(sizes: Mapping[str, int | None]) -> Iterator[list[str]]:
         yield list(some)
 
 
-def _copy(folders: RealFolders, path: str, place: str) -> None:
+def _copy(folders: RealFolders, path: str, place: Path) -> None:
     """Copy a file or a link into a folder of ours. Raises OSError."""
-    name, target = os.fsencode(path), Path(place, path)
+    name, target = os.fsencode(path), place / path
     target.parent.mkdir(parents=True, exist_ok=True)
     if stat.S_ISLNK(folders.stat(name).st_mode):
         target.symlink_to(os.fsdecode(folders.target(name)))

@@ -67,8 +67,7 @@ class Worktree:
 
     def base_commit(self) -> str:
         """The commit of the branch that it came from; of where it began, without one."""
-        ref = f"refs/heads/{self.base}"
-        now = self.base and self.checkout.answer("rev-parse", "--verify", "-q", ref)
+        now = self.base and self.checkout.commit(f"refs/heads/{self.base}")
         return now or self.start or "HEAD"
 
 

@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
+from tui.core.apart import folder_apart
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
 from tui.core.git.worktree import Worktree, some
 from tui.core.real_folders import RealFolders
 
@@ -87,7 +88,7 @@ def state_of(tree: Worktree) -> WorktreeState:
     """What is in a worktree now. Raises GitError where it is gone."""
     here = tree.checkout
     head = here.git("rev-parse", "HEAD").strip()
-    branch = here.answer("symbolic-ref", "-q", "--short", "HEAD")
+    branch = here.branch
     changed = (*changed_files(here, "all"), *_unseen(tree))
     base = tree.base_commit()
     ahead, behind = count(here, f"{base}..HEAD"), count(here, f"HEAD..{base}")
@@ -119,33 +120,32 @@ def changed_files(checkout: Checkout, untracked: str) -> tuple[str, ...]:
     in the place of a folder."""
     options = ("--porcelain=v1", "-z", "--no-renames", f"--untracked-files={untracked}")
     apart = "--ignore-submodules=dirty"  # git would run what their own settings name
-    entries = checkout.git("status", *options, apart).split("\0")
+    entries = checkout.names("status", *options, apart)
     with RealFolders(checkout.top) as folders:
         return tuple(
             entry[3:]
             for entry in entries
-            if entry[3:] and not _PROGRAM_FILES.search(entry[3:])
+            if not _PROGRAM_FILES.search(entry[3:])
             if entry[:2] != "??" or folders.holds(os.fsencode(entry[3:].rstrip("/")))
         )
 
 
 def _unseen(tree: Worktree) -> Iterator[str]:
     """The changed files that git is set to take no notice of (skip-worktree and the like)."""
-    entries = tree.checkout.git("ls-files", "-v", "-z").split("\0")
+    entries = tree.checkout.names("ls-files", "-v", "-z")
     quiet = {one[2:] for one in entries if one[:1].islower() or one.startswith("S")}
     quiet = {name for name in quiet if os.path.lexists(tree.path / name)}
     if not quiet:
         return
     with fresh_index(tree, "HEAD") as env:
         shown = ("diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules=dirty")
-        names = tree.checkout.git(*shown, env=env).split("\0")
+        names = tree.checkout.names(*shown, env=env)
     yield from (name for name in names if name in quiet)
 
 
 def _inner(checkout: Checkout, changed: Iterable[str]) -> Iterator[str]:
     """The repositories in a worktree that have their commits in themselves."""
-    entries = checkout.git("ls-files", "--stage", "-z").split("\0")
-    links = [one.partition("\t")[2] for one in entries if one.startswith("160000 ")]
+    links = checkout.submodules()
     new = [name.rstrip("/") for name in changed if name.endswith("/")]
     for name in dict.fromkeys((*links, *new)):
         if (checkout.top / name / ".git").is_dir():
@@ -155,9 +155,9 @@ def _inner(checkout: Checkout, changed: Iterable[str]) -> Iterator[str]:
 @contextmanager
 def index_apart() -> Generator[dict[str, str]]:
     """Variables that let git use an index of its own. It lies where no command of the workspace
-    could have put a link for git to follow."""
-    with TemporaryDirectory(prefix="holdfast-index-") as folder:
-        yield {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+    could have put a link for git to follow. Raises GitError."""
+    with folder_apart(GitError) as folder:
+        yield {"GIT_INDEX_FILE": str(folder / "index")}
 
 
 @contextmanager
@@ -171,8 +171,8 @@ def fresh_index(tree: Worktree, commit: str) -> Generator[dict[str, str]]:
 def _ignored(tree: Worktree) -> Iterator[str]:
     """The ignored files and folders that no tool makes again and that aren't mere copies."""
     wanted = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    names = sorted(tree.checkout.git(*wanted).split("\0"))
-    found = [one for one in names if one and not _is_replaceable(tree, one)]
+    names = sorted(tree.checkout.names(*wanted))
+    found = [one for one in names if not _is_replaceable(tree, one)]
     for name, following in itertools.pairwise((*found, "")):
         if not (name.endswith("/") and following.startswith(name)):  # git names its parts, too
             yield name

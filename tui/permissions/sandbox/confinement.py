@@ -467,12 +467,14 @@ class Confinement:
                     lines += map(str, move_away(file, roots, self._quarantine, why))
         return lines
 
-    def stopped_clones(self, command: str, cwd: Path, output: str) -> StoppedClones | None:
+    def stopped_clones(
+        self, command: str, cwd: Path, output: str, *, failed: bool = True
+    ) -> StoppedClones | None:
         """The clones at whose walls a command was stopped. Blocks."""
         from tui.permissions.sandbox.inner_clones import stopped_at  # noqa: PLC0415 - on demand
 
         clones = [path for places in self._places.values() for path in places.clones]
-        return stopped_at(command, cwd, output, clones) if clones else None
+        return stopped_at(command, cwd, output, clones, failed=failed) if clones else None
 
     async def close(self) -> None:
         """End everything that still runs, and remove the session's /tmp."""

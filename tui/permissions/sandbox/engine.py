@@ -28,7 +28,11 @@ from tui.core.workspace import safe_search_path
 from tui.keeper.command import Keep, start_supervised
 from tui.keeper.parent import MonitorReport, WarmParent
 from tui.permissions.sandbox import bubblewrap, kernel_filters, seatbelt
-from tui.permissions.sandbox.environment import caches_elsewhere, clean_environment
+from tui.permissions.sandbox.environment import (
+    caches_elsewhere,
+    clean_environment,
+    without_server_info,
+)
 from tui.permissions.sandbox.walls import Level, Plan, Walls, plan, prepare
 
 _ROOT = str(Path(__file__).parents[3])
@@ -261,7 +265,7 @@ class Sandbox:
         folder = os.path.realpath(cwd)
         if self.engine is not Engine.LANDLOCK and folder.startswith(made.temporary):
             folder = "/tmp" + folder.removeprefix(made.temporary)  # noqa: S108
-        env = clean_environment(env, walls.keep_env)
+        env = without_server_info(clean_environment(env, walls.keep_env))
         temporary = "/tmp"  # noqa: S108 - as commands name it
         if self.engine is Engine.LANDLOCK:  # it cannot replace the folder
             env["TMPDIR"] = temporary = made.temporary

@@ -46,5 +46,16 @@ def caches_elsewhere(temporary: str) -> dict[str, str]:
     }
 
 
+def without_server_info(environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment` with git not writing `.git/info` after `git gc`: it is read-only, and only old
+    web servers read what git puts there (git 2.36; older ones warn)."""
+    count = environment.get("GIT_CONFIG_COUNT", "0")
+    if not count.isdecimal():
+        return dict(environment)
+    setting = {f"GIT_CONFIG_KEY_{count}": "repack.updateServerInfo"}
+    value = {f"GIT_CONFIG_VALUE_{count}": "false"}
+    return {**environment, **setting, **value, "GIT_CONFIG_COUNT": str(int(count) + 1)}
+
+
 def _is_removed(name: str, value: str) -> bool:
     return bool(_REMOVED.match(name) or ("://" in value and _URL_WITH_PASSWORD.search(value)))

@@ -98,12 +98,13 @@ def worked_in(command: str, cwd: Path, clones: Iterable[Path]) -> frozenset[Path
 
 
 def stopped_at(
-    command: str, cwd: Path, output: str, clones: Iterable[Path]
+    command: str, cwd: Path, output: str, clones: Iterable[Path], *, failed: bool = True
 ) -> StoppedClones | None:
     """Find the clones whose walls stopped a command, as far as that can be told.
 
     Its output only shows which ones it met: it prints the path of a file that it could not delete,
-    and if it could not move a folder, its words have the folder's name.
+    and if it could not move a folder, its words have the folder's name. A line that did not fail as
+    a whole must name what it says that it couldn't delete.
     """
     if not _STOPPED.search(output):
         return None
@@ -119,7 +120,11 @@ def stopped_at(
         or not moved.isdisjoint((clone, *clone.parents))
     ]
     lines = [line for line in output[-_MOST_READ:].splitlines() if _STOPPED.search(line)]
-    deletes = any(map(_REMOVES.search, lines)) or not _WRITES.search(output)
+    removes = any(map(_REMOVES.search, lines))
+    if not failed:
+        words = _named(commands, moves=removes)
+        met = [clone for clone in met if not words.isdisjoint((clone, *clone.parents))]
+    deletes = removes or not _WRITES.search(output)
     return StoppedClones(tuple(sorted(met)), deletes) if met else None
 
 

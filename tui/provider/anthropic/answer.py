@@ -16,8 +16,8 @@ from msgspec import structs
 
 from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import USAGE_PARTS, Block, Usage, list_of, object_of, string_of
+from tui.core.server_results import CALL, is_result
 from tui.provider.base import Completed, ServerToolCalled, ServerToolReturned
-from tui.provider.server_tools import CALL, is_result
 
 Delta: TypeAlias = TextDelta | ThinkingDelta | ToolInputDelta
 Part: TypeAlias = Delta | ServerToolCalled | ServerToolReturned

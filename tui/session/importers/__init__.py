@@ -8,15 +8,14 @@
 Nothing is ever written to these files: to continue such a session, a copy is made. Damage costs a
 line and becomes a finding, as in our own files. The records are those of the active branch; their
 ids are the same on every reading, and the header's `origin` names the agent and its session as
-`claude_code:ID`. Each format of lines has a module: `matches` recognizes its records, `convert`
-adds them to a conversion. opencode's sessions are rows of a database (`opencode_store`).
+`claude_code:ID`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
@@ -27,31 +26,21 @@ from typing import Literal, TypeAlias
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError, os_error_as
 from tui.session import reader
-from tui.session.importers import claude_code, codex, opencode, opencode_store, pi
-from tui.session.importers.conversion import Conversion, ParsedLine
-from tui.session.jsonl import Findings, JsonLine, JsonObject, RecordShape, parse, split
+from tui.session.formats import CONVERT, LineFormat, format_of
+from tui.session.formats.conversion import Conversion
+from tui.session.formats.opencode import reading, store
+from tui.session.jsonl import Findings, JsonLine, RecordShape, parse, split
 from tui.session.reader import LoadedSession, open_session
 from tui.session.records import Finding, is_ours
 
-Format: TypeAlias = Literal["claude_code", "pi", "codex", "opencode"]
+Format: TypeAlias = LineFormat | Literal["opencode"]
 Recognised: TypeAlias = Literal["ours"] | Format
-_LineFormat: TypeAlias = Literal["claude_code", "pi", "codex"]
 
 _START = re.compile(
     r'\{\s*"(?:type|id|parent|time|parentUuid|parentId|uuid|sessionId|isSidechain|timestamp'
     r'|message|messageId|userType|cwd)"\s*:'
 )
-_FORMATS: Mapping[
-    _LineFormat,
-    tuple[Callable[[JsonObject], bool], Callable[[Iterable[ParsedLine], Conversion], None]],
-] = {
-    "codex": (codex.matches, codex.convert),
-    "claude_code": (claude_code.matches, claude_code.convert),
-    "pi": (pi.matches, pi.convert),
-}
-"""How records of a format are recognized, and how they become records of ours."""
-
-_ANY = RecordShape(_START, lambda value: _format_of(value) is not None)
+_ANY = RecordShape(_START, lambda value: format_of(value) is not None)
 _LINE = re.compile(r"line (\d+)")
 _WITNESSES = 5
 """After this many records of one format, the file is taken to be of that format."""
@@ -77,7 +66,7 @@ class ForeignSession:
 
 def recognise(path: Path) -> Recognised | None:
     """Whose session this is. Raises SessionError where it cannot be read."""
-    if opencode_store.is_opencode(path):
+    if store.is_opencode(path):
         return "opencode"
     with open_session(path) as file:
         left = _MOST_READ
@@ -108,9 +97,9 @@ def load(path: Path) -> LoadedSession:
         )
     findings = Findings()
     if found == "opencode":
-        stored = opencode_store.read(path, findings)
+        stored = store.read(path, findings)
         telling = Conversion(found, findings)
-        opencode.convert(stored, telling)
+        reading.convert(stored, telling)
         return _loaded(path, telling, path.parent.stat().st_mtime)
     with open_session(path) as file:
         state = os.fstat(file.fileno())
@@ -155,18 +144,14 @@ def _in_database(path: Path) -> list[ForeignSession]:
         ForeignSession(
             one.path, "opencode", one.title, one.directory, one.changed * 1_000_000, one.size
         )
-        for one in opencode_store.sessions(path)
+        for one in store.sessions(path)
     ]
 
 
-def _format_of(value: JsonObject) -> _LineFormat | None:
-    return next((name for name, (matches, _) in _FORMATS.items() if matches(value)), None)
-
-
-def _recognised(lines: Iterable[JsonLine]) -> Literal["ours"] | _LineFormat | None:
-    votes: dict[Literal["ours"] | _LineFormat, int] = {}
+def _recognised(lines: Iterable[JsonLine]) -> Literal["ours"] | LineFormat | None:
+    votes: dict[Literal["ours"] | LineFormat, int] = {}
     for _, value in parse(lines, Findings(), _ANY_OR_OURS):
-        name = "ours" if is_ours(value) else _format_of(value)
+        name = "ours" if is_ours(value) else format_of(value)
         if name is not None:
             votes[name] = votes.get(name, 0) + 1
             if votes[name] == _WITNESSES:
@@ -174,15 +159,14 @@ def _recognised(lines: Iterable[JsonLine]) -> Literal["ours"] | _LineFormat | No
     return max(votes, key=lambda name: votes[name]) if votes else None
 
 
-_ANY_OR_OURS = RecordShape(_START, lambda value: is_ours(value) or _format_of(value) is not None)
+_ANY_OR_OURS = RecordShape(_START, lambda value: is_ours(value) or format_of(value) is not None)
 
 
 def _converted(
-    path: Path, format_: _LineFormat, lines: Iterator[JsonLine], changed: float, findings: Findings
+    path: Path, format_: LineFormat, lines: Iterator[JsonLine], changed: float, findings: Findings
 ) -> LoadedSession:
     telling = Conversion(format_, findings)
-    _, convert = _FORMATS[format_]
-    convert(parse(lines, findings, _ANY), telling)
+    CONVERT[format_](parse(lines, findings, _ANY), telling)
     return _loaded(path, telling, changed)
 
 
@@ -208,7 +192,7 @@ def _files_below(root: Path) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _describe(path: Path, format_: _LineFormat) -> ForeignSession | None:
+def _describe(path: Path, format_: LineFormat) -> ForeignSession | None:
     """A file's line in a list, from its beginning; None where nothing in it can be read."""
     try:
         with open_session(path) as file:

@@ -1,29 +1,23 @@
-"""Other agents' sessions mended in their own format: bytes to bytes and a report. No I/O here.
+"""Other agents' sessions mended in their own format: bytes to bytes and a report.
 
-    rescue(data, name)   a mended copy, what was done to it, and what had to be set aside
+    rescue(data, name)              a mended copy, what was done to it, and what was set aside
+    rescue_database(source, copy)   the same of opencode's database, in a file: the only I/O here
 
 Lines that are sound stay as they are, byte by byte, whatever their type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from tui.core.gc_pause import gc_pause
-from tui.session.importers import claude_code, codex, pi
-from tui.session.jsonl import JsonObject
-from tui.session.rescue import calls, trees
-from tui.session.rescue.lines import MendedLine, Repairs, mended_lines
+from tui.session.formats import MEND, LineFormat, format_of
+from tui.session.formats.lines import Repairs, mended_lines
+from tui.session.formats.opencode.mending import RescuedDatabase, rescue_database
+from tui.session.formats.opencode.store import MAGIC
 
-RescueFormat: TypeAlias = Literal["claude_code", "codex", "pi"]
-
-_MATCHES: Mapping[RescueFormat, Callable[[JsonObject], bool]] = {
-    "codex": codex.matches,
-    "claude_code": claude_code.matches,
-    "pi": pi.matches,
-}
+__all__ = ["MAGIC", "Rescued", "RescuedDatabase", "rescue", "rescue_database"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +25,10 @@ class Rescued:
     """A mended session. `set_aside` holds the original bytes of all that is not in `data` as it
     was, one piece a line."""
 
-    format: RescueFormat
+    format: LineFormat
     data: bytes
     repairs: tuple[str, ...]
     set_aside: bytes
-
-
-def format_of(lines: list[MendedLine]) -> RescueFormat | None:
-    """The format most of the records have."""
-    votes: dict[RescueFormat, int] = {}
-    names: tuple[RescueFormat, ...] = ("codex", "claude_code", "pi")
-    for line in lines:
-        for name in names:
-            if _MATCHES[name](line.value):
-                votes[name] = votes.get(name, 0) + 1
-                break
-    return max(votes, key=lambda name: votes[name]) if votes else None
 
 
 def rescue(data: bytes, name: str = "") -> Rescued | None:
@@ -62,14 +44,11 @@ def rescue(data: bytes, name: str = "") -> Rescued | None:
 def _rescued(data: bytes, name: str) -> Rescued | None:
     repairs = Repairs()
     lines = mended_lines(data, repairs)
-    found = format_of(lines)
-    if found is None:
+    votes = Counter[LineFormat](found for line in lines if (found := format_of(line.value)))
+    if not votes:
         return None
-    if found == "claude_code":
-        lines = calls.sound_messages(lines, repairs)
-    lines = trees.repair(found, lines, repairs, name)
-    if found == "claude_code":
-        lines = calls.paired(lines, repairs)
+    format_ = votes.most_common(1)[0][0]
+    lines = MEND[format_](lines, repairs, name)
     out = b"".join(line.raw for line in lines) if repairs.said else data
     aside = b"".join(piece.rstrip(b"\n") + b"\n" for piece in repairs.set_aside)
-    return Rescued(found, out, tuple(repairs.said), aside)
+    return Rescued(format_, out, tuple(repairs.said), aside)

@@ -1,7 +1,7 @@
 """The hard clamp: no result of more than 51,200 bytes or 2,000 lines reaches the model.
 
-Also the token share (no result takes more than 30 % of the model's window), and the functions
-that cut text by bytes and lines without ever splitting a character.
+Also the token share (no result takes more than 30 % of the model's window), and the functions that
+cut text by bytes and lines without ever splitting a character.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Room:
 
 
 def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str]:
-    """The text blocks of one result within `room`, which they share in order.
+    """Cut the text blocks of one result to `room`, which they share in order.
 
-    Returns `texts` itself when everything fits, so that applying it twice changes nothing. A cut
+    Returns `texts` itself if everything fits, so that applying it twice changes nothing. A cut
     block ends with SUFFIX (for `ends` it is between head and tail), later blocks become
-    PLACEHOLDER. When even those do not fit, one line replaces the rest and the list is shorter.
+    PLACEHOLDER. If even those do not fit, one line replaces the rest and the list is shorter.
     """
     if _fits(texts, room):
         return texts
@@ -69,16 +69,16 @@ def clamp(texts: Sequence[str], room: Room, keep: Keep = "head") -> Sequence[str
 
 
 def clamp_text(text: str, room: Room, keep: Keep = "head") -> str:
-    """One plain text within `room`: a partial update, the message of an error."""
+    """Cut one plain text to `room`: a partial update, or the message of an error."""
     return clamp([text], room, keep)[0]
 
 
 def cap_chars(texts: Sequence[str], most: int = CAP_CHARS) -> Sequence[str]:
-    """The text blocks of one result within `most` characters in all.
+    """Cut the text blocks of one result to `most` characters in all.
 
-    Each keeps its share of them, in proportion to its length, and at least FLOOR_CHARS. A cut
-    block ends with SUFFIX, which counts. Returns `texts` itself if they fit. It has an effect
-    only if the clamp is configured to allow more.
+    Each keeps its share of them, in proportion to its length, and at least FLOOR_CHARS. A cut block
+    ends with SUFFIX, which counts. Returns `texts` itself if they fit. It has an effect only if the
+    clamp is configured to allow more.
     """
     total = sum(map(len, texts))
     if total <= most:
@@ -96,7 +96,8 @@ def _fits(texts: Sequence[str], room: Room) -> bool:
 
 
 def _ends(text: str, room: Room) -> str:
-    """Head and tail with the notice between them; the tail gets what the head leaves free."""
+    """Return head and tail with the notice between them; the tail gets the room that the head
+    leaves."""
     bytes_free = room.bytes - len(SUFFIX) - 2
     lines_free = room.lines - _ENDS_LINES + 2
     head = head_bytes(head_lines(text, lines_free // 2), bytes_free // 2)
@@ -106,7 +107,7 @@ def _ends(text: str, room: Room) -> str:
 
 
 def encode(text: str) -> bytes:
-    """UTF-8; lone surrogates become three bytes, so nothing raises."""
+    """Encode as UTF-8; lone surrogates become three bytes, so nothing raises."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -115,12 +116,12 @@ def byte_length(text: str) -> int:
 
 
 def line_count(text: str) -> int:
-    """The number of lines; a final newline does not begin another line."""
+    """Return the number of lines; a final newline does not begin another line."""
     return text.count("\n") + (1 if text and not text.endswith("\n") else 0)
 
 
 def head_bytes(text: str, limit: int) -> str:
-    """The longest prefix of at most `limit` bytes."""
+    """Return the longest prefix of at most `limit` bytes."""
     if limit <= 0:
         return ""
     data = encode(text)
@@ -133,7 +134,7 @@ def head_bytes(text: str, limit: int) -> str:
 
 
 def tail_bytes(text: str, limit: int) -> str:
-    """The longest suffix of at most `limit` bytes."""
+    """Return the longest suffix of at most `limit` bytes."""
     if limit <= 0:
         return ""
     data = encode(text)
@@ -146,7 +147,8 @@ def tail_bytes(text: str, limit: int) -> str:
 
 
 def head_lines(text: str, limit: int) -> str:
-    """The first `limit` lines, without the newline that ends the last of them when text follows."""
+    """Return the first `limit` lines, without the newline after the last of them if text
+    follows."""
     if limit <= 0:
         return ""
     end = -1
@@ -158,7 +160,7 @@ def head_lines(text: str, limit: int) -> str:
 
 
 def tail_lines(text: str, limit: int) -> str:
-    """The last `limit` lines."""
+    """Return the last `limit` lines."""
     if limit <= 0:
         return ""
     end = len(text) - 1 if text.endswith("\n") else len(text)
@@ -173,11 +175,11 @@ def tail_lines(text: str, limit: int) -> str:
 log = logging.getLogger(__name__)
 
 _KEPT = 0.8
-"""How much of the limit a cut result fills; the rest is for the warning."""
+"""Share of the limit that a cut result fills; the rest is for the warning."""
 
 
 def threshold(max_tokens: int = 128_000, max_share: float = 0.3) -> int:
-    """The most tokens that one result may have. Raises ValueError for impossible values."""
+    """Return the most tokens that one result may have. Raises ValueError for impossible values."""
     if max_tokens <= 0:
         raise ValueError(f"max_tokens must be positive, not {max_tokens}")
     if not 0 < max_share <= 1:
@@ -186,12 +188,12 @@ def threshold(max_tokens: int = 128_000, max_share: float = 0.3) -> int:
 
 
 def share(texts: Sequence[str], limit: int, keep: Keep = "head") -> Sequence[str]:
-    """The text blocks of one result within `limit` tokens; `texts` itself when they fit.
+    """Cut the text blocks of one result to `limit` tokens; returns `texts` itself if they fit.
 
     A result of at most `limit` bytes is never tokenised. The block that is cut ends with a warning
     (for `ends` it is between head and tail), later blocks become PLACEHOLDER, or one line if they
-    are too many. Never raises: if tokens cannot be counted, characters are, and if that fails
-    too, nothing is cut.
+    are too many. Never raises: if tokens cannot be counted, characters are, and if that fails too,
+    nothing is cut.
     """
     if sum(map(byte_length, texts)) <= limit:
         return texts
@@ -226,7 +228,7 @@ class _Characters:
 
 
 class _Tokens(_Characters):
-    """Does the same by tokens. Raises TokenizerError."""
+    """Measures and cuts text by tokens. Raises TokenizerError."""
 
     def count(self, text: str) -> int:
         return tokenizer.default.count(text, strict=True)
@@ -235,7 +237,7 @@ class _Tokens(_Characters):
         return tokenizer.default.prefix_within(text, room, strict=True)
 
     def tail(self, text: str, room: int) -> str:
-        """The longest suffix. A token has at most four bytes by the measure of `tokens`."""
+        """Return the longest suffix. A token has at most four bytes by the measure of `tokens`."""
         starts = range(max(0, len(text) - room * 4 - 3), len(text))
         dropped = bisect_left(starts, -room, key=lambda at: -self.count(text[at:]))
         return text[starts.start + dropped :]
@@ -244,7 +246,7 @@ class _Tokens(_Characters):
 def _within(
     texts: Sequence[str], limit: int, keep: Keep, measure: _Characters, remark: str
 ) -> Sequence[str]:
-    """The first blocks that fit, the next one cut, and placeholders for the others."""
+    """Return the first blocks that fit, the next one cut, and placeholders for the others."""
     total = sum(map(measure.count, texts))
     if total <= limit:
         return texts
@@ -263,6 +265,7 @@ def _within(
             break
         kept.append(text)
         room -= size
+    # The remaining blocks become placeholders, or one line if they are too many.
     later = len(texts) - len(kept) - 1
     kept.append(measure.head(texts[len(kept)], room) + warning)
     if not later or later <= placeholders:

@@ -34,10 +34,10 @@ TOOL_BYTES: Mapping[str, int] = {
     "command_status": 50_000,
     "read_file": 100_000,
     "recall": 100_000,
-    # All that is read of a page: of a long one, the first part is worth more than a preview.
+    # The whole fetched page: the first part of a long one is worth more than a preview.
     "web_fetch": 16_000_000,
 }
-"""How many bytes a tool may return before its output is spilled."""
+"""Bytes that a tool may return before its output is spilled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class GuardLimits:
 
     @classmethod
     def of(cls, config: Guard, *, window: int) -> GuardLimits:
-        """Limits from the configuration and the active model's window, in tokens."""
+        """Return the limits from the configuration and the active model's window, in tokens."""
         return cls(config, threshold(window, config.token_share))
 
     def bytes_of(self, tool: str) -> int:
-        """How many bytes a tool may return before its output is spilled."""
+        """Return the bytes that a tool may return before its output is spilled."""
         default = TOOL_BYTES.get(tool, self.config.default_bytes)
         return self.config.bytes.get(tool, default)
 
@@ -65,7 +65,7 @@ class GuardLimits:
 
 @dataclass(frozen=True, slots=True)
 class GuardedOutput:
-    """What the model gets, and the receipt if anything was cut."""
+    """The content for the model, and the receipt if anything was cut."""
 
     content: list[Block]
     receipt: Receipt | None
@@ -76,9 +76,9 @@ async def guard(
 ) -> GuardedOutput:
     """Bring one result within all limits, in a thread if there is anything to cut.
 
-    `spill` is the path for the full copy when something is cut; a copy that the tool has written
-    itself (`output.full`) is used as it is, and removed if nothing is cut. What is measured is
-    the raw output. Content under every limit is returned as it is.
+    `spill` is the path for the full copy if something is cut; a copy that the tool has written
+    itself (`output.full`) is used as it is, and removed if nothing is cut. The raw output is
+    measured. Content under every limit is returned as it is.
     """
     result = _Result(output, keep, spill, limits)
     most, config = limits.bytes_of(tool), limits.config
@@ -91,9 +91,9 @@ async def guard(
 async def interrupted_receipt(
     output: ToolOutput, shown: str, *, spill: Path, limits: GuardLimits
 ) -> Receipt | None:
-    """The receipt of a call that was interrupted: the model gets `shown` and nothing else.
+    """Return the receipt of a call that was interrupted: the model gets `shown` and nothing else.
 
-    The full copy holds all that the tool had put out. None if that was nothing.
+    The full copy holds everything that the tool had put out. None if that was nothing.
     """
     result = _Result(output, "head", spill, limits)
     raw = output.raw or RawOutput(result.size, result.lines)
@@ -116,12 +116,12 @@ class _Result:
         self.lines = sum(map(line_count, self.texts))
 
     def whole(self, most: int) -> bool:
-        """Whether the content is all there was, or a cleaner rendition of not too much."""
+        """True if the content is all there was, or a cleaner rendition of not too much."""
         raw = self.output.raw
         return raw is None or not (raw.partial or raw.overwritten or raw.bytes > most)
 
     def cut(self, spill_over: int) -> GuardedOutput:
-        """Apply each stage that is needed; the first where there are more than this many bytes."""
+        """Apply each stage that is needed; the first if there are more than `spill_over` bytes."""
         output, texts, limits = self.output, self.texts, self.limits
         stages: list[Stage] = []
         copy = self._copy()
@@ -149,6 +149,7 @@ class _Result:
             *before, last = texts
             shown = [*before, f"{last}\n{spilling.overwritten_notice(copy, raw.overwritten)}"]
         shown, more = self._within(shown, "head" if stages else self.keep)
+        # The notices of the clamp and the share name no file.
         if more and not stages and not raw.overwritten:
             copy = copy or self._write()
             shown = self._naming(copy, more)
@@ -163,8 +164,8 @@ class _Result:
     def _within(
         self, texts: Sequence[str], keep: Keep, *, reserved: int = 0
     ) -> tuple[Sequence[str], list[Stage]]:
-        """The texts within the clamp, less that many bytes and a line, and the token share; and
-        which of them cut. Of what was spilled, what matters comes first."""
+        """Cut the texts to the clamp, less that many bytes and a line, and to the token share.
+        Returns the stages that cut. Of a spilled output, the important part comes first."""
         config = self.limits.config
         room = Room(config.clamp_bytes - reserved, config.clamp_lines - bool(reserved))
         clamped = cap_chars(clamp(texts, room, keep), CAP_CHARS - reserved)
@@ -173,7 +174,8 @@ class _Result:
         return shared, [stage for stage, was in cut.items() if was]
 
     def _naming(self, copy: FullCopy, stages: Sequence[Stage]) -> Sequence[str]:
-        """The cut texts with a line on where all of it is; without it, where there is no room."""
+        """Return the cut texts with a line that names the full copy; without it if there is no
+        room."""
         line = f"\n[{spilling.where(copy)}]"
         reserved = byte_length(line) if "clamp" in stages else 0
         *before, last = self._within(self.texts, self.keep, reserved=reserved)[0]
@@ -189,7 +191,7 @@ class _Result:
         stages: tuple[Stage, ...],
         copy: FullCopy | None = None,
     ) -> Receipt:
-        """The receipt for what was cut. Writes the full copy if there is none yet."""
+        """Return the receipt for what was cut. Writes the full copy if there is none yet."""
         copy = copy or self._copy() or self._write()
         tokens = sum(map(tokenizer.count, shown))
         return Receipt(
@@ -204,21 +206,22 @@ class _Result:
         )
 
     def _write(self) -> FullCopy:
-        """Write the full copy: the raw bytes if they are in memory, else the text."""
+        """Write the full copy: the raw bytes if they are in memory, otherwise the text."""
         data = self.output.raw.data if self.output.raw else None
         data = encode(joined(self.texts)) if data is None else data
         return spilling.write_copy(data, self.spill, self.limits.config)
 
     def _copy(self) -> FullCopy | None:
-        """The full copy that the tool has made, or could not make; None if it has not tried."""
+        """Return the full copy that the tool has made, or could not make; None if it has not
+        tried."""
         raw = self.output.raw
         lost = raw.lost if raw else ""
         if self.output.full is not None:
             copy = spilling.copy_on_disk(self.output.full, raw)
             if lost and copy.path:
                 some = f"only the first {spilling.human_size(copy.bytes)}"
-                kept = f"{some} are in {text_of_path(copy.path)}"
-                return replace(copy, error=f"{kept}: {lost}")
+                saved = f"{some} are in {text_of_path(copy.path)}"
+                return replace(copy, error=f"{saved}: {lost}")
             return copy
         at_hand = (
             raw is None or raw.data is not None or (self.texts and not raw.partial and not lost)
@@ -226,18 +229,21 @@ class _Result:
         return None if at_hand else FullCopy(error=lost or "reason unknown")
 
     def _tokens(self, raw: RawOutput, copy: FullCopy) -> int:
-        """Tokens of the raw output. Above 2 MB an estimate from the part that is in memory."""
+        """Return the tokens of the raw output. Above 2 MB an estimate from the part that is in
+        memory."""
         if raw.data is not None:
             return tokenizer.count(raw.data.decode(errors="replace"))
         if raw.bytes != self.size and copy.path and raw.bytes == copy.bytes <= cl100k.SAMPLE_CHARS:
             with suppress(OSError):
                 return tokenizer.count(copy.path.read_bytes().decode(errors="replace"))
-        held = sum(map(tokenizer.count, self.texts))
-        return held if raw.bytes == self.size else held * raw.bytes // max(1, self.size)
+        tokens_held = sum(map(tokenizer.count, self.texts))
+        return (
+            tokens_held if raw.bytes == self.size else tokens_held * raw.bytes // max(1, self.size)
+        )
 
 
 def _replaced(content: Sequence[Block], texts: Sequence[str]) -> list[Block]:
-    """The content with its text blocks replaced in order; other blocks stay in their place.
+    """Replace the text blocks of the content in order; other blocks stay in their place.
 
     With fewer texts than text blocks, the last text blocks are left out.
     """

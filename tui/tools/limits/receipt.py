@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias
 
 Stage: TypeAlias = Literal["spill", "clamp", "share"]
 Keep: TypeAlias = Literal["head", "ends"]
-"""Which part of a long output matters: the beginning, or both ends."""
+"""The part of a long output that matters: the beginning, or both ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much text: bytes of UTF-8, lines (a final newline is no extra line), tokens."""
+    """The size of a text: bytes of UTF-8, lines (a final newline is no extra line), tokens."""
 
     bytes: int
     lines: int
@@ -22,13 +22,13 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was cut, by which stages, and the place of the full copy.
+    """A cut: the stages that made it, the sizes, and the place of the full copy.
 
     `total` is the tool's raw output, `shown` what the model gets, notices included; `kept` is the
-    part that was kept. `path`, `sha256` and `bytes_kept` are of the full copy: None, None and 0
-    if there is none. It has fewer bytes than the total if the disk took no more, and more if it
-    has lines that separate several blocks. `overwritten` counts the bytes left out because
-    carriage returns replaced them, as in progress bars: no stage, but a cut as well.
+    part that was kept. `path`, `sha256` and `bytes_kept` are of the full copy: None, None and 0 if
+    there is none. It has fewer bytes than the total if the disk took no more, and more if it has
+    lines that separate several blocks. `overwritten` counts the bytes left out because carriage
+    returns replaced them, as in progress bars: no stage, but a cut as well.
     """
 
     stages: tuple[Stage, ...]
@@ -41,7 +41,7 @@ class Receipt:
     overwritten: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The receipt as it is recorded and printed; `overwritten` only if it is not 0."""
+        """Return the receipt as it is recorded and printed; `overwritten` only if it is not 0."""
         return {
             "stages": list(self.stages),
             "bytes_total": self.total.bytes,

@@ -25,7 +25,8 @@ TAIL_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class FullCopy:
-    """The full copy of an output: its file, and its size. `error`: why it is not complete."""
+    """The full copy of an output: its file, and its size. `error` is the reason why it is not
+    complete."""
 
     path: Path | None = None
     sha256: str | None = None
@@ -35,7 +36,7 @@ class FullCopy:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """The text blocks as one text, for the file."""
+    """Return the text blocks as one text, for the file."""
     if len(texts) == 1:
         return texts[0]
     return "\n".join(f"--- block {n} ---\n{text}" for n, text in enumerate(texts, 1))
@@ -44,7 +45,7 @@ def joined(texts: Sequence[str]) -> str:
 def write_copy(data: bytes, path: Path, limits: Guard) -> FullCopy:
     """Write the raw output to `path` (0600), or to a numbered name if that is taken.
 
-    Never raises: `error` says why a copy could not be written, or not as a whole.
+    Never raises: `error` tells why a copy could not be written, or not as a whole.
     """
     error = ""
     whole, data = len(data), data[: limits.spill_max_bytes]
@@ -65,9 +66,9 @@ def write_copy(data: bytes, path: Path, limits: Guard) -> FullCopy:
 
 
 def copy_on_disk(path: Path, raw: RawOutput | None) -> FullCopy:
-    """A copy that the tool has already written: synced, with its size, lines and hash.
+    """Return a copy that the tool has already written: synced, with its size, lines and hash.
 
-    They are those of `raw` where the tool has hashed what it wrote, else they are read from the
+    They are those of `raw` if the tool has hashed what it wrote, otherwise they are read from the
     file, in bounded memory.
     """
     digest, size, lines, last = hashlib.sha256(), 0, 0, b"\n"
@@ -96,7 +97,7 @@ def notice(
     exit_code: int | None,
     ends: bool,
 ) -> str:
-    """The text that replaces an output of `total` bytes: the path of the copy and a preview.
+    """Return the text that replaces an output of `total` bytes: the path of the copy and a preview.
 
     With `ends`, it has the exit code and the last bytes, too.
     """
@@ -113,18 +114,19 @@ def notice(
 
 
 def overwritten_notice(copy: FullCopy, size: int) -> str:
-    """A line saying that `size` bytes of overwritten output are left out, and where they are."""
+    """Return a line saying that `size` bytes of overwritten output are left out, and where they
+    are."""
     return f"[{human_size(size)} that were overwritten with \\r are not shown. {where(copy)}]"
 
 
 def where(copy: FullCopy) -> str:
-    """Where the whole output is, or why it is nowhere."""
+    """Return a sentence with the path of the whole output, or the reason why there is none."""
     if copy.error or copy.path is None:
         return f"Failed to save full output: {copy.error}"
     return f"Full output saved to: {text_of_path(copy.path)}"
 
 
 def human_size(size: int) -> str:
-    """KB with one decimal, MB from 1024 KB."""
+    """Return a size in KB with one decimal, in MB from 1024 KB."""
     kilobytes = size / 1024
     return f"{kilobytes:.1f} KB" if kilobytes < 1024 else f"{kilobytes / 1024:.1f} MB"

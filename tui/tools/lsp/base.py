@@ -1,4 +1,4 @@
-"""What language servers and linters have in common."""
+"""The common base of language servers and linters."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tui.tools.lsp.problems import Problem
 CheckerState: TypeAlias = Literal["off", "starting", "ready", "failed"]
 
 FILE_MAX: Final = 1024**2
-"""Bytes of a file that is checked."""
+"""Maximum bytes of a file that is checked."""
 CHECK_S: Final = 30.0
-"""Seconds after which nobody waits any more for what is found in a file."""
+"""Seconds after which the problems of a file are no longer waited for."""
 
 StartCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Sequence[str]]]
-"""A command and its environment, to the words that start it: behind the walls, where there are
-any. Raises HoldfastError where it may not be started."""
+"""Turns a command and its environment into the words that start it: in a sandbox, if there is one.
+Raises HoldfastError if it may not be started."""
 
 T = TypeVar("T")
 
@@ -45,7 +45,8 @@ class FileEdit:
 
 @dataclass(frozen=True, slots=True)
 class CheckerPlace:
-    """Where checkers run, and how they are started. `shown` is how a path is named."""
+    """The place where checkers run, and how they are started. `shown` names a path for the
+    person."""
 
     root: Path
     environment: Mapping[str, str]
@@ -55,10 +56,10 @@ class CheckerPlace:
 
 
 class Checker(ABC):
-    """One program that finds problems in files. `words` start it, the first by its full path.
+    """A program that finds problems in files. `words` start it, the first by its full path.
 
-    `detail` says why it failed; `complaint` is what the person should hear of it, once;
-    `unconfined` that it may not be started, since no sandbox confines it.
+    `detail` is the reason why it failed; `complaint` is a message for the person, given once;
+    `unconfined` is True if it may not be started, since no sandbox confines it.
     """
 
     def __init__(
@@ -72,11 +73,12 @@ class Checker(ABC):
 
     @abstractmethod
     async def check(self, edit: FileEdit) -> None:
-        """Find the problems of a file that was edited. Never raises but for a cancellation."""
+        """Find the problems of a file that was edited. Raises nothing but cancellation."""
 
     @abstractmethod
     def take(self, path: Path) -> list[Problem]:
-        """The problems of a file that are there since it was edited, and were not taken yet."""
+        """Return the problems of a file that are new since it was edited, and were not taken
+        yet."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -84,10 +86,10 @@ class Checker(ABC):
 
     @abstractmethod
     def forget(self, path: Path) -> None:
-        """A file is gone."""
+        """Note that a file is gone."""
 
     def fail(self, why: str | HoldfastError) -> None:
-        """It is not used any more in this session."""
+        """Note that it is not used any more in this session."""
         if isinstance(why, HoldfastError):
             self.unconfined = isinstance(why, NotConfinedError)
             why = why.message.rstrip(".")
@@ -96,7 +98,7 @@ class Checker(ABC):
 
 
 async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Wait for something, at most some seconds of a clock. Raises TimeoutError."""
+    """Wait for a coroutine, at most `seconds` of a clock. Raises TimeoutError."""
     task, timer = asyncio.create_task(work), asyncio.create_task(clock.sleep(seconds))
     try:
         await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
@@ -112,7 +114,8 @@ async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> 
 
 
 def read_text(path: Path) -> str | None:
-    """The text of the file at a real path; None where it is gone, too large, or no text. Blocks."""
+    """Return the text of the file at a real path; None if it is gone, too large, or no text.
+    Blocks."""
     try:
         data, _ = read_small(path, limit=FILE_MAX, real=True)
     except OSError:

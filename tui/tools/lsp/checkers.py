@@ -1,6 +1,6 @@
-"""The checkers of a session: which one looks at which file, and what they have to say.
+"""The checkers of a session: the choice for each file, and their results.
 
-Nothing is installed, and nothing is started before a file is edited that it fits.
+Nothing is installed, and no checker is started before a file is edited that it fits.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ FILES_MAX: Final = 20
 class Checkers:
     """All checkers of a session and its sub-agents.
 
-    `search_path` is where programs are looked for, `brought` are the paths of programs of the
-    folder's own that the person trusts. `on_close` is called when all have ended.
+    `search_path` is where programs are looked for, `brought` are the paths of the folder's own
+    programs that the person trusts. `on_close` is called when all have ended.
     """
 
     settings: DiagnosticSettings
@@ -41,46 +41,46 @@ class Checkers:
     brought: Sequence[str] = ()
     on_close: Callable[[], Awaitable[None]] | None = None
     _known: dict[str, Checker | None] = field(default_factory=dict[str, "Checker | None"])
-    """By name; None where the program is not there."""
+    """Checkers by name; None if the program does not exist."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
 
     @property
     def wait_s(self) -> float:
-        """How long an edit's result waits at most."""
+        """Seconds that an edit's result waits at most."""
         return self.settings.wait_s
 
     @property
     def all(self) -> list[Checker]:
-        """Those that were asked so far."""
+        """The checkers that were used so far."""
         return [one for one in self._known.values() if one is not None]
 
     def fits(self, path: Path) -> bool:
-        """Whether any checker could look at a file, by its name."""
+        """True if any checker could check a file, by its name."""
         every = (*self._configured().values(), *KNOWN.values())
         return any(_fits(one, path) for one in every)
 
     def begin(self, edits: Sequence[FileEdit]) -> asyncio.Task[None]:
-        """Check files that were edited, in a task that ends when all that is to come has come."""
+        """Check files that were edited, in a task that ends when all results have come."""
         task = asyncio.create_task(self._check(edits[:FILES_MAX]), name="diagnostics")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     def take(self, paths: Iterable[Path]) -> list[Problem]:
-        """The new problems of files that were not taken yet."""
+        """Return the new problems of files that were not taken yet."""
         return [one for path in paths for checker in self.all for one in checker.take(path)]
 
     def take_complaints(self) -> list[str]:
-        """What went wrong with checkers and was not said yet."""
-        found: list[str] = []
+        """Return the failures of checkers that were not reported yet."""
+        complaints: list[str] = []
         for one in self.all:
             if one.complaint and (not one.unconfined or one.name in self.settings.checkers):
-                found.append(one.complaint)
+                complaints.append(one.complaint)
             one.complaint = ""
-        return found
+        return complaints
 
     def forget(self, path: Path) -> None:
-        """A file is gone."""
+        """Note that a file is gone."""
         for checker in self.all:
             checker.forget(path)
 
@@ -102,13 +102,13 @@ class Checkers:
                 log.error("a checker failed", exc_info=error)
 
     async def _checkers_of(self, path: Path) -> list[Checker]:
-        """Those that a file fits: all that are configured, else the first known one that is
-        there. What the project has itself comes before what is installed elsewhere."""
+        """Return the checkers that a file fits: all that are configured, otherwise the first known
+        one that exists. Those of the project come before those installed elsewhere."""
         own = self._configured()
         mine = {n: one for n, one in own.items() if _fits(one, path) and not one.off}
         if mine:
-            found = [await self._checker(name, one) for name, one in mine.items()]
-            return [one for one in found if one is not None]
+            checkers = [await self._checker(name, one) for name, one in mine.items()]
+            return [one for one in checkers if one is not None]
         off = {name for name, one in own.items() if one.off}
         known = {n: one for n, one in KNOWN.items() if n not in off and _fits(one, path)}
         chosen = await asyncio.to_thread(self._choose, known)
@@ -119,7 +119,7 @@ class Checkers:
         return {name: configured(one, name) for name, one in self.settings.checkers.items()}
 
     def _choose(self, known: dict[str, CheckerSettings]) -> str:
-        """The name of the one to take, "" for none. Blocks."""
+        """Return the name of the checker to use, "" for none. Blocks."""
         if started := [name for name in known if self._known.get(name)]:
             return started[0]
         for folder in (*PROGRAM_FOLDERS, ""):
@@ -143,8 +143,8 @@ class Checkers:
         return self._known[name]
 
     def _words(self, config: CheckerSettings) -> tuple[str, ...]:
-        """The words that start a checker, with the full path of its program; none where that is
-        not there. Blocks."""
+        """Return the words that start a checker, with the full path of its program; none if it does
+        not exist. Blocks."""
         program = program_of(config, self.place.root, self.brought, self.search_path)
         return (program, *config.words[1:]) if program else ()
 

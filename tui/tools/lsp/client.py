@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import signal
 import threading
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +37,7 @@ from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.text_cleaning import one_line
+from tui.tools.process import end_server
 
 MESSAGE_MAX: Final = 4 * 1024**2
 """Bytes of one message."""
@@ -205,7 +204,7 @@ class Connection:
                     await self._request(types.SHUTDOWN, None)
                     self._notify(types.EXIT, None)
         self._stop.set()
-        await self._end(at_once=at_once)
+        await end_server(self._process, at_once=at_once)
         await asyncio.wait(self._tasks, timeout=_GRACE_S)
         for task in self._tasks:
             task.cancel()
@@ -254,7 +253,7 @@ class Connection:
         except ValueError:
             self._give_up("it sent what isn't the protocol")
         finally:
-            await self._end(at_once=self.gave_up)
+            await end_server(self._process, at_once=self.gave_up)
             await self._drain()
             code = self._process.returncode
             last = one_line(self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2])
@@ -314,22 +313,6 @@ class Connection:
             async with asyncio.timeout(_GRACE_S):
                 while await self._process.stdout.read(65_536):
                     pass
-
-    async def _end(self, *, at_once: bool) -> None:
-        """End its process, and all that it started."""
-        process = self._process
-        if process.stdin is not None:
-            process.stdin.close()
-        for number in (signal.SIGKILL,) if at_once else (None, signal.SIGTERM, signal.SIGKILL):
-            if number is not None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, number)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_GRACE_S):
-                    await process.wait()
-                    break
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _nothing(_params: object) -> None:

@@ -18,7 +18,7 @@ from tui.tools.lsp.base import CHECK_S, Checker, CheckerPlace, FileEdit, within
 from tui.tools.lsp.problems import Problem, in_changed_lines, new_problems, of_linter
 
 FILE: Final = "{file}"
-"""In the command, where the path of the file goes."""
+"""Placeholder in the command for the path of the file."""
 OUTPUT_MAX: Final = 1024**2
 _NOT_FOUND: Final = (126, 127)
 
@@ -33,8 +33,8 @@ class _Checked:
 
 
 class Linter(Checker):
-    """See the module. What was there before the first edit of a file is not known: of that, only
-    what is in the lines of the edit counts as new."""
+    """A command that checks one file at a time. The problems before the first edit of a file are
+    not known: then, only those in the lines of the edit count as new."""
 
     def __init__(
         self, name: str, config: CheckerSettings, words: Sequence[str], place: CheckerPlace
@@ -62,22 +62,23 @@ class Linter(Checker):
         shown = self.place.shown(edit.path)
         names = (shown, str(edit.path), f"./{shown}")
         lines = edit.after.splitlines()
-        found = of_linter(printed, shown, names, lines, self.name)
+        problems = of_linter(printed, shown, names, lines, self.name)
         before = self._files.get(edit.path)
+        # At the first check of a file, the problems outside of the edit are taken as old.
         if before is None:
-            fresh = in_changed_lines(found, edit.before or "", edit.after)
-            known = new_problems(fresh, found)
+            fresh = in_changed_lines(problems, edit.before or "", edit.after)
+            known = new_problems(fresh, problems)
         else:
             known = before.known
-        self._files[edit.path] = _Checked(edit.after, found, known)
+        self._files[edit.path] = _Checked(edit.after, problems, known)
 
     def take(self, path: Path) -> list[Problem]:
         file = self._files.get(path)
         if file is None:
             return []
-        found = new_problems(file.known, file.current)
+        fresh = new_problems(file.known, file.current)
         file.known = file.current
-        return found
+        return fresh
 
     def forget(self, path: Path) -> None:
         self._files.pop(path, None)
@@ -86,7 +87,7 @@ class Linter(Checker):
         self._files.clear()
 
     async def _run(self, path: Path) -> str:
-        """What it prints about a file. Raises TimeoutError, OSError, HoldfastError."""
+        """Return the command's output about a file. Raises TimeoutError, OSError, HoldfastError."""
         place = self.place
         words = [word.replace(FILE, str(path)) for word in self.words]
         command = await place.start_command(words, place.environment)
@@ -107,8 +108,8 @@ class Linter(Checker):
 
 async def _output(process: Process) -> bytes:
     assert process.stdout
-    kept = bytearray()
+    output = bytearray()
     while chunk := await process.stdout.read(65_536):
-        kept += chunk[: OUTPUT_MAX - len(kept)]
+        output += chunk[: OUTPUT_MAX - len(output)]
     await process.wait()
-    return bytes(kept)
+    return bytes(output)

@@ -1,6 +1,6 @@
-"""Problems as data: read from what a server or a linter says, compared, and put into lines. Pure.
+"""Problems as data: parsed from the output of a server or a linter, compared, and formatted. Pure.
 
-What a program says is not trusted: whatever is no problem is left out, and texts are cleaned.
+The output is not trusted: whatever is no problem is left out, and texts are cleaned.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tui.core.text_cleaning import one_line
 
 Severity: TypeAlias = Literal["error", "warning"]
 Column: TypeAlias = Callable[[str, int], int]
-"""A line and a server's count of what is before a column in it, to that count in characters."""
+"""Converts a server's column in a line to characters."""
 
 READ_MAX: Final = 2000
-"""Problems of one file that are looked at."""
+"""Maximum problems of one file that are parsed."""
 SHOWN_MAX: Final = 20
-"""Problems that are named at once; the others are counted."""
+"""Maximum problems that are named at once; the others are counted."""
 MESSAGE_CHARS: Final = 300
 NAME_CHARS: Final = 60
 _LINES_COMPARED: Final = 5000
@@ -39,8 +39,8 @@ _QUIET: Final = frozenset({"note", "info", "hint", "help"})
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One error or warning. `line` and `column` begin at 1, `column` 0 is not known; `text` is the
-    line that it is in."""
+    """One error or warning. `line` and `column` begin at 1; `column` is 0 if not known; `text` is
+    the line that it is in."""
 
     path: str
     line: int
@@ -53,12 +53,13 @@ class Problem:
 
     @property
     def what(self) -> tuple[str, ...]:
-        """What it says, wherever that is."""
+        """The problem without its place, for comparison."""
         return self.severity, self.message, self.source, self.code
 
 
 def problem_lines(problems: Sequence[Problem]) -> list[str]:
-    """A line for each, `path:line:column severity message [source code]`; the errors first."""
+    """Return a line for each, `path:line:column severity message [source code]`; the errors
+    first."""
     ordered = sorted(problems, key=lambda one: one.severity)
     lines = [_line(one) for one in ordered[:SHOWN_MAX]]
     if more := len(ordered) - SHOWN_MAX:
@@ -69,30 +70,31 @@ def problem_lines(problems: Sequence[Problem]) -> list[str]:
 def _line(one: Problem) -> str:
     place = f"{one.line}:{one.column}" if one.column else f"{one.line}"
     origin = " ".join(filter(None, (one.source, one.code)))
-    said = f"{one.path}:{place} {one.severity} {one.message}"
-    return f"{said} [{origin}]" if origin else said
+    text = f"{one.path}:{place} {one.severity} {one.message}"
+    return f"{text} [{origin}]" if origin else text
 
 
 def new_problems(before: Iterable[Problem], after: Sequence[Problem]) -> list[Problem]:
-    """Those of `after` that were not there before, by what they say: lines may have moved.
+    """Return the problems of `after` that were not there before, by their wording: lines may have
+    moved.
 
-    Where some of the same wording were there, those in lines that are as before are the old ones.
+    If some of the same wording were there, those in unchanged lines are the old ones.
     """
     old = list(before)
     in_line = Counter((one.what, one.text.strip()) for one in old)
-    rest = Counter(one.what for one in old)
+    by_wording = Counter(one.what for one in old)
     unmatched: list[Problem] = []
     for one in after:
         key = one.what, one.text.strip()
         if in_line[key] > 0:
             in_line[key] -= 1
-            rest[one.what] -= 1
+            by_wording[one.what] -= 1
         else:
             unmatched.append(one)
     fresh: list[Problem] = []
     for one in unmatched:
-        if rest[one.what] > 0:
-            rest[one.what] -= 1
+        if by_wording[one.what] > 0:
+            by_wording[one.what] -= 1
         else:
             fresh.append(one)
     return fresh
@@ -101,22 +103,23 @@ def new_problems(before: Iterable[Problem], after: Sequence[Problem]) -> list[Pr
 def of_server(
     said: object, path: str, lines: Sequence[str], column: Column, source: str
 ) -> list[Problem]:
-    """The errors and warnings among the diagnostics that a server published for a file.
+    """Return the errors and warnings among the diagnostics that a server published for a file.
 
     `source` is the server's name, for those that name none.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for given in list_of(said)[:READ_MAX]:
         one = object_of(given)
         severity = _SEVERITIES.get(_number(one.get("severity")))
         start = object_of(object_of(one.get("range")).get("start"))
         line, character = _number(start.get("line")), _number(start.get("character"))
         message = one_line(string_of(one.get("message"))[: 4 * MESSAGE_CHARS])
+        # An odd diagnostic is left out, not the whole answer.
         if severity is None or line is None or not message:
             continue
         text = lines[line] if line < len(lines) else ""
         code = one.get("code")
-        found.append(
+        problems.append(
             Problem(
                 path,
                 line + 1,
@@ -128,19 +131,19 @@ def of_server(
                 text,
             )
         )
-    return found
+    return problems
 
 
 def of_linter(
     printed: str, path: str, names: Sequence[str], lines: Sequence[str], source: str
 ) -> list[Problem]:
-    """The problems that a linter printed for a file, in lines such as `path:3:5: error: …`.
+    """Return the problems that a linter printed for a file, in lines such as `path:3:5: error: …`.
 
     `names` are the ways in which it may name the file.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for row in printed.splitlines():
-        if len(found) >= READ_MAX:
+        if len(problems) >= READ_MAX:
             break
         parts = _PRINTED.match(one_line(row[: 4 * MESSAGE_CHARS]))
         kind = (parts["kind"] or "warning").lower() if parts else ""
@@ -152,12 +155,13 @@ def of_linter(
         severity: Severity = "error" if "error" in kind else "warning"
         message = _cut(parts["said"], MESSAGE_CHARS)
         column = int((column or "0")[:9])
-        found.append(Problem(path, number, column, severity, message, source, "", text))
-    return found
+        problems.append(Problem(path, number, column, severity, message, source, "", text))
+    return problems
 
 
 def in_changed_lines(problems: Iterable[Problem], before: str, after: str) -> list[Problem]:
-    """Those in lines that an edit added or changed; all, where the file is too long to compare."""
+    """Return the problems in lines that an edit added or changed; all if the file is too long to
+    compare."""
     old, new = before.splitlines(), after.splitlines()
     if len(old) + len(new) > _LINES_COMPARED:
         return list(problems)
@@ -172,7 +176,7 @@ def in_changed_lines(problems: Iterable[Problem], before: str, after: str) -> li
 
 
 def _number(value: object) -> int | None:
-    """A whole number from 0 on; None for anything else."""
+    """Return a whole number from 0 on; None for anything else."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value < 2**31 else None

@@ -1,7 +1,8 @@
-"""One language server of a session: started with the first edit, asked about each, ended with it.
+"""One language server of a session: started with the first edit, asked after each, ended with the
+session.
 
-A file that was edited is open in the server from then on. Its problems before the first edit are
-known by showing the server the old text first, so that only new ones are said.
+A file that was edited stays open in the server. Its problems before the first edit are found by
+showing the server the old text first, so that only new ones are reported.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 START_S: Final = 30.0
-"""Seconds until it must have answered its first request."""
+"""Seconds within which the first request must be answered."""
 SILENT_MAX: Final = 3
-"""Checks in a row without any answer, after which it is given up."""
+"""Checks in a row without any answer, after which the server is given up."""
 RESTARTS_MAX: Final = 2
-"""How often one that ended by itself is started again."""
+"""Number of restarts of a server that ended by itself."""
 OPEN_MAX: Final = 64
 """Files that are open at once."""
 
@@ -61,7 +62,7 @@ class _OpenFile:
 
 
 class LanguageServer(Checker):
-    """See the module."""
+    """A program that keeps edited files open, and publishes their problems."""
 
     def __init__(
         self, name: str, config: CheckerSettings, words: Sequence[str], place: CheckerPlace
@@ -103,9 +104,9 @@ class LanguageServer(Checker):
         file = self._files.get(path)
         if file is None or file.settling:
             return []
-        found = new_problems(file.known, file.current)
+        fresh = new_problems(file.known, file.current)
         file.known = file.current
-        return found
+        return fresh
 
     def forget(self, path: Path) -> None:
         if self._files.pop(path, None) is not None and self._connection is not None:
@@ -120,12 +121,12 @@ class LanguageServer(Checker):
             self.state = "off"
 
     async def _connected(self) -> Connection:
-        """The connection, once it is there; the server is started if it does not run. Raises
+        """Return the connection once it is there; starts the server if it does not run. Raises
         ToolError."""
         if self._starting is None:
             self.state = "starting"
             self._starting = asyncio.create_task(self._start(), name=f"start {self.name}")
-        starting = self._starting  # one that fails is not kept
+        starting = self._starting  # reset if it fails
         await asyncio.wait({starting})
         if starting.cancelled():
             raise ToolError("it was ended")
@@ -167,7 +168,7 @@ class LanguageServer(Checker):
         return connection
 
     async def _watch(self, connection: Connection) -> None:
-        """Take notice of its end."""
+        """Wait for the end of a server, and note it."""
         await connection.ended.wait()
         self._connection = self._starting = None
         self._files.clear()
@@ -193,7 +194,8 @@ class LanguageServer(Checker):
             await connection.close(at_once=self.state != "ready")
 
     async def _show(self, connection: Connection, path: Path, file: _OpenFile, text: str) -> None:
-        """Show it a text of a file, and wait for what it says. Raises TimeoutError, ToolError."""
+        """Show the server a text of a file, and wait for its problems. Raises TimeoutError,
+        ToolError."""
         if file.version and file.text == text:
             return
         file.arrived.clear()
@@ -209,7 +211,7 @@ class LanguageServer(Checker):
             connection.change(path, file.version, text, saved=True)
 
     def _take_published(self, path: Path, version: int | None, said: list[object]) -> None:
-        """Keep what it says of an open file; what it says of others, or of old versions, does not
+        """Keep the problems of an open file; those of other files, or of old versions, do not
         count."""
         file, connection = self._files.get(path), self._connection
         if file is None or connection is None or (version is not None and version < file.version):
@@ -219,8 +221,7 @@ class LanguageServer(Checker):
         file.arrived.set()
 
     async def _show_changed(self, connection: Connection, but: Path) -> None:
-        """Show it the open files that something else has changed since: a command, or the
-        person."""
+        """Show the server the open files that a command or the person has changed since."""
         known = {path: file.state for path, file in self._files.items() if path != but}
         for path, (state, text) in (await asyncio.to_thread(_changed, known)).items():
             file = self._files.get(path)
@@ -258,6 +259,6 @@ def _state_of(path: Path) -> tuple[int, int]:
 def _changed(
     known: dict[Path, tuple[int, int]],
 ) -> dict[Path, tuple[tuple[int, int], str | None]]:
-    """The files that are not as they were, with their state and text now. Blocks."""
+    """Return the files that have changed, with their state and text now. Blocks."""
     now = {path: _state_of(path) for path in known}
     return {path: (now[path], read_text(path)) for path in known if now[path] != known[path]}

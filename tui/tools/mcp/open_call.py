@@ -4,13 +4,20 @@ server asks meanwhile."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tui.core.errors import ToolError
 from tui.core.questions import AskPerson, UserAnswers, UserQuestion
+
+if TYPE_CHECKING:
+    from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
+
+log = logging.getLogger(__name__)
 
 ASKS_MAX: Final = 20
 """Forms and pages that a server may put to the person during one request."""
@@ -56,10 +63,14 @@ class OpenCall:
             wait.cancel()
 
 
+_current: ContextVar[OpenCall | None] = ContextVar("call", default=None)
+
+
 @dataclass(slots=True)
 class OpenCalls:
-    """Those of one server, in the order in which they began."""
+    """Those of one server, in the order in which they began, and what it asks during them."""
 
+    server: str
     all: list[OpenCall] = field(default_factory=list[OpenCall])
 
     @asynccontextmanager
@@ -70,10 +81,11 @@ class OpenCalls:
         async with asyncio.timeout(patience_s) as limit:
             call = OpenCall(patience_s, limit, tell, ask)
             self.all.append(call)
+            token = _current.set(call)
             try:
-                with _is_current(call):
-                    yield call
+                yield call
             finally:
+                _current.reset(token)
                 self.all.remove(call)
                 call.withdraw()
 
@@ -85,14 +97,41 @@ class OpenCalls:
             return current
         return self.all[-1] if self.all else None
 
+    async def answer(
+        self,
+        context: object,  # noqa: ARG002 - as the SDK calls it
+        params: ElicitRequestParams,
+    ) -> ElicitResult | ErrorData:
+        """Answer a question of the server: by the person during one of its calls, else not."""
+        from mcp_types import ElicitResult  # noqa: PLC0415 - it loads the SDK
 
-_current: ContextVar[OpenCall | None] = ContextVar("call", default=None)
+        call = self.asking
+        if call is None or len(call.asked) >= ASKS_MAX:
+            log.info("the MCP server %s asks where nobody is asked", self.server)
+            return ElicitResult(action="decline")
+        return await self.put(params, call)
 
+    async def put(self, params: ElicitRequestParams, call: OpenCall) -> ElicitResult | ErrorData:
+        """Put a form or a page to the person, and keep what became of it."""
+        from mcp_types import INVALID_PARAMS, ElicitResult, ErrorData  # noqa: PLC0415 - as above
 
-@contextmanager
-def _is_current(call: OpenCall) -> Generator[None]:
-    token = _current.set(call)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+        from tui.tools.mcp.elicitation import fill_form, open_address  # noqa: PLC0415 - if asked
+
+        entry: dict[str, Any] = {"server": self.server, "message": params.message}
+        call.asked.append(entry)
+        try:
+            if params.mode == "url":
+                entry["url"] = params.url
+                reply = await open_address(self.server, params.message, params.url, call.ask)
+            else:
+                reply = await fill_form(
+                    self.server, params.message, params.requested_schema, call.ask
+                )
+        except ToolError as error:
+            entry["action"] = "error"
+            call.tell(f"{self.server} asks what can't be shown: {error.message}\n")
+            return ErrorData(code=INVALID_PARAMS, message=error.message)
+        entry["action"] = reply.action
+        if reply.content:
+            entry["answers"] = reply.content
+        return ElicitResult(action=reply.action, content=reply.content)

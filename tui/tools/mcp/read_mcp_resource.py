@@ -35,8 +35,8 @@ class ReadMcpResource(Tool[ReadMcpResourceParams]):
             names = ", ".join(one.name for one in self._servers.all)
             raise ToolError(f"No MCP server {params.server}.", hint=f"There are: {names}.")
         if params.uri:
-            return await server.read_resource(params.uri, ctx.emit, ctx.ask)
-        await server.connected()
+            return await server.calls.read_resource(params.uri, ctx.emit, ctx.ask)
+        await server.connection.client()
         found = server.resources
         lines = [f"{one.uri}  {one.title}" for one in found[:LISTED_MAX]]
         if more := len(found) - len(lines):

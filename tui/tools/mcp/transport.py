@@ -11,8 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -40,6 +38,7 @@ from mcp_types import (
 from tui.core.formatting import size
 from tui.core.messages import object_of
 from tui.tools.mcp.tool import DROPPED, sound
+from tui.tools.process import end_server
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +48,6 @@ _AT_ONCE: Final = 64 * 1024
 _TIMEOUT: Final = Timeout(30.0, read=600.0)
 _SILENCE_S: Final = 86_400.0
 """Seconds that a server may send nothing over SSE: between calls it has nothing to say."""
-_GRACE_S: Final = 2.0
-"""Seconds to end in after its input was closed, and again after it was asked to."""
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Streams = tuple[
@@ -113,7 +110,7 @@ async def open_process(
             with anyio.CancelScope(shield=True):
                 reading.close()
                 writing.close()
-                await _end(process)
+                await end_server(process)
             tasks.cancel_scope.cancel()
 
 
@@ -213,19 +210,3 @@ def _is_tool(given: object) -> bool:
     except ValueError:
         return False
     return True
-
-
-async def _end(process: Process) -> None:
-    """Close its input, and end its group where that is not enough."""
-    assert process.stdin is not None
-    process.stdin.close()
-    for number in (None, signal.SIGTERM, signal.SIGKILL):
-        if number is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE_S):
-                await process.wait()
-                break
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # what it has left behind

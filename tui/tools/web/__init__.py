@@ -1,1 +1,1 @@
-"""Reading pages of the web: the request, and what comes back as text."""
+"""Reading pages of the web: the request, and the answer as text."""

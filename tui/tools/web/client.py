@@ -1,9 +1,9 @@
 """One page of the web, by HTTP: checked addresses, few redirects, and limits on size and time.
 
-A host's name is resolved here, and the connection goes to an address that was checked: a name
-whose answer changes afterwards, or a redirect, leads nowhere else. No cookies, no stored
-passwords. A proxy of the environment is used as for the model's server; it resolves names by
-itself, so what it connects to is its own affair.
+A host's name is resolved here, and the connection goes to an address that was checked: a name whose
+answer changes afterwards, or a redirect, leads nowhere else. No cookies, no stored passwords. A
+proxy of the environment is used as for the model's server; it resolves names by itself, so its
+connections are not checked here.
 
 The SDK's HTTP client takes long to import: import this module when a page is wanted.
 """
@@ -39,7 +39,7 @@ from tui.tools.base import UrlAccess
 from tui.tools.text_decoding import HEAD_BYTES
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The IP addresses of a host; raises OSError where it has none."""
+"""Looks up the IP addresses of a host; raises OSError if it has none."""
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HEADERS: Final = {
@@ -52,19 +52,19 @@ _HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WebLimits:
-    """How long a fetch may take, in seconds, and how much of a page is read."""
+    """Limits of a fetch: seconds, bytes and redirects."""
 
     connect_s: float = 15
     read_s: float = 30
     total_s: float = 120
     max_bytes: int = 10_000_000
-    """Of the decoded page."""
+    """Maximum bytes of the decoded page."""
     redirects: int = 10
 
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """What a server answered. `cut`: there was more than is in `body`."""
+    """A server's answer. `cut` is True if there was more than is in `body`."""
 
     address: WebAddress
     status: int
@@ -84,7 +84,7 @@ class WebPage:
 
     @property
     def full_size(self) -> int | None:
-        """The size of all of it, where that is known."""
+        """The size of the whole page, if that is known."""
         if not self.cut:
             return len(self.body)
         length = self.headers.get("content-length", "")
@@ -93,7 +93,7 @@ class WebPage:
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """The system's answer."""
+    """Look up a host in the system's resolver."""
     loop = asyncio.get_running_loop()
     entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in entries]
@@ -107,10 +107,11 @@ async def fetch(
     wanted: Callable[[bytes], bool],
     resolve: Resolve = resolve_host,
 ) -> WebPage:
-    """The page at an address, or where it is redirected to.
+    """Fetch the page at an address, or where it is redirected to.
 
-    `access` says where redirects may lead, and what may be in the person's own network. Of a page
-    whose beginning is not `wanted`, nothing more is read. Raises ToolError that says what failed.
+    `access` decides where redirects may lead, and what may be in the person's own network. If the
+    beginning of a page is not `wanted`, nothing more is read. Raises ToolError with the reason of a
+    failure.
     """
     try:
         async with asyncio.timeout(limits.total_s):
@@ -150,7 +151,8 @@ async def _follow(
 def _redirected(
     address: WebAddress, location: str, access: Callable[[str], UrlAccess]
 ) -> WebAddress:
-    """Where a redirect leads, if it may be followed: within a site, or where a rule allows it."""
+    """Return the target of a redirect, if it may be followed: within a site, or where a rule allows
+    it."""
     try:
         target = WebAddress.parse(urljoin(str(address), location))
     except ValueError as error:
@@ -171,14 +173,14 @@ def _redirected(
 
 
 def _same_site(one: WebAddress, other: WebAddress) -> bool:
-    """Whether two addresses are of one site: with or without `www.`, or encryption."""
+    """True if two addresses are of one site: with or without `www.`, or encryption."""
     return one.site.removeprefix("www.") == other.site.removeprefix("www.")
 
 
 async def _body(
     response: httpx2.Response, most: int, wanted: Callable[[bytes], bool]
 ) -> tuple[bytes, bool]:
-    """What is read of a page, and whether there is more. Decoded bytes are counted, so that a
+    """Read a page. The second value is True if there is more. Decoded bytes are counted, so that a
     small file that becomes a huge one does no harm."""
     body = bytearray()
     checked = False
@@ -198,7 +200,7 @@ async def _body(
 async def _response(
     address: WebAddress, backend: _CheckedBackend, limits: WebLimits
 ) -> AsyncGenerator[httpx2.Response]:
-    """The answer to a request, while its body is read."""
+    """Yield the answer to a request, while its body is read."""
     proxy = _proxy_of(address)
     context = None
     if address.scheme == "https" or proxy:  # reading the system's certificates takes 20 ms
@@ -222,7 +224,8 @@ async def _response(
 
 
 def _proxy_of(address: WebAddress) -> str | None:
-    """The proxy that the environment names for an address. None can reach the own machine."""
+    """Return the proxy that the environment names for an address. None can reach this machine
+    itself."""
     if address.is_local or proxy_bypass(address.host):
         return None
     proxies = getproxies()
@@ -237,7 +240,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         self._address = address
         self._private = private
         self._resolve = resolve
-        # Its package has two classes of that name, one for where anyio is missing.
+        # Its package has two classes of that name, one for when anyio is missing.
         self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(
@@ -254,6 +257,7 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
                 ips = await self._checked(host, port)
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout from error
+        # Only the checked addresses are tried; the name is not looked up again.
         for ip in ips:
             try:
                 return await self._network.connect_tcp(
@@ -264,21 +268,22 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
         raise failed or socket.gaierror(socket.EAI_NONAME, "it has no addresses")
 
     async def check_name(self) -> None:
-        """Refuse a private address where a proxy makes the connection. Names that only the proxy
-        knows pass."""
+        """Refuse a private address if a proxy makes the connection. Names that only the proxy knows
+        pass."""
         with suppress(OSError):
             await self._checked(self._address.host, self._address.server_port)
 
     async def _checked(self, host: str, port: int) -> Sequence[str]:
-        """The addresses of a host. Raises ToolError where one is private that must not be."""
+        """Return the addresses of a host. Raises ToolError for a private one that is not
+        allowed."""
         ips = [ip.partition("%")[0] for ip in await self._resolve(host.strip("[]"), port)]
-        hidden = next((ip for ip in ips if is_private(ip)), None)
-        if hidden is None or self._private:
+        private = next((ip for ip in ips if is_private(ip)), None)
+        if private is None or self._private:
             return list(dict.fromkeys(ips))
         address = self._address
         word = "" if address.is_local else " private"
         raise ToolError(
-            f"{address.site} leads to {hidden}, on this machine or in the user's own network.",
+            f"{address.site} leads to {private}, on this machine or in the user's own network.",
             hint=f"Only a rule of the user's allows that: web_fetch({address.origin}/*){word}",
         )
 
@@ -342,7 +347,7 @@ _FAILURES = (
 
 @contextmanager
 def _failures_in_words(address: WebAddress, limits: WebLimits) -> Generator[None]:
-    """Raise what fails in the block as ToolError."""
+    """Turn failures in the block into ToolError."""
     try:
         yield
     except _FAILURES as error:
@@ -350,7 +355,7 @@ def _failures_in_words(address: WebAddress, limits: WebLimits) -> Generator[None
 
 
 def _explained(error: Exception, address: WebAddress, limits: WebLimits) -> ToolError:
-    """What went wrong with a request. The causes are the system's own errors."""
+    """Explain the failure of a request. The causes are the system's own errors."""
     site = address.site
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -379,7 +384,7 @@ def _explained(error: Exception, address: WebAddress, limits: WebLimits) -> Tool
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, and what it was raised from or while handling, groups included."""
+    """Yield an error, and what it was raised from or while handling, groups included."""
     todo: list[BaseException | None] = [error]
     seen: list[BaseException] = []
     while todo:

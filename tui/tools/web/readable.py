@@ -1,6 +1,6 @@
 """A page's bytes as text: HTML as Markdown, other text as it is, images, and the rest by name.
 
-The one door to html-to-markdown. Everything here blocks: call it in a thread.
+The only module that imports html-to-markdown. Everything here blocks: call it in a thread.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _CHARSETS: Final = frozenset({
     "euc_jp", "euc_kr", "cp949", "gb2312", "gbk", "gb18030", "shift_jis", "cp932", "iso2022_jp",
     "mac-roman", *(f"iso8859-{number}" for number in (*range(2, 9), 10, 11, 13, 14, 15, 16)),
 })  # fmt: skip
-"""What a page may be written in; Python knows further codecs that are no charsets."""
+"""Charsets that a page may be in; Python has further codecs that are no charsets."""
 
 _AS_BROWSERS: Final = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254"}
-"""What pages that name one charset are really written in."""
+"""The real charset of pages that name these, as browsers read them."""
 
 _NAVIGATION: Final = [
     "nav", "[role=navigation]", "[role=search]", "a.headerlink", "svg", "iframe", "button",
 ]  # fmt: skip
-"""Parts of a page that are no text of it."""
+"""Parts of a page that are not its text."""
 
 _FRONT_MATTER = re.compile(r"\A---\n(?:[\w:.-]+: .*\n)+---\n+")
 _TITLE_CHARS: Final = 200
@@ -51,9 +51,9 @@ _TITLE_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """What a model can read of a page. `kind` says in words what it is, `note` what is missing.
+    """The readable part of a page. `kind` says in words what it is, `note` what is missing.
 
-    Of an image, `text` is "".
+    For an image, `text` is "".
     """
 
     kind: str
@@ -64,12 +64,12 @@ class Readable:
 
 
 def is_shown(head: bytes) -> bool:
-    """Whether what begins like this can be shown: text, an image of a known type, a PDF."""
+    """True if a file that begins like this can be shown: text, an image of a known type, a PDF."""
     return binary_kind(head) is None or media_type(head) is not None or is_pdf(head)
 
 
 def readable(page: WebPage) -> Readable:
-    """What can be read of a page."""
+    """Return the readable part of a page."""
     body, head = page.body, page.body[:HEAD_BYTES]
     total = page.full_size
     shown = size(total) if total is not None else f"more than {size(len(body))}"
@@ -86,6 +86,7 @@ def readable(page: WebPage) -> Readable:
         return Readable(f"PDF document, {shown}", note=note)
     if kind is not None:
         return Readable(f"{kind}, {shown}", note="It isn't shown.")
+    # Everything else is text, in some charset.
     text = clean(_decoded(page))
     note = f"Only the first {size(len(body))} of the page were read." if page.cut else ""
     if page.content_type in _HTML_TYPES or (
@@ -137,12 +138,12 @@ def _if_empty(text: str, html: str = "") -> str:
 
 
 def _charset(page: WebPage) -> str | None:
-    """The charset of the header."""
+    """Return the charset of the header."""
     return _known(page.headers.get("content-type", "").lower().partition("charset=")[2])
 
 
 def _known(label: str) -> str | None:
-    """The codec of a charset; None for what is none."""
+    """Return the codec of a charset; None for an unknown one."""
     label = label.partition(";")[0].strip(" \"'")
     try:
         name = codecs.lookup(label).name if label else ""
@@ -153,7 +154,7 @@ def _known(label: str) -> str | None:
 
 
 def _decoded(page: WebPage) -> str:
-    """The text: by its byte order mark, the header, what it says itself, or what fits."""
+    """Decode the text: by its byte order mark, the header, its own declaration, or what fits."""
     bom, name = bom_of(page.body)
     if bom:
         return page.body[len(bom) :].decode(name, "replace")

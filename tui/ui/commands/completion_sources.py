@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.app import manual
-from tui.app.commands.registry import COMMANDS, ELSEWHERE
+from tui.app.commands.table import COMMANDS, ELSEWHERE
 from tui.app.conversation import Conversation
 from tui.app.mcp_offers import prompts_of, resources_of
 from tui.core.clock import Clock

@@ -11,16 +11,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from tui.app.commands.views import (
-    UNPRICED,
-    checker_states,
-    session_diff,
-    status_figures,
-    usage_rows,
-)
-from tui.context.overrides import Overlay
-from tui.core.formatting import plural, tokens
-from tui.core.paths import shorten
+from msgspec import structs
+
+from tui.app.reports import Report
+from tui.app.reports.session import session_diff, status_rows
+from tui.core.facts import Overlay
+from tui.core.formatting import plural
 from tui.ui.screens.external_programs import edited, step_aside
 
 if TYPE_CHECKING:
@@ -31,7 +27,7 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
     """Show keys and commands, first those that work here, then those that work everywhere. With
     words, search the manual."""
     from tui.app import manual  # noqa: PLC0415 - as are those below: on demand
-    from tui.app.commands.registry import COMMANDS, SlashCommand  # noqa: PLC0415
+    from tui.app.commands.table import COMMANDS, SlashCommand  # noqa: PLC0415
     from tui.core.text_cleaning import one_line  # noqa: PLC0415
     from tui.ui.screens.help import HelpScreen, HelpSection  # noqa: PLC0415
     from tui.ui.widgets.dialog import Dialog  # noqa: PLC0415
@@ -119,7 +115,7 @@ async def todos(frontend: ScreenFrontend, _: str) -> None:
         return
     lines = [f"{marks.get(str(t.get('status')), '·')} {t.get('text', '')}" for t in listed]
     done = sum(t.get("status") == "completed" for t in listed)
-    frontend.report(f"To do: {done} of {len(listed)} done", lines)
+    frontend.report(Report(f"To do: {done} of {len(listed)} done", lines))
 
 
 async def permissions(frontend: ScreenFrontend, argument: str) -> None:
@@ -128,19 +124,16 @@ async def permissions(frontend: ScreenFrontend, argument: str) -> None:
     if argument:
         await editor.permissions(frontend.conversation, argument)
         return
-    from tui.app.commands.views import decisions, rule_lines  # noqa: PLC0415 - on demand
+    from tui.app.reports.permissions import permissions_report  # noqa: PLC0415 - on demand
     from tui.ui.screens.reports import PermissionsScreen  # noqa: PLC0415
 
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
     elevated = frontend.chat.header.state.elevated
-    services = frontend.services
-    rows = await asyncio.to_thread(
-        editor.rule_rows, agent, services.folders.config_file, services.workspace
+    screen = PermissionsScreen(
+        await permissions_report(agent, frontend.services, elevated=elevated)
     )
-    rules = rule_lines(services.permissions(), agent, rows, elevated=elevated)
-    screen = PermissionsScreen(rules, decisions(agent.session.records))
     if await frontend.app.push_screen_wait(screen) == "revoke":
         await editor.permissions(frontend.conversation, "revoke")
 
@@ -154,7 +147,7 @@ async def mcp(frontend: ScreenFrontend, _: str) -> None:
 
 async def jobs(frontend: ScreenFrontend, argument: str) -> None:
     """Show the background commands; with a number, the output of one."""
-    from tui.app.commands.jobs import USAGE, named  # noqa: PLC0415 - as those below: on demand
+    from tui.app.reports.jobs import USAGE, named  # noqa: PLC0415 - as those below: on demand
     from tui.core.errors import UsageError  # noqa: PLC0415
     from tui.ui.screens.jobs import JobOutputScreen, JobsScreen, stop_asked  # noqa: PLC0415
 
@@ -213,34 +206,7 @@ async def status(frontend: ScreenFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
-    path = agent.session.path
-    lines = [
-        f"session  {agent.session.id}",
-        f"file     {shorten(path) if path else 'none: kept in memory only'}",
-        f"folder   {shorten(frontend.services.workspace)}",
-        f"model    {agent.models.current}, window {tokens(agent.models.window)}",
-        f"mode     {agent.permissions.mode.replace('_', ' ')}",
-        *(
-            [f"effort   {agent.models.effort}"]
-            if agent.models.effort != agent.models.own_effort
-            else []
-        ),
-        *status_figures(agent),
-        *([f"checks   {states}"] if (states := checker_states(agent)) else []),
-    ]
-    frontend.report("Status", lines)
-
-
-async def usage(frontend: ScreenFrontend, _: str) -> None:
-    """Show what the session has cost by price class, beside the cost of the last prompt."""
-    agent = frontend.conversation.open_agent()
-    if agent is None:
-        return
-    rows = usage_rows(agent)
-    lines = [f"{name:<12}{one:>12}{all_:>12}" for name, (one, all_) in rows]
-    if agent.spending().session.usd is None:
-        lines.append(UNPRICED)
-    frontend.report("Usage in tokens", lines)
+    frontend.report(Report("Status", list(status_rows(agent, frontend.services.workspace))))
 
 
 async def quit_(frontend: ScreenFrontend, _: str) -> None:
@@ -306,6 +272,7 @@ async def theme(frontend: ScreenFrontend, name: str) -> None:
     if chosen is None:
         return
     problems = app.use_theme(chosen)
+    services.settings.now = structs.replace(services.settings.now, theme=chosen)
     await services.save_theme(chosen)
     if problems:
         frontend.say(str(problems[0]), "warning", hint="Using the built-in color.")
@@ -315,9 +282,9 @@ async def vim(frontend: ScreenFrontend, _: str) -> None:
     """Switch vim's modes in the prompt on or off, permanently."""
     from tui.settings.edit import set_user_value  # noqa: PLC0415 - on demand
 
-    prompt = frontend.chat.prompt
-    on = not prompt.has_vim
-    prompt.use_vim(on)
+    settings = frontend.services.settings
+    on = not settings.now.vim
+    settings.change_to(structs.replace(settings.now, vim=on))
     if on:
         frontend.say("Vim keys are on.", hint="Esc for normal mode, i to insert. /vim: off.")
     else:
@@ -372,7 +339,7 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 
 _VIEWS = (
     *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, agents, jobs, mcp),
-    *(status, usage, theme, vim, config, doctor, tour, drill, quit_),
+    *(status, theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
     view.__name__.rstrip("_"): view for view in _VIEWS

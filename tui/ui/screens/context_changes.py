@@ -15,8 +15,9 @@ from textual.widgets import Static
 from tui.agent.break_cost import ChangePrice
 from tui.context import masks
 from tui.context.masks import MaskableResult, MaskPlan, one_image, record_of
-from tui.context.overrides import Overlay, overlays_of, pins_of, stand
+from tui.context.overrides import overlays_of, pins_of, stand
 from tui.context.token_ledger import Item
+from tui.core.facts import Overlay
 from tui.core.formatting import plural, tokens
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share

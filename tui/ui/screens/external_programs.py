@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,8 @@ from typing import Any, Literal, TypeAlias
 
 from textual.app import App, SuspendNotSupported
 
+from tui.core.apart import folder_apart, linked_apart
+from tui.core.errors import StorageError
 from tui.core.output_store import open_full_copy
 
 Program: TypeAlias = Literal["pager", "editor"]
@@ -48,16 +49,20 @@ def command_of(program: Program) -> list[str]:
 
 async def open_copy(app: App[Any], path: Path, results: Path, program: Program) -> str | None:
     """Open the full copy of an output, which is in the folder `results`, as `open_file` does; an
-    editor can only read it. Returns None if it can't be read there."""
+    editor can only read it, by a name that no command can give to something else. Returns None if
+    it can't be read there."""
     try:
         copy = await asyncio.to_thread(open_full_copy, path, results)
     except (OSError, ValueError):
         return None
     try:
-        with _unwritable(copy):
-            return await open_file(app, path, program)
+        with folder_apart(StorageError) as apart, _unwritable(copy):
+            await asyncio.to_thread(linked_apart, copy, apart / path.name)
+            return await open_file(app, apart / path.name, program)
     except OSError as error:
         return f"Can't open {path}: {error.strerror or error}."
+    except StorageError as error:
+        return str(error)
     finally:
         os.close(copy)
 
@@ -97,19 +102,22 @@ async def open_file(app: App[Any], path: Path, program: Program) -> str:
 async def open_text(app: App[Any], text: bytes, program: Program) -> str:
     """Like `open_file`, for a text that is in no file."""
     try:
-        with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=".txt") as file:
-            file.write(text)
-            file.flush()
-            return await open_file(app, Path(file.name), program)
+        with folder_apart(StorageError) as apart:
+            file = apart / "text.txt"
+            file.touch(0o600)
+            file.write_bytes(text)
+            return await open_file(app, file, program)
     except OSError as error:
         return f"Can't write a temporary file: {error.strerror or error}."
+    except StorageError as error:
+        return str(error)
 
 
 async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
     """Return a text as the person left it in their editor; or None, and the problem."""
     try:
-        with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
-            file = Path(folder) / "prompt.md"
+        with folder_apart(StorageError) as apart:
+            file = apart / "prompt.md"
             file.write_text(text, encoding="utf-8", errors="replace")
             problem = await open_file(app, file, "editor")
             if problem:
@@ -117,6 +125,8 @@ async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
             return file.read_text(encoding="utf-8", errors="replace"), ""
     except OSError as error:
         return None, f"Can't read the text back: {error.strerror or error}."
+    except StorageError as error:
+        return None, str(error)
 
 
 @contextmanager

@@ -16,10 +16,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.app.commands.jobs import NONE, about, state_of
 from tui.app.dialog_data import YesNoQuestion
+from tui.app.reports.jobs import NONE, job_row, state_of
 from tui.core.formatting import duration, plural, size
-from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.external_programs import Program, open_copy
 from tui.ui.screens.table_screen import TableDialog, whole_words
@@ -44,19 +43,6 @@ _NONE: Final = f"""\
 
 The model starts one for servers and long builds. Ctrl+B moves the command that
 runs in the foreground here."""
-
-
-def _name(owned: OwnedJob) -> str:
-    owner = f"{owned.owner}: " if owned.owner else ""
-    return one_line(f"{owned.job.id} {owner}{owned.job.command}")
-
-
-def _mark(job: Job) -> Part:
-    if not job.ended:
-        return "● ", "primary"
-    if job.stopped:
-        return "■ ", "warning"
-    return ("✓ ", "success") if job.exit_code == 0 else ("✗ ", "error")
 
 
 class JobsScreen(TableDialog[None]):
@@ -150,16 +136,16 @@ class JobsScreen(TableDialog[None]):
         return self._shown[self.rows.cursor] if self._shown else None
 
     def _draw(self, index: int, width: int) -> Sequence[Part]:
-        job, states = self._shown[index].job, [state_of(one.job) for one in self._shown]
-        beside = max(map(cell_len, states))
+        rows = [job_row(one) for one in self._shown]
+        beside = max(cell_len(row.values[0]) for row in rows)
         room = max(width // 3, min(width // 2, width - 6 - beside))
-        names = [whole_words(_name(one), room) for one in self._shown]
-        wide = max(map(cell_len, names))
-        last = self._tails.get(job, (0, ""))[1].rpartition("\n")[2]
+        names = [whole_words(row.name, room) for row in rows]
+        wide, row = max(map(cell_len, names)), rows[index]
+        last = self._tails.get(self._shown[index].job, (0, ""))[1].rpartition("\n")[2]
         return [
-            _mark(job),
+            (f"{row.mark} ", row.look),
             (set_cell_size(names[index], wide), "text"),
-            (f"  {set_cell_size(states[index], beside)}", "muted"),
+            (f"  {set_cell_size(row.values[0], beside)}", "muted"),
             (f"  {one_line(last)}" if last else "", "muted"),
         ]
 
@@ -168,11 +154,10 @@ class JobsScreen(TableDialog[None]):
         owned, keys = self._row, tuple[tuple[str, str], ...]()
         lines: list[str] = []
         if owned is not None:
-            job = owned.job
-            where = f"{shorten(job.path)} · {size(job.bytes)}" if job.bytes else "no output yet"
-            lines = [one_line(job.command), " · ".join(about(owned)), where]
-            lines += self._tails.get(job, (0, ""))[1].splitlines()
-            keys = (("enter", "output"), *(() if job.ended else (("x", "stop"),)), ("y", "copy"))
+            row = job_row(owned)
+            lines = [*row.about, *self._tails.get(owned.job, (0, ""))[1].splitlines()]
+            stop = (("x", "stop"),) if "stop" in row.actions else ()
+            keys = (("enter", "output"), *stop, ("y", "copy"))
         if self._ports:
             ports = ", ".join(map(str, self._ports))
             lines.insert(2, f"listening in the sandbox: {ports}")

@@ -13,8 +13,8 @@ from typing import ClassVar, Final, cast
 
 from textual.binding import Binding, BindingType
 
-from tui.app.commands.registry import COMMANDS, ELSEWHERE
-from tui.app.commands.registry import find as find_command
+from tui.app.commands import find as find_command
+from tui.app.commands.table import COMMANDS, ELSEWHERE
 from tui.core.files import read_small, replace_file
 from tui.core.keymap import Keymap
 from tui.core.keymap import shown as shown_key

@@ -13,8 +13,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.app.commands.views import DecisionRow
 from tui.app.doctor import Check, summary
+from tui.app.reports.permissions import PermissionsReport
 from tui.core.formatting import plural
 from tui.core.text_cleaning import visible
 from tui.ui.screens.table_screen import TableDialog, cell
@@ -163,9 +163,9 @@ class PermissionsScreen(TableDialog[str]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "RowList"
 
-    def __init__(self, rules: Sequence[tuple[str, str]], found: Sequence[DecisionRow]) -> None:
-        super().__init__(classes="-table" if found else "-table -none")
-        self._rules, self._found = rules, found
+    def __init__(self, report: PermissionsReport) -> None:
+        super().__init__(classes="-table" if report.decisions else "-table -none")
+        self._rules, self._found = report.rules, report.decisions
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "permissions", _REVOKE, ("esc", "close")):

@@ -13,12 +13,11 @@ from textual.geometry import Region
 
 from tui.core.errors import ConfigError
 from tui.core.formatting import size
-from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line, visible
 from tui.session.writer import make_private
-from tui.settings.descriptions import SECTIONS
 from tui.settings.edit import Changes, SettingsEdit, change_settings, take_back
+from tui.settings.fields import heading_of
 from tui.settings.layers import LoadedSettings, Table, config_problem, merge
 from tui.settings.schema import Key, Setting, display, table
 from tui.settings.validation import dotted
@@ -56,7 +55,7 @@ class SectionHeading:
 
     @property
     def about(self) -> str:
-        return SECTIONS[self.section[0] if self.section else ""]
+        return heading_of(self.section)
 
 
 Line: TypeAlias = Setting | SectionHeading
@@ -261,25 +260,10 @@ class SettingsState:
         Raises:
             HoldfastError: If that fails.
         """
-        frontend, before = self._frontend, self._loaded
         await self.read()
         if self._loaded is None or self.problem is not None:
             return
-        agent, now = frontend.conversation.agent, self._loaded.config
-        old = (before or self._loaded).config
-        if now.theme != old.theme:
-            frontend.app.use_theme(now.theme)
-        frontend.notifier.wanted = now.notify == "auto"
-        if now.motion != old.motion:
-            frontend.chat.calm = now.motion == "reduced"
-        frontend.status.use(now.status)
-        frontend.terminal.use(now.terminal)
-        if now.vim != old.vim:
-            frontend.chat.prompt.use_vim(now.vim)
-        if now.keys != old.keys:
-            frontend.app.use_keys(keymap_of(now.keys))
-        if agent is not None and (now.permissions, now.redact) != (old.permissions, old.redact):
-            agent.permissions.take_up(now)
+        self._services.settings.change_to(self._loaded.config)
         if self._services.use_settings is not None:
             await self._services.use_settings()
 

@@ -14,13 +14,14 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.agent.sub_agent_list import State, SubAgent, SubAgentList
+from tui.agent.sub_agent_list import SubAgent, SubAgentList
+from tui.app.reports import Row
+from tui.app.reports.agents import agent_row, facts_of, kind_row, seconds_of
 from tui.core.clock import Clock
-from tui.core.formatting import duration, plural
-from tui.core.paths import shorten
+from tui.core.formatting import plural
 from tui.core.text_cleaning import clean, one_line
 from tui.session.records import Record
-from tui.settings.agent_definitions import AgentDefinition, AgentDefinitions
+from tui.settings.agent_definitions import AgentDefinitions
 from tui.ui.screens.table_screen import TableDialog, whole_words
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.conversation.items import AssistantItem
@@ -33,32 +34,7 @@ from tui.ui.widgets.row_list import Part, RowList
 FOLLOW_S: Final = 0.25
 """Seconds between updates of what is working."""
 
-_MARKS: Final[dict[State, tuple[str, str]]] = {
-    "waiting": ("◌", "muted"),
-    "running": ("●", "primary"),
-    "done": ("✓", "success"),
-    "failed": ("✗", "error"),
-    "limit": ("✗", "warning"),
-    "stopped": ("■", "warning"),
-    "interrupted": ("■", "warning"),
-}
-_OF_WORKING: Final = (("enter", "open"), ("x", "stop"))
-_OF_ENDED: Final = (("enter", "open"),)
-
-
-def seconds_of(one: SubAgent, clock: Clock) -> float:
-    """Return how long a sub-agent has worked; 0 if unknown."""
-    if one.works and one.started:
-        return clock.monotonic() - one.started
-    return one.seconds
-
-
-def facts_of(one: SubAgent, clock: Clock) -> str:
-    """Return its state, how long it worked, and what it used."""
-    seconds = seconds_of(one, clock)
-    took = [duration(seconds)] if seconds >= 1 else []
-    counted = one.calls or one.spent.requests
-    return " · ".join([one.state, *took, *([one.figures] if counted else [])])
+_KEYS: Final = (("enter", "open"), ("x", "stop"))
 
 
 class AgentsScreen(TableDialog[str | None]):
@@ -74,7 +50,7 @@ class AgentsScreen(TableDialog[str | None]):
     def __init__(self, agents: SubAgentList, kinds: AgentDefinitions, clock: Clock) -> None:
         super().__init__(classes="-table")
         self._agents, self._kinds, self._clock = agents, kinds, clock
-        self._shown: list[SubAgent | AgentDefinition] = []
+        self._shown: list[Row] = []
         self._drawn: object = None
 
     def compose(self) -> ComposeResult:
@@ -100,75 +76,53 @@ class AgentsScreen(TableDialog[str | None]):
     def refresh_agents(self) -> None:
         """Show the current state: the newest sub-agent first, and the kinds below."""
         before = self._row
-        self._shown = [*reversed(self._agents.all), *self._kinds.all.values()]
-        places = {_key(row): place for place, row in enumerate(self._shown)}
-        cursor = places.get(_key(before), 0) if before is not None else 0
+        agents = [agent_row(one, self._clock) for one in reversed(self._agents.all)]
+        self._shown = [*agents, *map(kind_row, self._kinds.all.values())]
+        places = {row.key: place for place, row in enumerate(self._shown)}
+        cursor = places.get(before.key, 0) if before is not None else 0
         self.rows.show(len(self._shown), self._draw, cursor=cursor)
         self._explain()
         self._drawn = self._state()
 
     def action_stop(self) -> None:
         """Stop the sub-agent under the cursor."""
-        if isinstance(row := self._row, SubAgent) and row.works:
-            row.stop()
+        row = self._row
+        one = self._agents.of_call(row.key) if row else None
+        if one is not None and one.works:
+            one.stop()
             self.refresh_agents()
 
     def row_chosen(self, index: int) -> None:
-        row = self._shown[index]
-        if isinstance(row, SubAgent):
-            self.dismiss(row.call_id)
+        if "open" in self._shown[index].actions:
+            self.dismiss(self._shown[index].key)
 
     def row_moved(self, index: int) -> None:  # noqa: ARG002
         self._explain()
 
     @property
-    def _row(self) -> SubAgent | AgentDefinition | None:
+    def _row(self) -> Row | None:
         return self._shown[self.rows.cursor] if self._shown else None
 
     def _draw(self, index: int, width: int) -> Sequence[Part]:
         row = self._shown[index]
-        if isinstance(row, AgentDefinition):
+        if not row.actions:
             column = min(max(len(name) for name in self._kinds.all), width // 3)
-            about = whole_words(one_line(row.description[: 2 * width]), max(8, width - column - 4))
-            name = f"{set_cell_size(row.name, column)}  "
-            return [("  ", "muted"), (name, "text"), (about, "muted")]
-        mark, look = ("?", "warning") if row.asks else _MARKS[row.state]
-        facts = row.now if row.works and row.now else facts_of(row, self._clock)
-        room = max(width // 2, width - 4 - cell_len(facts))
-        name = whole_words(one_line(f"{row.agent}: {row.description}"), room)
-        return [(f"{mark} ", look), (name, "text"), (f"  {one_line(facts)}", "muted")]
+            about = whole_words(one_line(row.values[0][: 2 * width]), max(8, width - column - 4))
+            return [
+                ("  ", "muted"),
+                (f"{set_cell_size(row.name, column)}  ", "text"),
+                (about, "muted"),
+            ]
+        facts = row.values[0]
+        name = whole_words(row.name, max(width // 2, width - 4 - cell_len(facts)))
+        return [(f"{row.mark} ", row.look), (name, "text"), (f"  {facts}", "muted")]
 
     def _explain(self) -> None:
         """Show the details of the row under the cursor, and the keys."""
-        row, keys, lines = self._row, tuple[tuple[str, str], ...](), list[str]()
-        if isinstance(row, SubAgent):
-            lines = _about(row, self._clock)
-            keys = _OF_WORKING if row.works else _OF_ENDED
-        elif row is not None:
-            lines = _about_kind(row)
-        self.put("about", Content(clean("\n".join(lines))))
-        self.show_keys(*keys, ("esc", "close"))
-
-
-def _about(one: SubAgent, clock: Clock) -> list[str]:
-    doing = f" · {one.now}" if one.works and one.now else ""
-    where = shorten(one.path) if one.path else "kept in memory only"
-    lines = [f"{facts_of(one, clock)}{doing}", f"{one.model} · session {one.session_id}", where]
-    return [*lines, one.problem] if one.problem else lines
-
-
-def _about_kind(kind: AgentDefinition) -> list[str]:
-    names = {"": "the conversation's model", "small": "the small model"}
-    model = names.get(kind.model, kind.model)
-    only = " · read-only" if kind.read_only else ""
-    tools = "all tools" if kind.tools is None else ", ".join(kind.tools)
-    less = f", without {', '.join(kind.without)}" if kind.without else ""
-    where = shorten(kind.path) if kind.path else "comes with Holdfast"
-    return [kind.description, f"{model}{only} · {tools}{less}", where]
-
-
-def _key(row: SubAgent | AgentDefinition) -> str:
-    return row.call_id if isinstance(row, SubAgent) else f"kind {row.name}"
+        row = self._row
+        actions = row.actions if row else ()
+        self.put("about", Content(clean("\n".join(row.about if row else ()))))
+        self.show_keys(*(key for key in _KEYS if key[1] in actions), ("esc", "close"))
 
 
 class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange

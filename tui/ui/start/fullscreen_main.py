@@ -72,7 +72,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
                 gc_pause.end()
 
         look = first.look if first else {}
-        named = options.theme if options else None
+        named = options.screen.theme if options else None
         theme = named or look.get("theme", DEFAULT_DARK)
         over = TerminalTakeover(first)
         end = _end_of_session(options) if options else ()
@@ -91,7 +91,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
 
 def _end_of_session(options: Options) -> Sequence[Item]:
     """Return the last items of the session that the options name, for the first real frame."""
-    if not (options.resume or options.newest):
+    if not (options.opening.resume or options.opening.newest):
         return ()
     from tui.app.session_path import session_path  # noqa: PLC0415
     from tui.core.errors import HoldfastError  # noqa: PLC0415

@@ -17,6 +17,7 @@ from textual import work
 from textual.app import App
 
 from tui.app.options.arguments import Options
+from tui.app.services import LiveSettings
 from tui.batch.command import EXIT_INTERRUPTED, exit_code, write_summary
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, FromAgent, RetryDelayed, TaskMerged, TaskStarted
@@ -318,7 +319,7 @@ class TasksApp(ThemedApp):
         clock, config = self.clock, planned.launch.config
         self.event_log = EventLog(clock)
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
-        caller = notifier(self, clock, self.terminal.notification, wanted=config.notify == "auto")
+        caller = notifier(self, clock, self.terminal.notification, LiveSettings(config))
         self.run_on = RunOnScreen(
             self,
             planned,
@@ -391,8 +392,8 @@ def open_run(options: Options) -> int:
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     draw_in_utf8()
-    theme = options.theme or planned.launch.config.theme
-    app = TasksApp(planned, theme=theme, retry_failed=options.retry_failed)
+    theme = options.screen.theme or planned.launch.config.theme
+    app = TasksApp(planned, theme=theme, retry_failed=options.batch.retry_failed)
     app.use_keys(keymap_of(planned.launch.config.keys))
     code = app.run_to_end()
     done = app.run_on

@@ -245,15 +245,15 @@ class AnswerGuard:
     ) -> bool:
         """True for a key that must not act.
 
-        Elsewhere a key acts at once, but not right after something unclassified; and a held Enter
-        that has answered sends no draft.
+        Elsewhere a key acts at once, but not right after something unclassified, nor if it was held
+        since another screen; and a held Enter that has answered sends no draft.
         """
         acts = event.key in _ACTING or event.is_printable
         consumed = focused is not None and focused.check_consume_key(event.key, event.character)
         if isinstance(focused, TextArea):
             held = event.key == "enter" and self._last.held
         else:
-            held = acts and not consumed and self.unsettled(at, event)
+            held = acts and not consumed and (self._last.held or self.unsettled(at, event))
         if not held:
             return False
         cast("Noting", over).note(_press_again(event, ""))

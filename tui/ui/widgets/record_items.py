@@ -8,22 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from msgspec import UnsetType
 from rich.style import Style
 
 from tui.agent.prompts import HOOKS_SAY
 from tui.context.interrupted_calls import interrupted_calls
 from tui.core import facts
 from tui.core.fact_words import words
-from tui.core.facts import Fact, ToolFinished
+from tui.core.facts import Fact, Told, ToolFinished
 from tui.core.formatting import moment_of, plural
-from tui.core.images import prompt_of
-from tui.core.messages import Block, as_meant, blocks_of, object_of, string_of, text_of
-from tui.core.retold import retold
+from tui.core.messages import blocks_of, text_of
+from tui.core.retold import answer_facts, retold
 from tui.core.text_cleaning import printed_text
 from tui.core.tool_titles import title
-from tui.provider.server_tools import is_result, result_of, sources
 from tui.session.reader import read_end
 from tui.session.records import Record
 from tui.tools.patch_format import label_of, named_paths
@@ -64,8 +63,6 @@ SEEN_ELSEWHERE: Mapping[type[object], str] = {
     facts.StorageChanged: "the light in the status line",
 }
 """Facts that have words but no line of their own in the conversation, and where they are seen."""
-_VOIDS = frozenset({"error", "failover", "parked", "recovery", "retry"})
-"""Records whose `text` is that of an answer that was made again."""
 SHORT_DIFF = 16
 """Most lines of a diff that is shown open once the change is made."""
 PREVIEW_LINES = 12
@@ -80,7 +77,7 @@ def items_of(records: Iterable[Record]) -> list[Item]:
     """Return the items of a conversation from its records, in their order."""
     calls: dict[str, ToolItem] = {}
     branch = list(records)
-    items = [item for told in retold(branch) for item in _record_items(*told, calls)]
+    items = [item for record, told in retold(branch) for item in _items_again(told, record, calls)]
     if any(item.state == "interrupted" for item in calls.values()):
         for call in interrupted_calls(branch):
             if item := calls.get(call.call_id):
@@ -101,15 +98,14 @@ class ItemFollower:
         until its result is there, or until `end`."""
         came: list[Item] = []
         changed: dict[str, Item] = {}
-        for record, fact in retold(records[self._seen :]):
-            new = _record_items(record, fact, self._calls)
-            for item in new:
+        for record, told in retold(records[self._seen :]):
+            made = _items_again(told, record, self._calls)
+            for item in made:
                 if isinstance(item, ToolItem) and item.state == "interrupted":
                     item.state = "running"
-            came += new
-            id_ = str(record.data.get("call_id"))
-            if id_ in self._calls and record.type in {"permission", "intent", "tool_result"}:
-                item = self._calls[id_]
+            came += made
+            id_ = _call_of(told)
+            if item := self._calls.get(id_):
                 item.summary = "" if item.state == "running" else item.summary
                 changed[id_] = item
         self._seen = len(records)
@@ -129,44 +125,53 @@ def entry_of(records: Sequence[Record], id_: str, items: Sequence[Item]) -> Item
     calls: dict[str, ToolItem] = {}
     cards = {item.id: item for item in items if isinstance(item, ToolItem)}
     place = 0
-    for record, fact in retold(records):
-        if record.id == id_ and record.type in {"tool_result", "intent", "permission"}:
-            return cards.get(str(record.data.get("call_id")))
-        new = _record_items(record, fact, calls)
+    for record, told in retold(records):
+        if record.id == id_ and (call := _call_of(told)):
+            return cards.get(call)
+        new = _items_again(told, record, calls)
         if record.id == id_:
             return items[min(place, len(items) - 1)] if items else None
         place += len(new)
     return None
 
 
-def _record_items(record: Record, fact: Fact | None, calls: dict[str, ToolItem]) -> list[Item]:
-    """Return the items of a record; `fact` is what it tells again."""
-    data = record.data
-    content = blocks_of(data.get("content"))
-    match record.type:
-        case "user":
-            if data.get("text") is None:
-                return [NoticeItem(text_of(content))]
-            return [UserItem(prompt_of(data)), *_sent_along(prompt_of(data), text_of(content))]
-        case "assistant":
-            return _answer_items(content, calls)
-        case "permission" | "intent" | "tool_result":
-            if item := calls.get(str(data.get("call_id"))):
-                _add_fact(item, record.type, data)
-        case "interrupt":
-            partial = str(data.get("text") or "")
+def _items_again(told: Told | None, record: Record, calls: dict[str, ToolItem]) -> list[Item]:
+    """The items of what a record tells."""
+    match told:
+        case None:
+            return []
+        case facts.UserMessage(typed=UnsetType()):
+            return [NoticeItem(told.text)]
+        case facts.UserMessage(attached=attached):
+            along = [sent_along_item(attached)] if attached.strip() else []
+            return [UserItem(told.prompt), *along]
+        case facts.AssistantMessage():
+            return [item for part in answer_facts(told) for item in _answer_item(part, calls)]
+        case facts.PermissionAnswered() | facts.CallBegan() | facts.ToolFinished():
+            if item := calls.get(_call_of(told)):
+                _add_fact(item, told)
+            return []
+        case facts.TurnInterrupted(text=partial):
             stopped = NoticeItem("Stopped here.", "warning")
             return [AssistantItem(partial), stopped] if partial.strip() else [stopped]
         case _:
-            void = string_of(data.get("text")) if record.type in _VOIDS else ""
-            item = fact_item(fact, moment_of(record.time), void) if fact else None
+            item = fact_item(told, moment_of(record.time))
             return [item] if item else []
-    return []
+
+
+def _call_of(told: Told | None) -> str:
+    """The call whose card shows a fact; "" for other facts."""
+    match told:
+        case facts.PermissionAnswered(id_) | facts.ToolFinished(id_) | facts.CallBegan(id_):
+            return id_
+        case _:
+            return ""
 
 
 def fact_item(fact: Fact, now: datetime | None, void: str = "") -> Item | None:
     """Return the item for what happened, live or replayed; None if it is seen in another way (see
     `SEEN_ELSEWHERE`). `void` is the text of an answer that is made again."""
+    void = void or getattr(fact, "streamed", "")
     if type(fact) in SEEN_ELSEWHERE:
         return None
     match fact:
@@ -185,13 +190,6 @@ def fact_item(fact: Fact, now: datetime | None, void: str = "") -> Item | None:
     return NoticeItem(sentence.text, sentence.level, detail, not sentence.open, sentence.hint)
 
 
-def _sent_along(prompt: str, text: str) -> list[Item]:
-    """Return the item for what the model was sent after a prompt: piped input, or the output of the
-    person's commands."""
-    attached = text.removeprefix(prompt).lstrip("\n") if text.startswith(prompt) else ""
-    return [sent_along_item(attached)] if attached.strip() else []
-
-
 def sent_along_item(text: str) -> NoticeItem:
     """Return one line for what went along with a prompt, with the text folded below."""
     lines = plural(text.count("\n") + 1, "line")
@@ -199,63 +197,42 @@ def sent_along_item(text: str) -> NoticeItem:
     return NoticeItem(f"Included {what} ({lines})", detail=text)
 
 
-def _add_fact(item: ToolItem, kind: str, data: Mapping[str, Any]) -> None:
-    """Put what a record says about a call on its card."""
-    match kind:
-        case "permission":
-            item.label = item.label or str(data.get("subject", ""))
-            if data.get("answer") in {"no", "deny"}:
+def _add_fact(
+    item: ToolItem, told: facts.PermissionAnswered | facts.CallBegan | ToolFinished
+) -> None:
+    """Put on its card what is told of a call."""
+    match told:
+        case facts.PermissionAnswered():
+            item.label = item.label or told.subject
+            if told.answer in {"no", "deny"}:
                 item.state = "denied"
             else:
-                item.elevated = data.get("by") == "elevated"
-                item.level = str(data.get("level") or "")
-        case "intent":
+                item.elevated, item.level = told.by == "elevated", told.level
+        case facts.CallBegan():
             item.summary = BEGUN
-            item.label = item.label or str(data.get("label") or "")
+            item.label = item.label or told.label
+        case ToolFinished():
+            fill(item, told)
+
+
+def _answer_item(part: Fact, calls: dict[str, ToolItem]) -> list[Item]:
+    """The item of a part of an answer, if it has one."""
+    match part:
+        case facts.TextDelta(text):
+            return [AssistantItem(text)] if text.strip() else []
+        case facts.ThinkingDelta(text):
+            return [ThinkingItem(text)] if text.strip() else []
+        case facts.ToolStarted(id_, name, input_):
+            item = ToolItem(id_, name, _label(name, input_), "interrupted", input=input_)
+            calls[id_] = item
+            return [item]
+        case ToolFinished(id_):
+            if item := calls.get(id_):
+                fill(item, part)
+            return []
         case _:
-            summary, details = str(data.get("summary") or ""), data.get("details")
-            text = text_of(blocks_of(data.get("content")))
-            if summary == INTERRUPTED and isinstance(details, dict):
-                text = str(cast("dict[str, object]", details).get("partial") or "")
-            ended = bool(data.get("is_error")), data.get("seconds") or 0.0, data.get("receipt")
-            diff = str(data.get("display") or "")
-            fill(item, ToolFinished(item.id, item.name, *ended, summary, text, diff))
-
-
-def _answer_items(content: Sequence[Block], calls: dict[str, ToolItem]) -> list[Item]:
-    # Text blocks of a cited answer are one text that was split at its citations.
-    items: list[Item] = []
-    cites = False
-    for block in content:
-        match block.get("type"):
-            case "text" if str(block.get("text", "")).strip():
-                cited = bool(block.get("citations"))
-                last = items[-1] if items else None
-                if isinstance(last, AssistantItem) and (cites or cited):
-                    last.text += str(block["text"])
-                else:
-                    items.append(AssistantItem(str(block["text"])))
-                cites = cited
-            case "thinking" if str(block.get("thinking", "")).strip():
-                items.append(ThinkingItem(str(block["thinking"])))
-            case "tool_use" | "server_tool_use":
-                call = as_meant(block)
-                input_ = object_of(call.get("input"))
-                id_ = str(block.get("id", ""))
-                name = str(call.get("name", ""))
-                item = ToolItem(id_, name, _label(name, input_), "interrupted", input=input_)
-                calls[id_] = item
-                items.append(item)
-            case _ if is_result(block):
-                result = result_of(block)
-                if item := calls.get(result.id):
-                    end = result.is_error, 0.0, None, result.summary, result.text
-                    fill(item, ToolFinished(result.id, result.name, *end))
-            case _:
-                pass
-    pages = tuple(source._asdict() for source in sources(content))
-    cited = fact_item(facts.SourcesCited(pages), None) if pages else None
-    return [*items, cited] if cited else items
+            item = fact_item(part, None)
+            return [item] if item else []
 
 
 def _label(name: str, input_: dict[str, Any]) -> str:

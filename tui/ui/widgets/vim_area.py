@@ -53,11 +53,6 @@ class VimArea(KillRingArea):
             self._take_up(replace(self._vim, mode="INSERT", pending=""))
 
     @property
-    def has_vim(self) -> bool:
-        """True if it has vim's modes."""
-        return self._vim is not None
-
-    @property
     def in_normal_mode(self) -> bool:
         return self._vim is not None and self._vim.mode == "NORMAL"
 

@@ -1,4 +1,5 @@
-"""What Claude Code opens of a session's records, in the order in which it sends them.
+"""What a record of Claude Code is, a line of `~/.claude/projects/{folder}/{session}.jsonl`, and
+which of them it opens, in the order in which it sends them.
 
 As its SDK reads them (version 0.3, `getSessionMessages`): from the last record that is neither of a
 sub-agent nor about progress, along `parentUuid`, and from a compaction on through the messages that
@@ -18,22 +19,19 @@ Records = Mapping[str, JsonObject]
 """The records of a session by their uuid, in the order of the file."""
 ROLES = ("user", "assistant")
 _KINDS = frozenset({*ROLES, "progress", "system", "attachment"})
+_MARKS = frozenset({"parentUuid", "sessionId", "isSidechain", "leafUuid", "isSnapshotUpdate"})
 
 
-def opened(records: Records) -> list[JsonObject]:
-    """The conversation: what is said, and the records between. Empty where nobody speaks."""
-    parents = _parents(records)
-    way: list[str] = []
-    at = _leaf(records, parents)
-    seen = set[str]()
-    while at is not None and at in records and at not in seen:
-        seen.add(at)
-        way.append(at)
-        at = parents[at]
-    way.reverse()
-    parallel = _parallel_records(records, way)
-    order = [records[own] for one in way for own in (one, *parallel.get(one, ()))]
-    return list(_with_pieces_together(order))
+def matches(value: JsonObject) -> bool:
+    """Whether an object is a record of this format."""
+    kind = value.get("type")
+    if not isinstance(kind, str) or "payload" in value:
+        return False
+    if kind == "queue-operation":
+        return True
+    if not _MARKS.isdisjoint(value):
+        return True
+    return kind in ROLES and "uuid" in value and "message" in value
 
 
 def is_in_tree(record: JsonObject) -> bool:
@@ -44,6 +42,12 @@ def is_in_tree(record: JsonObject) -> bool:
 def is_boundary(record: JsonObject) -> bool:
     """Whether the record is the place of a compaction."""
     return record.get("type") == "system" and record.get("subtype") == "compact_boundary"
+
+
+def needs_parent(record: JsonObject) -> bool:
+    """Whether a record can't be the first of a conversation: an answer, or the result of a call."""
+    called = record.get("type") == "user" and bool(ids(record, "tool_result"))
+    return called or record.get("type") == "assistant"
 
 
 def blocks(record: JsonObject) -> Iterator[JsonObject]:
@@ -65,6 +69,14 @@ def ids(record: JsonObject, kind: str) -> list[str]:
     return [own for own in found if isinstance(own, str)]
 
 
+def answer_id(record: JsonObject) -> str:
+    """What the pieces of one answer have in common; "" where it is no answer."""
+    if record.get("type") != "assistant":
+        return ""
+    own = object_of(record.get("message")).get("id")
+    return own if isinstance(own, str) else ""
+
+
 def preserved(boundary: JsonObject) -> JsonObject:
     """The messages that a compaction left as they were: the `uuids`, and the `anchorUuid` of the
     record that they follow. Empty where there are none."""
@@ -72,9 +84,32 @@ def preserved(boundary: JsonObject) -> JsonObject:
     return object_of(metadata.get("preservedMessages")) if is_boundary(boundary) else {}
 
 
+def text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# The branch
+
+
+def branch(records: Records) -> list[JsonObject]:
+    """The conversation: what is said, and the records between. Empty where nobody speaks."""
+    parents = _parents(records)
+    way: list[str] = []
+    at = _leaf(records, parents)
+    seen = set[str]()
+    while at is not None and at in records and at not in seen:
+        seen.add(at)
+        way.append(at)
+        at = parents[at]
+    way.reverse()
+    parallel = _parallel_records(records, way)
+    order = [records[own] for one in way for own in (one, *parallel.get(one, ()))]
+    return list(_with_pieces_together(order))
+
+
 def _parents(records: Records) -> dict[str, str | None]:
     """The record before each, after compactions that left messages as they were."""
-    parents = {own: _text(record.get("parentUuid")) for own, record in records.items()}
+    parents = {own: text_or_none(record.get("parentUuid")) for own, record in records.items()}
     for record in records.values():
         if not is_boundary(record):
             continue
@@ -83,11 +118,11 @@ def _parents(records: Records) -> dict[str, str | None]:
             uuids = [one for one in cast("list[Any]", kept.get("uuids") or []) if one in records]
             if uuids != kept.get("uuids") or not uuids:
                 continue
-            anchor, first, last = _text(kept.get("anchorUuid")), uuids[0], uuids[-1]
+            anchor, first, last = text_or_none(kept.get("anchorUuid")), uuids[0], uuids[-1]
             parents.update(zip(uuids, [anchor, *uuids], strict=False))
         elif segment:
             first, anchor, last = (
-                _text(segment.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")
+                text_or_none(segment.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")
             )
             if first in parents:
                 parents[first] = anchor
@@ -119,14 +154,6 @@ def _can_be_last(record: JsonObject) -> bool:
     return not elsewhere and record.get("type") != "progress"
 
 
-def answer_id(record: JsonObject) -> str:
-    """What the pieces of one answer have in common; "" where it is no answer."""
-    if record.get("type") != "assistant":
-        return ""
-    own = object_of(record.get("message")).get("id")
-    return own if isinstance(own, str) else ""
-
-
 @dataclass(slots=True)
 class _Answers:
     """The pieces of answers by the answer's id, and of what stands beside the way: the results that
@@ -144,7 +171,7 @@ def _answers(records: Records, way: Container[str]) -> _Answers:
     for own, record in records.items():
         if answer := answer_id(record):
             answers.pieces.setdefault(answer, []).append(own)
-        elif own not in way and (parent := _text(record.get("parentUuid"))):
+        elif own not in way and (parent := text_or_none(record.get("parentUuid"))):
             calls = _results(record)
             if calls:
                 answers.results.setdefault(parent, []).append(own)
@@ -154,7 +181,7 @@ def _answers(records: Records, way: Container[str]) -> _Answers:
         answers.callers = _callers(records)
     for own in strays:
         record = records[own]
-        source = _text(record.get("sourceToolAssistantUUID"))
+        source = text_or_none(record.get("sourceToolAssistantUUID"))
         near = [source, *(answers.callers.get(call) for call in _results(record))]
         for piece in dict.fromkeys(one for one in near if one != record["parentUuid"]):
             if piece is not None and piece in records and _same_side(record, records[piece]):
@@ -192,7 +219,7 @@ def _parallel_records(records: Records, way: list[str]) -> dict[str, list[str]]:
     last = {answer: own for own in way if (answer := answer_id(records[own]))}
 
     def by_time(own: str) -> str:
-        return _text(records[own].get("timestamp")) or ""
+        return text_or_none(records[own].get("timestamp")) or ""
 
     found: dict[str, list[str]] = {}
     for answer in dict.fromkeys(answer_id(records[own]) for own in way):
@@ -230,7 +257,3 @@ def _with_pieces_together(order: Iterable[JsonObject]) -> Iterator[JsonObject]:
         if answer:
             turn[answer] = groups[-1]
     return (record for group in groups for record in group)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

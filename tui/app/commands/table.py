@@ -1,19 +1,18 @@
-"""The commands: one table from name to handler. A later command is one more row.
+"""The commands as data: one table from name to handler. A later command is one more row.
 
-`tui.app.router` carries out what was typed.
+`tui.app.commands` looks them up, `tui.app.router` carries out what was typed.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
     """`module`, in `tui.app`, has its handler, a function of its name; without it each front end
-    has a view of its own. A `directive` goes to the agent whole, as typed. `argument` is in
-    brackets where it may be left out."""
+    has a view of its own, and `screen_only` says why plain lines have none. A `directive` goes to
+    the agent whole, as typed. `argument` is in brackets where it may be left out."""
 
     name: str
     argument: str
@@ -21,6 +20,7 @@ class SlashCommand:
     module: str = ""
     aliases: tuple[str, ...] = ()
     directive: bool = False
+    screen_only: str = ""
 
     @property
     def needs_argument(self) -> bool:
@@ -33,10 +33,15 @@ class SlashCommand:
 
 
 def _command(
-    usage: str, help_: str, module: str = "", *aliases: str, directive: bool = False
+    usage: str,
+    help_: str,
+    module: str = "",
+    *aliases: str,
+    directive: bool = False,
+    screen_only: str = "",
 ) -> SlashCommand:
     name, _, argument = usage.partition(" ")
-    return SlashCommand(name, argument, help_, module, aliases, directive)
+    return SlashCommand(name, argument, help_, module, aliases, directive, screen_only)
 
 
 COMMANDS: tuple[SlashCommand, ...] = (
@@ -47,7 +52,11 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("fork", "fork this session", "commands.sessions"),
     _command("rewind", "rewind the conversation (and files)", "commands.rewind", "undo"),
     _command("export [md|html|jsonl]", "export this session", "commands.sessions"),
-    _command("copy", "copy the last answer"),
+    _command(
+        "copy",
+        "copy the last answer",
+        screen_only="The answer is text in this terminal: copy it there, or use /export.",
+    ),
     _command("compact [FOCUS]", "summarize older messages", "commands.context"),
     _command("uncompact", "undo /compact", "commands.context"),
     _command("reload", "reload changed instructions and tools", "commands.context"),
@@ -56,7 +65,12 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("prune", "prune old tool results now", "commands.context"),
     _command("pin", "pin/unpin the selected tool result"),
     _command("memory [save|NOTE]", "edit MEMORY.md, or save to it", "commands.context"),
-    _command("find [TEXT]", "find in the conversation"),
+    _command(
+        "find [TEXT]",
+        "find in the conversation",
+        screen_only="Search with your terminal or screen reader,"
+        " or use: holdfast sessions search TEXT.",
+    ),
     _command("output [%]", "show, hide or resize the output pane"),
     _command("diff", "files changed in this session"),
     _command("bg [PROMPT]", "hand this turn to the background, or start one", "to_background"),
@@ -78,12 +92,17 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("skills", "the skills there are", "commands.skills"),
     _command("mcp", "MCP servers: state, restart, tools on/off"),
     _command("status", "session, folder, model, mode"),
-    _command("usage", "tokens and cost", "", "cost"),
+    _command("usage", "tokens and cost", "reports.usage", "cost"),
     _command("model [NAME]", "switch model", "models"),
     _command("login", "change key, server or profile", "open_session"),
     _command("retry [other]", "retry now, or with another model", "error_options"),
-    _command("theme [NAME]", "change theme"),
-    _command("vim", "vim keys in the prompt (toggle)"),
+    _command("theme [NAME]", "change theme", screen_only="Plain lines have no colors."),
+    _command(
+        "vim",
+        "vim keys in the prompt (toggle)",
+        screen_only="The prompt is your terminal's own line here:"
+        " set its editing mode in your shell.",
+    ),
     _command("think [on|off]", "think step by step before acting", directive=True),
     _command("effort [low|medium|high|xhigh|max]", "how hard the model thinks", "commands.effort"),
     _command("verbose [on|off]", "show every decision", directive=True),
@@ -92,8 +111,16 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("init", "have the model write AGENTS.md", "commands.sessions"),
     _command("repair", "diagnose and repair this session", "commands.sessions"),
     _command("doctor", "check installation, key and sessions"),
-    _command("tour", "5-minute tour"),
-    _command("drill [FAULTS]", "simulate API failures safely"),
+    _command(
+        "tour",
+        "5-minute tour",
+        screen_only="The tour needs the full screen: run holdfast tour in another terminal.",
+    ),
+    _command(
+        "drill [FAULTS]",
+        "simulate API failures safely",
+        screen_only="The drill needs the full screen: run holdfast drill in another terminal.",
+    ),
     _command("quit", "save and quit", "", "exit"),
 )
 """In the order of the help screen."""
@@ -120,33 +147,3 @@ INSTEAD: dict[str, str] = {
 
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
 """What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
-
-_COMMAND = re.compile(r"/(\w[\w:.-]*)(?:\s+(.*))?\s*", re.DOTALL)
-
-
-def find(word: str) -> SlashCommand | None:
-    """The command of that name or alias."""
-    wanted = word.lower()
-    return next((c for c in COMMANDS if wanted == c.name or wanted in c.aliases), None)
-
-
-def split(text: str) -> tuple[str, str] | None:
-    """Name and argument of a typed command; None for other text, a path among them."""
-    found = _COMMAND.fullmatch(text)
-    return (found[1], (found[2] or "").strip()) if found else None
-
-
-def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
-    """What to say of a command that does not exist, and what to do."""
-    if word in INSTEAD:
-        return f"No command /{word} here.", INSTEAD[word]
-    import difflib  # noqa: PLC0415 - for a typing mistake only
-
-    names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
-    near = difflib.get_close_matches(word, [*names, *ELSEWHERE, *others], n=1)
-    meant = f"Did you mean /{near[0]}? " if near else ""
-    return f"Unknown command /{word}.", f"{meant}Press space first to send it as text."
-
-
-TAKEN: frozenset[str] = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))
-"""Names that no command of the person's can have."""

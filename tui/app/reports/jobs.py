@@ -1,11 +1,14 @@
-"""What the front ends share of /jobs: which one is meant, and how a background command stands."""
+"""/jobs: the background commands of a session, which one is meant, and how each is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui.app.reports import Row
 from tui.core.errors import UsageError
-from tui.core.formatting import duration
+from tui.core.formatting import duration, size
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -30,11 +33,30 @@ def state_of(job: Job) -> str:
     return f"{job.state()} · {duration(job.seconds)}"
 
 
-def about(owned: OwnedJob) -> list[str]:
-    """Since when it runs, and whose it is."""
+def job_row(owned: OwnedJob) -> Row:
+    """How one is, since when it runs, whose it is, and where its output is."""
     job = owned.job
-    since = f"since {job.since.astimezone():%H:%M:%S}, {job.process}"
+    mark, look = _mark(job)
     moved = ["moved by you"] if job.origin.moved_by else []
     hidden = ["hidden from the model"] if job.origin.hidden else []
     owner = [f"sub-agent {owned.owner}"] if owned.owner else []
-    return [since, *moved, *hidden, *owner]
+    since = f"since {job.since.astimezone():%H:%M:%S}, {job.process}"
+    where = f"{shorten(job.path)} · {size(job.bytes)}" if job.bytes else "no output yet"
+    prefix = f"{owned.owner}: " if owned.owner else ""
+    return Row(
+        one_line(f"{job.id} {prefix}{job.command}"),
+        (state_of(job),),
+        job.id,
+        mark,
+        look,
+        (one_line(job.command), " · ".join([since, *moved, *hidden, *owner]), where),
+        frozenset({"output", "copy"} if job.ended else {"output", "copy", "stop"}),
+    )
+
+
+def _mark(job: Job) -> tuple[str, str]:
+    if not job.ended:
+        return "●", "primary"
+    if job.stopped:
+        return "■", "warning"
+    return ("✓", "success") if job.exit_code == 0 else ("✗", "error")

@@ -3,16 +3,21 @@
 v1 is a plain list; from v2 on records name their parents and the last of them is the leaf. Of
 turns that ended in an error or were aborted, the texts stay, and the calls are left out with
 their results. Thinking stays if an Anthropic server signed it.
+
+pi skips lines that are no JSON, reads nothing unless the first record is a `session` with an id,
+reads a role from every `message`, and follows `parentId` from the last record without a guard
+against circles (badlogic/pi-mono, `packages/coding-agent/src/core/session-manager.ts`:
+`loadEntriesFromFile`, `buildSessionContext`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from tui.core.messages import Block, image_block, object_of, text_block, text_of
-from tui.session.importers.conversion import (
+from tui.session.formats.conversion import (
     Conversion,
     Node,
     ParsedLine,
@@ -21,6 +26,8 @@ from tui.session.importers.conversion import (
     is_anthropic,
     string,
 )
+from tui.session.formats.lines import MendedLine, Repairs
+from tui.session.formats.links import distinct, linked, session_id, texts_in, with_first
 from tui.session.jsonl import JsonObject
 
 _CALLS = frozenset({"toolCall", "toolUse", "functionCall", "tool_use"})
@@ -286,3 +293,40 @@ def _thinking_block(block: Block) -> Block:
         return {"type": "redacted_thinking", "data": block.get("thinkingSignature")}
     thinking, signature = block.get("thinking"), block.get("thinkingSignature")
     return {"type": "thinking", "thinking": thinking, "signature": signature}
+
+
+def repair_lines(given: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
+    """The lines, so that pi opens the session. `name` is that of the file."""
+    lines = list(_speaking(given, repairs))
+
+    def made(broken: JsonObject) -> JsonObject:
+        tree = any("parentId" in line.value for line in lines)
+        return {
+            **(broken or ({"version": 3} if tree else {})),
+            "type": "session",
+            "id": session_id(name, given),
+            "timestamp": next(texts_in(lines, "timestamp"), "1970-01-01T00:00:00.000Z"),
+            "cwd": next(texts_in(lines, "cwd"), "/"),
+        }
+
+    lines = with_first(lines, repairs, _is_header, "session", made)
+    lines = distinct(lines, "id", repairs)
+    return linked(lines, ("id", "parentId"), repairs, _is_entry)
+
+
+def _is_header(value: JsonObject) -> bool:
+    return value.get("type") == "session" and isinstance(value.get("id"), str)
+
+
+def _is_entry(value: JsonObject) -> bool:
+    return value.get("type") != "session"
+
+
+def _speaking(lines: list[MendedLine], repairs: Repairs) -> Iterator[MendedLine]:
+    """The lines without messages that nobody says: pi fails on one without a role."""
+    for line in lines:
+        role = object_of(line.value.get("message")).get("role")
+        if line.value.get("type") == "message" and not isinstance(role, str):
+            repairs.add(line.number, "a message without a role: set aside", line.raw)
+        else:
+            yield line

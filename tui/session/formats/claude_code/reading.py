@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui.core.messages import Block, Usage, object_of, text_of
-from tui.session.importers.conversion import (
+from tui.session.formats.claude_code.records import ROLES, answer_id
+from tui.session.formats.conversion import (
     Conversion,
     Node,
     ParsedLine,
@@ -28,23 +29,10 @@ from tui.session.importers.conversion import (
 )
 from tui.session.jsonl import Findings, JsonObject
 
-_MARKS = frozenset({"parentUuid", "sessionId", "isSidechain", "leafUuid", "isSnapshotUpdate"})
 _BY_PROGRAM = re.compile(
     r"\s*(?:<(?:command-|local-command|bash-|system-reminder|task-notification)"
     r"|\[Request interrupted|Caveat: The messages below)"
 )
-
-
-def matches(value: JsonObject) -> bool:
-    """Whether an object is a record of this format."""
-    kind = value.get("type")
-    if not isinstance(kind, str) or "payload" in value:
-        return False
-    if kind == "queue-operation":
-        return True
-    if not _MARKS.isdisjoint(value):
-        return True
-    return kind in SPOKEN and "uuid" in value and "message" in value
 
 
 def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
@@ -161,9 +149,6 @@ def _time(entry: _Entry) -> Any:
     return entry.value.get("timestamp")
 
 
-SPOKEN = frozenset({"user", "assistant"})
-
-
 @dataclass(slots=True)
 class _Entry:
     """A record of the file. `blocks` is its content, None if it is no message; `group` is the key
@@ -225,13 +210,13 @@ def _entries_of(
                 summaries.append(words)
             continue
         if not isinstance(uuid, str) or not uuid:
-            if kind not in SPOKEN:
+            if kind not in ROLES:
                 continue  # snapshots, the queue: they say nothing
             telling.findings.add("B53", line.where, "linked to the record before it: no id")
             uuid = f"line-{line.number}-{len(entries)}"
             value = {**value, "uuid": uuid, "parentUuid": ""}  # noqa: PLW2901 - with a key
-        blocks = _blocks(value, line.where, telling.findings) if kind in SPOKEN else None
-        if kind in SPOKEN and blocks is None:
+        blocks = _blocks(value, line.where, telling.findings) if kind in ROLES else None
+        if kind in ROLES and blocks is None:
             continue
         if uuid in seen:
             copies += 1
@@ -271,8 +256,8 @@ def grouped(entries: Sequence[_Entry]) -> tuple[dict[str, list[_Entry]], list[No
     for entry in entries:
         entry.group = entry.key
         if entry.value.get("type") == "assistant":
-            id_ = object_of(entry.value.get("message")).get("id")
-            entry.group = f"message {id_}" if isinstance(id_, str) and id_ else entry.group
+            id_ = answer_id(entry.value)
+            entry.group = f"message {id_}" if id_ else entry.group
             for block in entry.blocks or ():
                 if block.get("type") == "tool_use":
                     by_call.setdefault(str(block.get("id")), entry.group)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from tui.session.jsonl import JsonObject
 
@@ -40,6 +40,12 @@ class Repairs:
         if raw:
             self.set_aside.append(raw)
 
+    def changed(self, line: MendedLine, what: str, fields: Mapping[str, Any]) -> MendedLine:
+        """The line with other fields, which is noted."""
+        self.add(line.number, what, line.raw)
+        value = {**line.value, **fields}
+        return MendedLine(line.number, encoded(value), value)
+
 
 @dataclass(slots=True)
 class MendedLine:
@@ -48,11 +54,6 @@ class MendedLine:
     number: int
     raw: bytes
     value: JsonObject
-
-
-def with_value(line: MendedLine, value: JsonObject) -> MendedLine:
-    """The line with another value."""
-    return MendedLine(line.number, encoded(value), value)
 
 
 def encoded(value: JsonObject) -> bytes:

@@ -29,7 +29,7 @@ _EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{[^{}]{0,200}"ses_')
 _INFO = re.compile(r'\{\s*"info"\s*:\s*')
 """What a session of an export, or a message in it, begins with."""
 _TEXTS = ("directory", "title", "version")
-OF_THE_MODEL: Final = frozenset(
+_OF_THE_MODEL: Final = frozenset(
     {"tool", "reasoning", "step-start", "step-finish", "patch", "snapshot"}
 )
 """Parts that only an answer has."""
@@ -241,9 +241,14 @@ def _json_of_column(raw: object) -> object:
 def _message(id_: str, info: JsonObject, parts: list[JsonObject]) -> StoredMessage:
     """A message; one whose own fields are lost is made up for the parts that are left."""
     if not info and parts:
-        kinds = {string_of(part.get("type")) for part in parts}
-        info = {"role": "user" if kinds.isdisjoint(OF_THE_MODEL) else "assistant"}
+        info = {"role": role_of(parts)}
     return StoredMessage(id_, info, parts)
+
+
+def role_of(parts: Iterable[JsonObject]) -> str:
+    """Whose message some parts are."""
+    kinds = {string_of(part.get("type")) for part in parts}
+    return "user" if kinds.isdisjoint(_OF_THE_MODEL) else "assistant"
 
 
 def _exported(text: str, findings: Findings) -> StoredSession:

@@ -3,6 +3,9 @@
 An answer is a run of items of the assistant: its texts and calls, up to the next output or
 prompt. Arguments are JSON in a string. Left out are reasoning, which is encrypted, and the
 instructions, which were the other agent's own.
+
+Codex refuses a file that isn't UTF-8 or doesn't begin with a `session_meta` whose id is a UUID, and
+skips other lines that it can't read; that was tried with version 0.171.
 """
 
 from __future__ import annotations
@@ -14,12 +17,16 @@ from contextlib import suppress
 from typing import Any, cast
 
 from tui.core.messages import Block, image_block, object_of, text_block, text_of
-from tui.session.importers.conversion import Conversion, ParsedLine, content_blocks, string
+from tui.session.formats.conversion import Conversion, ParsedLine, content_blocks, string
+from tui.session.formats.lines import MendedLine, Repairs
+from tui.session.formats.links import UUID, session_id, texts_in, with_first
 from tui.session.jsonl import Findings, JsonObject
 
 _BY_PROGRAM = re.compile(r"\s*(?:<[a-z_]+>|# AGENTS\.md instructions)")
 _DATA_URL = re.compile(r"data:(image/[a-z.+-]+);base64,(.+)", re.DOTALL)
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+_META_TEXTS = ("timestamp", "cwd", "originator", "cli_version")
+"""What Codex reads of its `session_meta` in any case."""
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
@@ -168,3 +175,29 @@ def _output(given: object, where: str, findings: Findings) -> tuple[object, bool
     if blocks is None:
         return given, failed
     return list(map(_block, blocks)), failed
+
+
+def repair_lines(lines: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
+    """The lines, so that Codex opens the session. `name` is that of the file."""
+
+    def made(broken: JsonObject) -> JsonObject:
+        time = next(texts_in(lines, "timestamp"), "1970-01-01T00:00:00.000Z")
+        kept = object_of(broken.get("payload")).items()
+        known = {key: one for key, one in kept if isinstance(one, str)}
+        own = known["id"] if UUID.fullmatch(known.get("id", "")) else session_id(name, lines)
+        payload: JsonObject = {
+            "originator": "codex_cli_rs", "cli_version": "0.0.0", "instructions": None,
+            "id": own, "timestamp": time, "cwd": next(texts_in(lines, "cwd"), "/"),
+        }  # fmt: skip
+        payload |= known | {"id": own}
+        return {"timestamp": time, "type": "session_meta", "payload": payload}
+
+    return with_first(lines, repairs, _is_meta, "session_meta", made)
+
+
+def _is_meta(value: JsonObject) -> bool:
+    """Whether a record is one that the program opens a session by."""
+    payload = object_of(value.get("payload"))
+    texts = [value.get("timestamp"), *(payload.get(name) for name in _META_TEXTS)]
+    named = UUID.fullmatch(string(payload, "id")) and all(isinstance(one, str) for one in texts)
+    return value.get("type") == "session_meta" and bool(named)

@@ -13,8 +13,8 @@ from typing import Any
 
 from tui.core.clock import timestamp
 from tui.core.messages import Block, image_block, object_of, text_block
-from tui.session.importers.conversion import Conversion, is_anthropic, moment, string
-from tui.session.importers.opencode_store import StoredMessage, StoredSession, objects_of
+from tui.session.formats.conversion import Conversion, is_anthropic, moment, string
+from tui.session.formats.opencode.store import StoredMessage, StoredSession, objects_of
 from tui.session.jsonl import JsonObject
 
 _DATA_URL = re.compile(r"data:([\w/+.-]+);base64,(.*)", re.DOTALL)

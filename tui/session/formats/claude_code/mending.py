@@ -1,21 +1,36 @@
-"""Messages of Claude Code's records as the API takes them again, and a result for every call.
+"""Claude Code's sessions mended: messages as the API takes them again, links to parents, and a
+result for every call.
 
-Only the conversation that the program opens is paired (`opened`). Other branches stay as they are.
+The program follows `parentUuid` from the last record. Only the conversation that it opens is paired
+(`branch`): other branches stay as they are.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal, cast
 
 from tui.core.messages import object_of
+from tui.session.formats.claude_code.records import (
+    ROLES,
+    Records,
+    blocks,
+    branch,
+    ids,
+    is_boundary,
+    is_in_tree,
+    needs_parent,
+    preserved,
+    text_or_none,
+)
+from tui.session.formats.lines import MendedLine, Repairs, encoded
+from tui.session.formats.links import distinct, linked, session_id
 from tui.session.jsonl import JsonObject
-from tui.session.rescue.lines import MendedLine, Repairs, encoded, with_value
-from tui.session.rescue.opened import ROLES, Records, blocks, ids, is_boundary, is_in_tree, opened
 
 _SPACE = uuid.UUID("0d0a6a8e-0f4c-4b6e-8a53-4b6b1d6cf0a2")
 _LOST = "[The result of this call is lost]"
@@ -27,13 +42,23 @@ _ONLY_USER = frozenset({"tool_result"})
 _ONLY_ASSISTANT = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
 
-def needs_parent(record: JsonObject) -> bool:
-    """Whether a record can't be the first of a conversation: an answer, or the result of a call."""
-    called = record.get("type") == "user" and bool(ids(record, "tool_result"))
-    return called or record.get("type") == "assistant"
+def repair_lines(lines: list[MendedLine], repairs: Repairs, name: str) -> list[MendedLine]:
+    """The lines, so that Claude Code opens the conversation. `name` is that of the file."""
+    lines = _sound_messages(lines, repairs)
+    own = session_id(name, lines)
+    lines = _with_session(distinct(lines, "uuid", repairs), repairs, own)
+    lines = _with_sides(_with_preserved(lines, repairs), repairs)
+    roots = {
+        text_or_none(line.value.get("uuid"))
+        for line in lines
+        if is_boundary(line.value) or line.value.get("isCompactSummary") is True
+    }
+    keys = ("uuid", "parentUuid")
+    lines = linked(lines, keys, repairs, is_in_tree, needs_parent=needs_parent, roots=roots)
+    return _paired(lines, repairs)
 
 
-def sound_messages(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+def _sound_messages(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
     """The lines with messages that a request may have. What is no message is set aside."""
     out: list[MendedLine] = []
     for read in lines:
@@ -42,8 +67,8 @@ def sound_messages(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine
             repairs.add(line.number, "a record without a type: set aside", line.raw)
             continue
         if not isinstance(line.value.get("isSidechain", False), bool):
-            repairs.add(line.number, "isSidechain was neither true nor false", line.raw)
-            line = with_value(line, {**line.value, "isSidechain": False})
+            what = "isSidechain was neither true nor false"
+            line = repairs.changed(line, what, {"isSidechain": False})
         if kind not in ROLES:
             out.append(line)
             continue
@@ -90,11 +115,76 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
+def _with_session(lines: list[MendedLine], repairs: Repairs, own: str) -> list[MendedLine]:
+    ids = Counter(s for line in lines if isinstance(s := line.value.get("sessionId"), str))
+    session = ids.most_common(1)[0][0] if ids else own
+    out: list[MendedLine] = []
+    for line in lines:
+        lacks = "uuid" in line.value and not isinstance(line.value.get("sessionId"), str)
+        new = {"sessionId": session}
+        out.append(repairs.changed(line, "sessionId was missing", new) if lacks else line)
+    return out
+
+
+def _with_preserved(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+    """The lines with compactions that name only records that are there as what they left as it was:
+    the program fails on other names, or forgets all of them."""
+    known = {str(line.value["uuid"]) for line in lines if is_in_tree(line.value)}
+    out: list[MendedLine] = []
+    for line in lines:
+        metadata = line.value.get("compactMetadata")
+        if not is_boundary(line.value) or not isinstance(metadata, dict):
+            out.append(line)
+            continue
+        sound = {**cast("JsonObject", metadata)}
+        own, kept = line.value.get("uuid"), preserved(line.value)
+        anchor, uuids = kept.get("anchorUuid"), kept.get("uuids")
+        named = cast("list[Any]", uuids) if isinstance(uuids, list) else []
+        names = [one for one in named if isinstance(one, str) and one in known - {own, anchor}]
+        anchor = anchor if isinstance(anchor, str) and anchor in known else own
+        segment = object_of(sound.get("preservedSegment"))
+        ends = [segment.get(name) for name in ("headUuid", "anchorUuid", "tailUuid")]
+        if names:
+            sound["preservedMessages"] = {
+                **kept,
+                "uuids": list(dict.fromkeys(names)),
+                "anchorUuid": anchor,
+            }
+        elif not all(isinstance(one, str) and one in known for one in ends):
+            sound.pop("preservedSegment", None)
+        if not names:
+            sound.pop("preservedMessages", None)
+        what = "named records that are lost as what its compaction left"
+        new = {"compactMetadata": sound}
+        out.append(line if sound == metadata else repairs.changed(line, what, new))
+    return out
+
+
+def _with_sides(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+    """The lines without marks of a side chain on what the conversation itself goes on from: the
+    program leaves it out, or looks elsewhere for its end."""
+    followed: set[str | None] = set()
+    for line in reversed(lines):
+        own = text_or_none(line.value.get("uuid"))
+        side = line.value.get("isSidechain") is True and own not in followed
+        if not side and is_in_tree(line.value):
+            followed.add(text_or_none(line.value.get("parentUuid")))
+    out: list[MendedLine] = []
+    for line in lines:
+        own = text_or_none(line.value.get("uuid"))
+        marked = own is not None and line.value.get("isSidechain") is True and own in followed
+        what = "was marked as a side chain, but isn't one"
+        out.append(repairs.changed(line, what, {"isSidechain": False}) if marked else line)
+    return out
+
+
+# A result for every call
+
+
 def _with_blocks(line: MendedLine, content: list[JsonObject], repairs: Repairs) -> MendedLine:
-    repairs.add(line.number, "blocks that no request may have were taken out", line.raw)
-    return with_value(
-        line, {**line.value, "message": {**line.value["message"], "content": content}}
-    )
+    """The line with other blocks in its message."""
+    new = {"message": {**line.value["message"], "content": content}}
+    return repairs.changed(line, "blocks that no request may have were taken out", new)
 
 
 @dataclass(slots=True)
@@ -114,14 +204,14 @@ class _Pairing:
         return bool(self.blocks or self.added or self.prompt)
 
 
-def paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
+def _paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
     """The lines, so that in the conversation that the program opens every call has its result right
     after it, every result its call, and a person speaks first. Links must be sound.
 
     Where that isn't so already, the calls and results there are linked one after another.
     """
     records = {str(line.value["uuid"]): line.value for line in lines if is_in_tree(line.value)}
-    conversation = opened(records)
+    conversation = branch(records)
     pairing = _pairing(conversation)
     if not pairing:
         return lines
@@ -136,8 +226,8 @@ def paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
             repairs.add(0, "the conversation began with an answer: a prompt was put before it", b"")
             out.append(MendedLine(0, encoded(pairing.prompt), pairing.prompt))
         if own in parents and line.value.get("parentUuid") != parents[own]:
-            repairs.add(line.number, "linked to the record that it follows", line.raw)
-            made = with_value(made, {**made.value, "parentUuid": parents[own]})
+            new = {"parentUuid": parents[own]}
+            made = repairs.changed(made, "linked to the record that it follows", new)
         if pairing.blocks.get(own) == []:
             repairs.add(line.number, "a result without its call: set aside", line.raw)
             continue

@@ -18,14 +18,14 @@ from typing import Any, cast
 
 from tui.core.formatting import plural
 from tui.core.messages import object_of
-from tui.session.importers.opencode_store import (
-    OF_THE_MODEL,
+from tui.session.formats.lines import Repairs, encoded, strict_json
+from tui.session.formats.opencode.store import (
     has_its_tables,
     readable_rows,
+    role_of,
     text_of_column,
 )
 from tui.session.jsonl import JsonObject
-from tui.session.rescue.lines import Repairs, encoded, strict_json
 
 _NULLABLE = ("metadata", "permission", "model", "revert", "summary_diffs")
 """JSON that a session's row may lack."""
@@ -191,8 +191,7 @@ def _message(db: sqlite3.Connection, id_: str, session: str) -> str:
     parts = db.execute("SELECT data FROM part WHERE message_id = ? ORDER BY id", (id_,)).fetchall()
     if not parts:
         return ""
-    kinds = {object_of(_value(raw)).get("type") for (raw,) in parts}
-    role = "user" if kinds.isdisjoint(OF_THE_MODEL) else "assistant"
+    role = role_of(object_of(_value(raw)) for (raw,) in parts)
     others = db.execute(
         "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created", (session,)
     ).fetchall()

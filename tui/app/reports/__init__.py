@@ -1,0 +1,52 @@
+"""What commands show, as data: made once here, drawn by each front end in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Level: TypeAlias = Literal["info", "success", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing in a report, found again by its `key`. `values` stand in its columns; `mark` says
+    at a glance how it is, in the color of `look`. `about` is all there is to say, a line each, and
+    `actions` are what can be done with it now."""
+
+    name: str
+    values: tuple[str, ...] = ()
+    key: str = ""
+    mark: str = ""
+    look: str = "muted"
+    about: tuple[str, ...] = ()
+    actions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a command shows. A row may be a line as it is; `columns` are the names of the rows'
+    values, and `notes` come below."""
+
+    title: str
+    rows: Sequence[Row | str] = ()
+    level: Level = "info"
+    columns: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """The rows in columns, for wherever letters are equally wide."""
+        head = [Row("", self.columns)] if self.columns else []
+        rows = [*head, *self.rows]
+        names = [len(row.name) for row in rows if isinstance(row, Row)]
+        wide = max(names, default=0) + (1 if self.columns else 2)
+        for row in rows:
+            if isinstance(row, str):
+                yield row
+            elif self.columns:
+                yield f"{row.name:<{wide}}" + "".join(f"{value:>12}" for value in row.values)
+            else:
+                yield f"{row.name:<{wide}}{', '.join(row.values)}"
+        yield from self.notes

@@ -1,0 +1,67 @@
+"""/agents: the sub-agents of a session and the kinds there are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tui.agent.sub_agent_list import State, SubAgent
+from tui.app.reports import Row
+from tui.core.clock import Clock
+from tui.core.formatting import duration
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
+from tui.settings.agent_definitions import AgentDefinition
+
+_MARKS: Final[dict[State, tuple[str, str]]] = {
+    "waiting": ("◌", "muted"),
+    "running": ("●", "primary"),
+    "done": ("✓", "success"),
+    "failed": ("✗", "error"),
+    "limit": ("✗", "warning"),
+    "stopped": ("■", "warning"),
+    "interrupted": ("■", "warning"),
+}
+
+
+def agent_row(one: SubAgent, clock: Clock) -> Row:
+    """How a sub-agent is, what it does, and what it came to."""
+    mark, look = ("?", "warning") if one.asks else _MARKS[one.state]
+    facts, now = facts_of(one, clock), one.now if one.works else ""
+    where = shorten(one.path) if one.path else "kept in memory only"
+    about = (facts + (f" · {now}" if now else ""), f"{one.model} · session {one.session_id}", where)
+    return Row(
+        one_line(f"{one.agent}: {one.description}"),
+        (one_line(now or facts),),
+        one.call_id,
+        mark,
+        look,
+        (*about, one.problem) if one.problem else about,
+        frozenset({"open", "stop"} if one.works else {"open"}),
+    )
+
+
+def kind_row(kind: AgentDefinition) -> Row:
+    """What a kind is for, and what it works with."""
+    names = {"": "the conversation's model", "small": "the small model"}
+    model = names.get(kind.model, kind.model)
+    only = " · read-only" if kind.read_only else ""
+    tools = "all tools" if kind.tools is None else ", ".join(kind.tools)
+    less = f", without {', '.join(kind.without)}" if kind.without else ""
+    where = shorten(kind.path) if kind.path else "comes with Holdfast"
+    about = (kind.description, f"{model}{only} · {tools}{less}", where)
+    return Row(kind.name, (kind.description,), f"kind {kind.name}", about=about)
+
+
+def seconds_of(one: SubAgent, clock: Clock) -> float:
+    """How long a sub-agent has worked; 0 where that is not known."""
+    if one.works and one.started:
+        return clock.monotonic() - one.started
+    return one.seconds
+
+
+def facts_of(one: SubAgent, clock: Clock) -> str:
+    """How it stands, how long it worked, and what that came to."""
+    seconds = seconds_of(one, clock)
+    took = [duration(seconds)] if seconds >= 1 else []
+    counted = one.calls or one.spent.requests
+    return " · ".join([one.state, *took, *([one.figures] if counted else [])])

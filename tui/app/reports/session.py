@@ -1,0 +1,84 @@
+"""/status and /diff: a session as it is now, and the files that it changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from math import floor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.app.reports import Row
+from tui.app.workspace_diff import diff_text
+from tui.context.file_changes import changes
+from tui.context.workspace_changes import WorkspaceChanges, changed_since
+from tui.core.formatting import money, tokens
+from tui.core.paths import shorten
+from tui.core.text_cleaning import one_line
+from tui.permissions.types import MODE_NAMES
+from tui.session.checkpoints.entries import CheckpointError
+
+if TYPE_CHECKING:
+    from tui.agent.agent import Agent
+    from tui.app.conversation import Conversation
+
+
+def status_rows(agent: Agent, workspace: Path) -> Iterator[Row]:
+    """What every front end says; cache and cost once something was answered."""
+    session, spending = agent.session, agent.spending()
+    yield Row("session", (session.id,))
+    yield Row("file", (shorten(session.path) if session.path else "none, kept in memory only",))
+    yield Row("folder", (shorten(workspace),))
+    yield Row("model", (agent.model, f"window {tokens(agent.window)}"))
+    yield Row("mode", (MODE_NAMES[agent.mode],))
+    if agent.effort != agent.own_effort:
+        yield Row("effort", (agent.effort,))
+    if (share := spending.last.cache_share) is not None:
+        yield Row("cache", (f"{floor(100 * share)} % of the last request",))
+        yield Row("cost", (money(spending.session.usd),))
+    if states := checker_states(agent):
+        yield Row("checks", (states,))
+
+
+def checker_states(agent: Agent) -> str:
+    """The language servers and linters of the session and their state; "" before the first
+    edit that one could check."""
+    return ", ".join(
+        f"{one.name} {one.state}" + (f" ({one_line(one.detail)})" if one.detail else "")
+        for one in agent.checkers
+    )
+
+
+async def session_diff(conversation: Conversation) -> tuple[int, str] | None:
+    """How many files the session changed, by its tools and its commands, and one unified diff of
+    them all, from before the session to how they are now; where there are none it is said."""
+    agent = conversation.agent
+    now = await agent.checkpoints.now() if agent and agent.checkpoints else ""
+    found = await asyncio.to_thread(_since_start, agent, now) if agent else None
+    if agent is None or found is None or not found.own_files:
+        hint = "" if now else "(Changes made by commands aren't known: there are no checkpoints.)"
+        conversation.frontend.say("No files changed in this session.", hint=hint)
+        return None
+    text = await asyncio.to_thread(_diff_text, agent, found, conversation.services.workspace)
+    return len(found.own_files), text
+
+
+def _since_start(agent: Agent, now: str) -> WorkspaceChanges:
+    records = list(agent.session.records)
+    written = WorkspaceChanges(known=False, beside=tuple(changes(records)))
+    first = next((n for n, record in enumerate(records) if record.type == "user"), None)
+    if agent.checkpoints is None or not now or first is None:
+        return written
+    try:
+        return changed_since(records, first, now, agent.checkpoints.store().difference)
+    except CheckpointError:
+        return written
+
+
+def _diff_text(agent: Agent, found: WorkspaceChanges, root: Path) -> str:
+    content = agent.checkpoints.store().content if agent.checkpoints else _no_content
+    return diff_text(found, root, content)
+
+
+def _no_content(digest: bytes) -> bytes:
+    raise CheckpointError(f"There is no copy of {digest.hex()}.")

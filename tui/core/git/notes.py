@@ -1,0 +1,23 @@
+"""Notes that commits carry (`git notes`), under a ref of ours. Blocks; raises GitError."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tui.core.git.checkout import Checkout
+
+
+def add_note(checkout: Checkout, ref: str, text: str) -> str:
+    """Add a note to the commit that is checked out. Returns the commit's id."""
+    commit = checkout.git("rev-parse", "--verify", "HEAD^{commit}").strip()
+    note = ("notes", f"--ref={ref}", "append", "-m", text, commit)
+    checkout.git(*note, env=checkout.identity())
+    return commit
+
+
+def noted_lines(checkout: Checkout, ref: str, most: int) -> Iterator[tuple[str, str]]:
+    """The lines of the first `most` notes, each with its commit."""
+    for entry in checkout.git("notes", f"--ref={ref}", "list").splitlines()[:most]:
+        blob, _, commit = entry.partition(" ")
+        for line in checkout.git("cat-file", "blob", blob).splitlines():
+            yield commit, line

@@ -1,0 +1,1 @@
+"""opencode's sessions, rows of a database or files of `opencode export`."""

@@ -1,0 +1,59 @@
+"""The fields of a section of `tui.core.config`: what is allowed, the default, and the words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from tui.core.config import Config, When
+
+TOP: Final = "Model and screen"
+"""The heading of the keys in no table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A key of a section. `type` is what msgspec checks, `heading` names a table, `label` and
+    `help` say what a setting is in a few words and in a sentence."""
+
+    name: str
+    type: Any
+    heading: str
+    label: str
+    help: str
+    when: When
+
+    @property
+    def section(self) -> type[msgspec.Struct] | None:
+        """The table that is under this key, if its keys are known."""
+        found: object = self.type
+        return found if isinstance(found, type) and issubclass(found, msgspec.Struct) else None
+
+
+@cache
+def fields_of(section: type[msgspec.Struct]) -> Mapping[str, Field]:
+    """By name, in the order in which they are shown."""
+    types = get_type_hints(section, include_extras=True)
+    return {name: _field(name, types[name]) for name in section.__struct_fields__}
+
+
+def _field(name: str, type_: Any) -> Field:
+    if get_origin(type_) is not Annotated:
+        return Field(name, type_, "", "", "", When.SESSION)
+    plain, *notes = get_args(type_)
+    texts = [note.partition(": ") for note in notes if isinstance(note, str)]
+    heading = next((text for text, _, help_ in texts if not help_), "")
+    label, help_ = next(((label, help_) for label, _, help_ in texts if help_), ("", ""))
+    when = next((note for note in notes if isinstance(note, When)), When.SESSION)
+    limits = [note for note in notes if isinstance(note, msgspec.Meta)]
+    checked = Annotated[(plain, *limits)] if limits else plain
+    return Field(name, checked, heading, label, help_, when)
+
+
+def heading_of(section: tuple[str, ...]) -> str:
+    """The heading of a table, by its key; () is the top."""
+    return fields_of(Config)[section[0]].heading if section else TOP

@@ -1,0 +1,130 @@
+"""The requests to an MCP server that take their time: calls of its tools, what it is asked to give
+to be read, and its prompts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.core.errors import ToolError
+from tui.core.messages import ToolOutput, text_block
+from tui.core.questions import AskPerson
+from tui.tools.mcp.catalogue import McpPrompt
+from tui.tools.mcp.connection import CALL_S, ServerLink
+from tui.tools.mcp.open_call import OpenCall, OpenCalls
+from tui.tools.mcp.tool import content_blocks, embedded, tool_output
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.shared.exceptions import MCPError
+
+PAGES_ASKED: Final = 3
+"""Pages that the person is asked to open before one call."""
+
+
+class Calls:
+    """Those of one server, over its connection, which they open where it is closed."""
+
+    def __init__(self, server: str, connection: ServerLink, open_calls: OpenCalls) -> None:
+        self._server, self._connection, self._open = server, connection, open_calls
+
+    @property
+    def open(self) -> Sequence[OpenCall]:
+        """What waits for its answer now."""
+        return self._open.all
+
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        emit: Callable[[str], None],
+        ask: AskPerson | None = None,
+    ) -> ToolOutput:
+        """Call one of its tools; `ask` puts to the person what it asks meanwhile. Raises ToolError
+        when the server does not answer as it should."""
+        client = await self._connection.client()
+        asked: list[dict[str, Any]] = []
+        try:
+            async with self._open.begin(CALL_S, emit, ask) as call:
+                asked = call.asked
+                output = await self._called(client, tool, arguments, call)
+        except Exception as error:
+            failure = self._connection.failure(tool, error)
+            if not asked:
+                raise failure from error
+            output = ToolOutput.text(str(failure), is_error=True, summary=failure.message)
+        return replace(output, details={**output.details, "asked": asked}) if asked else output
+
+    async def read_resource(
+        self, uri: str, emit: Callable[[str], None], ask: AskPerson | None = None
+    ) -> ToolOutput:
+        """Read a resource. Raises ToolError as `call` does."""
+        client = await self._connection.client()
+        emit(f"{uri}\n")
+        try:
+            async with self._open.begin(CALL_S, emit, ask):
+                result = await client.read_resource(uri, cache_mode="bypass")
+        except Exception as error:
+            raise self._connection.failure(f"Reading {uri:.200}", error) from error
+        blocks = [embedded(one) for one in result.contents]
+        return ToolOutput(blocks or [text_block("(no content)")])
+
+    async def prompt_text(self, prompt: McpPrompt, arguments: str) -> str:
+        """The text of a prompt with what was typed for its arguments: a word for each, the last
+        one gets the rest. Raises ToolError."""
+        words = arguments.split(maxsplit=max(0, len(prompt.arguments) - 1))
+        given = dict(zip((name for name, _ in prompt.arguments), words, strict=False))
+        if missing := [name for name, must in prompt.arguments if must and name not in given]:
+            raise ToolError(f"The prompt {prompt.name} needs: {', '.join(missing)}.")
+        client = await self._connection.client()
+        try:
+            async with asyncio.timeout(CALL_S):
+                result = await client.get_prompt(prompt.name, given)
+        except Exception as error:
+            raise self._connection.failure(f"The prompt {prompt.name:.200}", error) from error
+        blocks = content_blocks(one.content for one in result.messages)
+        text = "\n\n".join(str(block["text"]) for block in blocks if block["type"] == "text")
+        if not text.strip():
+            server = self._server
+            raise ToolError(f"The prompt {prompt.name} of the MCP server {server} has no text.")
+        return text
+
+    async def _called(
+        self, client: Client, tool: str, arguments: dict[str, Any], call: OpenCall
+    ) -> ToolOutput:
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - it loads the SDK
+        from mcp_types import URL_ELICITATION_REQUIRED  # noqa: PLC0415 - as above
+
+        async def report_progress(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
+            call.heard()
+            share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
+            call.tell(f"{share} {message or ''}".rstrip() + "\n")
+
+        try:
+            return tool_output(
+                await client.call_tool(tool, arguments, progress_callback=report_progress)
+            )
+        except MCPError as error:
+            if error.code != URL_ELICITATION_REQUIRED:
+                raise
+            return await self._led_away(error, call)
+
+    async def _led_away(self, error: MCPError, call: OpenCall) -> ToolOutput:
+        """The result where the person has to open pages before a call can be carried out."""
+        from mcp.shared.exceptions import UrlElicitationRequiredError  # noqa: PLC0415 - as above
+
+        server = self._server
+        for page in UrlElicitationRequiredError.from_error(error.error).elicitations[:PAGES_ASKED]:
+            reply = await self._open.put(page, call)
+            if getattr(reply, "action", "") != "accept":
+                text = f"{server} needs the user to open a page first, and they didn't want to."
+                return ToolOutput.text(text, is_error=True, summary="declined")
+        text = (
+            f"{server} needs the user to do something on a page first. They agreed to open it. "
+            "Ask whether they are done, then call the tool again."
+        )
+        return ToolOutput.text(text, is_error=True, summary="a page was opened")

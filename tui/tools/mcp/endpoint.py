@@ -1,0 +1,159 @@
+"""Where an MCP server is: the process that is started or the address that is reached, and its log.
+
+What the settings name is looked up only when it is needed, so that a variable may be set later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
+
+from msgspec import ValidationError, convert, structs
+
+from tui.core.config import McpServer, Url
+from tui.core.errors import ToolError
+from tui.core.private_files import private_dir
+from tui.core.redaction import child_environment, mask
+from tui.core.variables import expand
+
+if TYPE_CHECKING:
+    from tui.tools.mcp.oauth import SignInCheck
+    from tui.tools.mcp.token_store import TokenVault
+    from tui.tools.mcp.transport import Streams
+
+Confine: TypeAlias = Callable[[Sequence[str], Mapping[str, str], str], Awaitable[list[str]]]
+"""A command, its environment and a level, to the words that start it behind those walls."""
+
+_SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+@dataclass(eq=False)
+class Endpoint:
+    """How one server is started or reached. `environment` is what its process gets, the usual one
+    if it is None; `confine` turns its command into one that starts it in the sandbox, where the
+    settings want that; `vault` keeps the tokens of the person's sign-in."""
+
+    name: str
+    config: McpServer
+    cwd: Path
+    log_file: Path
+    environment: Mapping[str, str] | None = None
+    confine: Confine | None = None
+    vault: TokenVault | None = None
+
+    @property
+    def address(self) -> str:
+        """What is started or reached, as it is configured, without what may be secret."""
+        return address_of(self.config)
+
+    @property
+    def has_key(self) -> bool:
+        """Whether the configuration gives a key, so that no sign-in takes its place."""
+        return "authorization" in {name.lower() for name in self.config.headers}
+
+    @property
+    def sign_in_place(self) -> tuple[str, TokenVault]:
+        """The address to sign in to, and what keeps the tokens. Raises ToolError."""
+        url = with_variables(self.config, os.environ).url
+        if not url or self.vault is None:
+            raise ToolError(f"The MCP server {self.name} has no address to sign in to.")
+        return url, self.vault
+
+    async def sign_in_check(self) -> SignInCheck | None:
+        """What signs the requests to an address; None for a process. Raises ToolError."""
+        if not (url := with_variables(self.config, os.environ).url):
+            return None
+        from tui.tools.mcp.oauth import SignInCheck  # noqa: PLC0415 - it loads the SDK
+
+        return await SignInCheck.of(url, None if self.has_key else self.vault)
+
+    @asynccontextmanager
+    async def open(self, check: SignInCheck | None) -> AsyncGenerator[Streams]:
+        """Start or reach it. Raises ToolError, and OSError where it cannot be started."""
+        from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - 0.6 s
+
+        config = with_variables(self.config, os.environ)
+        if config.url:
+            sse = config.type == "sse"
+            async with open_address(config.url, config.headers, sse=sse, auth=check) as streams:
+                yield streams
+            return
+        given = child_environment() if self.environment is None else dict(self.environment)
+        given |= config.env
+        command: Sequence[str] = config.words
+        with await asyncio.to_thread(_open_log, self.log_file) as words:
+            if config.sandbox != "outside":
+                if self.confine is None:
+                    raise ToolError("It should run in the sandbox, but there is none.")
+                command = await self.confine(command, given, config.sandbox)
+            async with open_process(command, env=given, cwd=self.cwd, errors=words) as streams:
+                yield streams
+
+    async def log_end(self, most: int) -> str:
+        """The last `most` bytes of what it wrote to its standard error, or that it wrote none."""
+        import aiofiles  # noqa: PLC0415 - only when somebody looks
+
+        try:
+            async with aiofiles.open(self.log_file, "rb") as file:
+                await file.seek(max(0, await file.seek(0, os.SEEK_END) - most))
+                text = (await file.read()).decode("utf-8", "replace")
+        except OSError:
+            text = ""
+        return text or "The server has written nothing."
+
+    def write_log(self, line: str) -> None:
+        """Add a line to its log, where that can be written."""
+        with suppress(OSError), _open_log(self.log_file) as file:
+            file.write(line)
+
+
+def address_of(config: McpServer) -> str:
+    """What is started or reached, in words, without what may be secret."""
+    if not config.url:
+        return mask(shlex.join(config.words))[0]
+    more = f" with the headers {', '.join(config.headers)}" if config.headers else ""
+    return _SECRET_PARTS.sub("", config.url) + more
+
+
+def with_variables(config: McpServer, variables: Mapping[str, str]) -> McpServer:
+    """The same with the values of the variables that it names. Raises ToolError for one that is
+    not set, and for what is no address with them."""
+
+    def all_of(texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(expand(text, variables) for text in texts)
+
+    try:
+        changed = structs.replace(
+            config,
+            command=all_of(config.words),
+            args=(),
+            env=dict(zip(config.env, all_of(config.env.values()), strict=True)),
+            url=expand(config.url, variables),
+            headers=dict(zip(config.headers, all_of(config.headers.values()), strict=True)),
+        )
+        convert(changed.url, Url)
+    except KeyError as error:
+        raise ToolError(f"Its configuration names ${{{error.args[0]}}}, which isn't set.") from None
+    except ValidationError:
+        raise ToolError("Its url isn't an address once its variables have values.") from None
+    if odd := [name for name, value in changed.headers.items() if not _is_header(name, value)]:
+        raise ToolError(f"The header {odd[0]} can't be sent: its name or value has odd characters.")
+    return changed
+
+
+def _is_header(name: str, value: str) -> bool:
+    return bool(_HEADER_NAME.fullmatch(name)) and value.isascii() and value.isprintable()
+
+
+def _open_log(path: Path) -> TextIO:
+    """Open the log of a server for appending, in a private folder."""
+    os.close(private_dir(path.parent))
+    return path.open("a", encoding="utf-8", errors="replace")
