@@ -20,8 +20,7 @@ from tui.context.token_ledger import Ledger
 from tui.core.clock import Clock
 from tui.core.config import Config
 from tui.core.facts import Debug, DurableFact, Fact, QueueChanged
-from tui.core.messages import Block, Usage
-from tui.core.output_store import OutputStore
+from tui.core.messages import Usage
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace
 from tui.provider.base import Request

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import ChangePrice, cost_of_change, price_of_masks
 from tui.agent.compaction import CompactionPreview, Compactor
-from tui.agent.frame_state import RELOAD
 from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recall import RecallSources, recalled
 from tui.agent.recovery import RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.side_question import MemoryFlush
 from tui.agent.token_counter import TokenCounter
-from tui.context.overrides import Overlay, pending
+from tui.context.overrides import pending
 from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core import facts
-from tui.core.facts import Fact
+from tui.core.facts import Fact, Overlay
 from tui.provider.base import Request
 from tui.tools.paging import PageLimits
 from tui.tools.recall import RecallParams
@@ -146,7 +145,7 @@ class AgentView:
         What changed since the session began is then said there, and not at the end.
         """
         if wait:
-            self._ctx.recorder.append(RELOAD)
+            self._ctx.record(facts.FrameAwaited())
         else:
             self._requests.frame.renew("reload")
 
@@ -164,8 +163,8 @@ class AgentView:
         Recorded; `Agent.go_on` then asks again. Raises RuntimeError while a turn runs.
         """
         self._ctx.refuse_in_turn()
-        codes = tuple(finding.to_json() for finding in self._repair.climb(level))
-        await self._ctx.recorder.show(facts.RepairApplied(codes), *self._requests.measured())
+        applied = self._repair.climb(level)
+        await self._ctx.recorder.show(applied, *self._requests.measured())
         self._counter.schedule()
         return self._ctx.events.take()
 

@@ -71,7 +71,7 @@ class Conversation:
 
     def _take_up_rules(self, _: object) -> None:
         if self.agent is not None:
-            self.agent.take_up(self.services.settings.now)
+            self.agent.permissions.take_up(self.services.settings.now)
 
     @property
     def busy(self) -> bool:

@@ -68,7 +68,7 @@ async def _hand_over(conversation: Conversation, agent: Agent, options: Options)
     options = replace(
         options,
         resume=str(path),
-        model=None if options.models.practice else agent.model,
+        model=None if options.models.practice else agent.models.current,
         permission_mode=mode,  # pyright: ignore[reportArgumentType] - its names on the command line
         plan=False,
         yolo=agent.directives.elevated,

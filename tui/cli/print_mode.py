@@ -150,7 +150,7 @@ def _directives_note(sent: ParsedPrompt, agent: Agent) -> str:
 
 async def _close(agent: Agent, outcome: Outcome, err: TextIO) -> None:
     """Close the agent; report what ends with it, and what could not be saved."""
-    if running := agent.running_jobs:
+    if running := agent.jobs.running:
         stopped = plural(running, "background command")
         to_stderr(err, f"Stopping {stopped}: they end with this run.")
     try:

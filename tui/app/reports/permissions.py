@@ -55,8 +55,8 @@ def _rules_in_force(
     agent: Agent, services: AppServices, rows: Sequence[RuleRow]
 ) -> Iterator[tuple[str, str]]:
     configured = services.permissions()
-    yield "mode", MODE_NAMES[agent.mode]
-    yield "folders", ", ".join(map(shorten, agent.folders))
+    yield "mode", MODE_NAMES[agent.permissions.mode]
+    yield "folders", ", ".join(map(shorten, agent.permissions.folders))
     yield "ceiling", configured.ceiling
     for name in ("deny", "ask", "allow", "session"):
         texts = [row.text for row in rows if row.kind == name]
@@ -82,7 +82,7 @@ class RuleRow:
 
 def rule_rows(agent: Agent, config_file: Path, workspace: Path) -> list[RuleRow]:
     """The rules and the yeses of this session in the order in which they count. Reads files."""
-    policy = agent.gate.policy
+    policy = agent.permissions.gate.policy
     places = (
         (YOURS, config_file),
         (FOLDER, workspace / PRIVATE_DIR / "config.toml"),
@@ -96,7 +96,9 @@ def rule_rows(agent: Agent, config_file: Path, workspace: Path) -> list[RuleRow]
             count = sum(data.get("by") == str(rule) for data in asked)
             rows.append(RuleRow(kind, rule, found[0] if found else RUN, count))
     given = [data for data in asked if data.get("by") == "session"]
-    for rule in dict.fromkeys(rule for grant in agent.gate.grants for rule in grant.shown):
+    for rule in dict.fromkeys(
+        rule for grant in agent.permissions.gate.grants for rule in grant.shown
+    ):
         count = sum(
             rule.names(str(data.get("tool"))) and rule.matches(str(data.get("subject")))
             for data in given

@@ -29,10 +29,10 @@ def status_rows(agent: Agent, workspace: Path) -> Iterator[Row]:
     yield Row("session", (session.id,))
     yield Row("file", (shorten(session.path) if session.path else "none, kept in memory only",))
     yield Row("folder", (shorten(workspace),))
-    yield Row("model", (agent.model, f"window {tokens(agent.window)}"))
-    yield Row("mode", (MODE_NAMES[agent.mode],))
-    if agent.effort != agent.own_effort:
-        yield Row("effort", (agent.effort,))
+    yield Row("model", (agent.models.current, f"window {tokens(agent.models.window)}"))
+    yield Row("mode", (MODE_NAMES[agent.permissions.mode],))
+    if agent.models.effort != agent.models.own_effort:
+        yield Row("effort", (agent.models.effort,))
     if (share := spending.last.cache_share) is not None:
         yield Row("cache", (f"{floor(100 * share)} % of the last request",))
         yield Row("cost", (money(spending.session.usd),))
