@@ -95,9 +95,9 @@ async def test_what_is_not_there_or_switched_off_says_so(tmp_path: Path):
     provider = ScriptedProvider(missing, off, say("done"))
     options = {"config": BY_SEARCH, "approver": Yes()}
     async with agent_with(tmp_path, provider, {"odd": OURS}, **options) as agent:
-        (server,) = agent.servers
+        (server,) = agent.mcp.all
         await server.connection.settled()
-        agent.switch_tool(server, "echo", on=False)
+        agent.mcp.switch_tool(server, "echo", on=False)
         await turn(agent, "go")
         texts = [
             text_of(r.data["content"]) for r in agent.session.records if r.type == "tool_result"

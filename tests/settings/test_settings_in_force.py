@@ -92,7 +92,7 @@ async def test_a_rule_counts_from_the_next_call_on(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, provider, approver=Yes())
     await events_of(agent, "write")
     assert (tmp_path / "a").exists()
-    agent.take_up(Config(permissions=Permissions(deny=("write_file",))))
+    agent.permissions.take_up(Config(permissions=Permissions(deny=("write_file",))))
     seen = await events_of(agent, "again")
     assert not (tmp_path / "b").exists()
     finished = [event for event in seen if isinstance(event, facts.ToolFinished)]
@@ -103,9 +103,9 @@ async def test_redaction_counts_from_the_next_record_on(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(say("a"), say("b"), say("c")))
     secret = "sk-ant-" + "a1b2" * 8
     await events_of(agent, f"first {secret}")
-    agent.take_up(Config(redact="record"))
+    agent.permissions.take_up(Config(redact="record"))
     await events_of(agent, f"second {secret}")
-    agent.take_up(Config())
+    agent.permissions.take_up(Config())
     await events_of(agent, f"third {secret}")
     asked = [str(one.data) for one in agent.session.records if one.type == "user"]
     assert [secret in text for text in asked] == [True, False, True]
@@ -114,5 +114,5 @@ async def test_redaction_counts_from_the_next_record_on(tmp_path: Path) -> None:
 def test_a_rule_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(say("x")))
     with pytest.raises(UsageError):
-        agent.take_up(Config(redact="record", permissions=Permissions(deny=("two words",))))
+        agent.permissions.take_up(Config(redact="record", permissions=Permissions(deny=("two words",))))
     assert agent.session.redact is False
