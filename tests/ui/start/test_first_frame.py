@@ -245,6 +245,8 @@ def test_what_was_typed_until_then_is_printed(env: dict[str, str], work: Path, k
         screen.type("first look\rand \x1b]11;rgb:0000/0000/0000\x07then")
         if key:
             screen.wait_for("and then")
+        else:
+            screen.listen(0.2)  # the kernel hands it on in its own time
         screen.process.send_signal(signal.SIGTERM)
         assert screen.exit_code() == 128 + signal.SIGTERM
         after = screen.raw.rpartition(b"\x1b[?25h")[2]
