@@ -49,9 +49,12 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     _compiled = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = _compiled
     sys.dont_write_bytecode = False
-# A shell lets its background ignore Ctrl+C, and so would every program that a test starts.
+# A shell lets its background ignore Ctrl+C, and nohup the end of its terminal; so would every
+# program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if _constants := sys.modules.get("textual.constants"):  # the snapshot plugin imports it earlier
     _constants.TEXTUAL_ANIMATIONS = "none"  # pyright: ignore[reportAttributeAccessIssue]
 

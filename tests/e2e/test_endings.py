@@ -160,7 +160,7 @@ def test_an_error_in_any_thread_puts_the_terminal_back_and_says_where_it_is_told
         screen.wait_for("❯")
         while screen.process.poll() is None:
             screen.type("x")
-            screen.read(0.1)
+            screen.listen(0.1)  # else the terminal echoes them into what is printed
         assert screen.exit_code() == 1
         assert "stopped by a bug: ValueError('boom')" in screen.text
         assert "holdfast.log" in screen.text

@@ -103,7 +103,7 @@ def test_the_screen_is_never_loaded(work: Path, env: dict[str, str]) -> None:
             ("read README.md", "End of code."),
             ("/context", "/context all"),
             ("/diff", "No files changed"),
-            ("/usage", "in the session."),
+            ("/usage", "Cost: last prompt"),
             ("/permissions", "auto_grant"),
             ("/doctor", "storage"),
         ):

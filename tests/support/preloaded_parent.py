@@ -152,7 +152,7 @@ def _become(request: Request) -> None:
 def _stream(number: int, mode: str, like: Any) -> io.TextIOWrapper:
     """A standard stream as the interpreter makes it; the locale is that of the one before it."""
     unbuffered = bool(like.write_through)
-    binary = open(number, f"{mode}b", 0 if unbuffered else -1, closefd=False)  # noqa: SIM115
+    binary = open(number, f"{mode}b", 0 if unbuffered and mode != "r" else -1, closefd=False)  # noqa: SIM115
     return io.TextIOWrapper(
         binary,
         encoding=like.encoding,

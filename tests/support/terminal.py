@@ -97,6 +97,12 @@ class Terminal:
         self._take(chunk)
         return bool(chunk)
 
+    def listen(self, seconds: float) -> None:
+        """Take what the program writes, for all of `seconds`."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.read(left)
+
     def _receive(self, seconds: float) -> bytes:
         ready, _, _ = select.select([self.master], [], [], seconds)
         if not ready:

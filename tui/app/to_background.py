@@ -65,8 +65,7 @@ async def _hand_over(conversation: Conversation, agent: Agent, options: Options)
     path = agent.session.path
     assert path is not None
     mode = {"ask": "ask", "accept_edits": "edits", "plan": "plan"}[agent.permissions.mode]
-    options = replace(
-        options,
+    options = options.having(
         resume=str(path),
         model=None if options.models.practice else agent.models.current,
         permission_mode=mode,  # pyright: ignore[reportArgumentType] - its names on the command line

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final, TextIO
@@ -110,12 +109,11 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
     if not one.running:
         note(f"{one.id} doesn't run any more ({one_line(one.words)}); opening its session.")
     started = background.options_from_json(one.options)
-    wanted = replace(
-        started,
+    wanted = started.having(
         resume=one.path,
         attach=True,
         background=False,
-        yolo=False,  # whoever looks decides anew
+        yolo=False,  # the person who attaches decides
         plain=options.screen.plain,
         theme=options.screen.theme,
     )
@@ -127,7 +125,7 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
     ):
         from tui.plain import open_plain  # noqa: PLC0415 - one of them
 
-        return open_plain(replace(wanted, plain=True))
+        return open_plain(wanted.having(plain=True))
     from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
     return open_screen(wanted, None)

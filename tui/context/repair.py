@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from tui.context.repairs.blocks import clean
 from tui.context.repairs.media import strip_marks, thin_media
-from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Report, place
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, RepairReport, place
 from tui.context.repairs.order import CONTINUE, join, settle, split_roles, strip_wrong_thinking
 from tui.context.repairs.pairs import INTERRUPTED, ORPHANED, pair, server_pairs
 from tui.context.rules import Violation
@@ -61,7 +61,7 @@ def _repaired(
     messages: Sequence[object], start: int, switch: Mapping[str, Any] | None, tail: Tail
 ) -> tuple[list[Message], tuple[Finding, ...]]:
     """Run messages through every step; the first is number `start` of the request."""
-    report = Report()
+    report = RepairReport()
     drafts = join(split_roles(_drafts(messages, report, start), report), report)
     server_pairs(drafts, report)
     drafts = join(pair(drafts, report), report)
@@ -79,7 +79,7 @@ def _repaired(
 
 def text_only(messages: Sequence[object], *, tail: Tail = "user") -> list[Message]:
     """Keep only the texts: the last resort, valid for any input."""
-    report = Report()
+    report = RepairReport()
     drafts: list[MessageDraft] = []
     for draft in _drafts(messages, report):
         texts = [item for item in draft.items if item.kind == "text"]
@@ -92,7 +92,9 @@ def _messages(drafts: Iterable[MessageDraft]) -> list[Message]:
     return [{"role": d.role, "content": [item.block for item in d.items]} for d in drafts]
 
 
-def _drafts(messages: Sequence[object], report: Report, start: int = 0) -> Iterable[MessageDraft]:
+def _drafts(
+    messages: Sequence[object], report: RepairReport, start: int = 0
+) -> Iterable[MessageDraft]:
     """Yield everything that has a role and content, its blocks cleaned."""
     for index, message in enumerate(messages, start):
         where = f"messages.{index}"

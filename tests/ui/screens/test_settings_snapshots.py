@@ -7,6 +7,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from tests.support.clock import FakeClock
 from tests.support.world import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import (
@@ -78,6 +79,9 @@ def _drive(command: str, *keys: str) -> Drive:
         screen = here(pilot.app).screen
         assert isinstance(screen, SettingsScreen)
         await until(pilot, lambda: bool(screen.shown) or screen.has_class("-broken"))
+        clock = here(pilot.app).conversation.services.clock
+        assert isinstance(clock, FakeClock)
+        clock.elapsed += 1  # the next Enter is not the held one that opened it
         for key in keys:
             await pilot.press(key)
             await pilot.pause()

@@ -22,7 +22,7 @@ def split(text: str) -> tuple[str, str] | None:
 
 
 def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
-    """What to say of a command that does not exist, and what to do."""
+    """The message about a command that does not exist, and its hint."""
     if word in INSTEAD:
         return f"No command /{word} here.", INSTEAD[word]
     import difflib  # noqa: PLC0415 - for a typing mistake only

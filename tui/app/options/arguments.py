@@ -74,7 +74,7 @@ class ModelOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionOptions:
-    """What the agent may do and reach."""
+    """The permissions and folders of the agent."""
 
     add_dirs: tuple[Path, ...] = ()
     trust: bool = False
@@ -88,7 +88,7 @@ class PermissionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
-    """Where a session or a run ends by itself."""
+    """The limits at which a session or a run ends by itself."""
 
     max_turns: int | None = None
     max_tokens: int | None = None
@@ -100,7 +100,7 @@ class LimitOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenOptions:
-    """What the person sees."""
+    """The look of the screen, and plain lines in its place."""
 
     verbose: bool = False
     plain: bool = False
@@ -109,7 +109,7 @@ class ScreenOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintOptions:
-    """What goes in and out without a screen. `headless` is -p or `run --headless`."""
+    """Input and output without a screen. `headless` is -p or `run --headless`."""
 
     headless: bool = False
     output_format: Literal["text", "json", "stream-json"] = "text"
@@ -133,7 +133,7 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """What `sessions`, `ps` and `logs` show or do."""
+    """Options of `sessions`, `ps` and `logs`."""
 
     all: bool = False
     sub_agents: bool = False
@@ -149,8 +149,9 @@ class SessionsOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpOptions:
-    """What `mcp` adds or removes; `words` are those behind `--`. `servers` are MCP servers by
-    name, as entries of `[mcp]`: of who opens sessions, no flag gives them."""
+    """The server that `mcp` adds or removes; `words` are those behind `--`. `servers` are MCP
+    servers by name, as entries of `[mcp]`, from a program that opens sessions: no flag gives them.
+    """
 
     address: str | None = None
     words: tuple[str, ...] = ()
@@ -163,7 +164,7 @@ class McpOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelpOptions:
-    """What `help`, `drill`, `completion` and `schema` are asked for."""
+    """Options of `help`, `drill`, `completion` and `schema`."""
 
     faults: tuple[str, ...] = FAULTS
     topic: str | None = None
@@ -175,7 +176,7 @@ class HelpOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line asks for. None and () mean: not given.
+    """The options of the command line. None and () mean: not given.
 
     `command` is "chat" for plain `holdfast`; `action` belongs to `sessions` and `mcp`. `prompt` is
     what was typed, as PROMPT or as the TEXT of -p. `notices` are what the person should know first.

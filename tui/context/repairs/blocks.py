@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from tui.context.repairs import media
 from tui.context.repairs.json_safety import made_sound, plain
-from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Note, Report, without
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Note, RepairReport, without
 from tui.context.rules.blocks import (
     FIELDS,
     IN_RESULTS,
@@ -36,7 +36,7 @@ NO_OUTPUT = "(no output)"
 _Cleaner: TypeAlias = Callable[[Block, Note], Block | None]
 
 
-def clean(draft: MessageDraft, content: list[object], report: Report) -> None:
+def clean(draft: MessageDraft, content: list[object], report: RepairReport) -> None:
     """Fill a draft with the usable parts of a message's content."""
     stripped = False
     for index, given in enumerate(content):
@@ -53,7 +53,7 @@ def clean(draft: MessageDraft, content: list[object], report: Report) -> None:
         strip_thinking(draft, report, "B19")
 
 
-def strip_thinking(draft: MessageDraft, report: Report, code: str) -> None:
+def strip_thinking(draft: MessageDraft, report: RepairReport, code: str) -> None:
     """Drop all thinking of a message: it is sent complete and verbatim, or not at all."""
     for item in draft.items:
         if item.kind in THINKING:

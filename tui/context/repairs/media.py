@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Note, Report, without
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Note, RepairReport, without
 from tui.context.rules.blocks import is_document, is_search_result
 from tui.context.rules.media import (
     MANY_IMAGES,
@@ -65,7 +65,7 @@ def search_result(block: Block, note: Note) -> Block | None:
     return text_block(text) if text.strip() else None
 
 
-def thin_media(drafts: Iterable[MessageDraft], report: Report) -> None:
+def thin_media(drafts: Iterable[MessageDraft], report: RepairReport) -> None:
     """Replace by text, the oldest first, the media that are more than a request may have."""
     drafts = list(drafts)
     media = [block for draft in drafts for _, block in media_in(_blocks(draft), "")]
@@ -84,7 +84,7 @@ def thin_media(drafts: Iterable[MessageDraft], report: Report) -> None:
         _replace(drafts, gone, report)
 
 
-def strip_marks(drafts: Iterable[MessageDraft], report: Report) -> None:
+def strip_marks(drafts: Iterable[MessageDraft], report: RepairReport) -> None:
     """Drop all cache marks if there are too many: the request sets its own."""
     drafts = list(drafts)
     if sum(marks_in(_blocks(draft)) for draft in drafts) > MAX_MARKS:
@@ -96,7 +96,9 @@ def _blocks(draft: MessageDraft) -> list[Block]:
     return [item.block for item in draft.items]
 
 
-def _replace(drafts: list[MessageDraft], gone: dict[int, tuple[str, str]], report: Report) -> None:
+def _replace(
+    drafts: list[MessageDraft], gone: dict[int, tuple[str, str]], report: RepairReport
+) -> None:
     def replaced(where: str, block: Block) -> Block:
         if id(block) not in gone:
             return block

@@ -23,7 +23,7 @@ def place(where: str) -> tuple[int, int]:
 
 
 @dataclass(slots=True)
-class Report:
+class RepairReport:
     """The changes made. `gone` has the ids of calls left out on purpose."""
 
     findings: list[Finding] = field(default_factory=list[Finding])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from tui.context.repairs.blocks import strip_thinking
-from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Report
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, RepairReport
 from tui.context.rules.blocks import ASSISTANT_ONLY, THINKING, USER_ONLY, is_paused
 from tui.context.rules.order import Tail
 from tui.core.messages import text_block
@@ -14,7 +14,7 @@ from tui.core.messages import text_block
 CONTINUE = "(continue)"
 
 
-def split_roles(drafts: Iterable[MessageDraft], report: Report) -> Iterator[MessageDraft]:
+def split_roles(drafts: Iterable[MessageDraft], report: RepairReport) -> Iterator[MessageDraft]:
     """Move blocks that are not allowed in a message of their role to a message of their own."""
     for draft in drafts:
         parts = [MessageDraft(draft.role, draft.where)]
@@ -37,7 +37,7 @@ def _role_of(item: DraftBlock, role: Literal["user", "assistant"]) -> Literal["u
     return "user" if item.kind in USER_ONLY else role
 
 
-def join(drafts: Iterable[MessageDraft], report: Report) -> list[MessageDraft]:
+def join(drafts: Iterable[MessageDraft], report: RepairReport) -> list[MessageDraft]:
     """Join neighbors of one role into one message. An emptied user message stays as a gap."""
     joined: list[MessageDraft] = []
     for draft in drafts:
@@ -72,7 +72,7 @@ def _one_answer(first: MessageDraft, second: MessageDraft) -> bool:
 
 
 def strip_wrong_thinking(
-    drafts: Iterable[MessageDraft], thinking: Mapping[str, Any] | None, report: Report
+    drafts: Iterable[MessageDraft], thinking: Mapping[str, Any] | None, report: RepairReport
 ) -> None:
     """Drop thinking at the end of an answer, and in the last answer if it is switched off."""
     answers = [draft for draft in drafts if draft.role == "assistant"]
@@ -86,7 +86,7 @@ def strip_wrong_thinking(
                 break
 
 
-def settle(drafts: Iterable[MessageDraft], tail: Tail, report: Report) -> list[MessageDraft]:
+def settle(drafts: Iterable[MessageDraft], tail: Tail, report: RepairReport) -> list[MessageDraft]:
     """Alternate user and assistant, from a user message to an allowed end."""
     settled: list[MessageDraft] = []
     for draft in join(drafts, report):
@@ -114,7 +114,7 @@ def _continue(where: str) -> MessageDraft:
     return MessageDraft("user", where, [DraftBlock(where, text_block(CONTINUE))])
 
 
-def _trim(draft: MessageDraft, report: Report) -> None:
+def _trim(draft: MessageDraft, report: RepairReport) -> None:
     where, block = draft.items[-1]
     text = block.get("text")
     if isinstance(text, str) and text[-1:].isspace():

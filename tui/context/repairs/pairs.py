@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from tui.context.repairs.blocks import call_key
-from tui.context.repairs.message_draft import DraftBlock, MessageDraft, Report
+from tui.context.repairs.message_draft import DraftBlock, MessageDraft, RepairReport
 from tui.context.rules.blocks import ID, SERVER_RESULTS
 from tui.core.messages import Block, blocks_of, text_block, text_of
 
@@ -49,7 +49,7 @@ class _Result:
         return text_of(blocks_of(self.item.block.get("content"))) == INTERRUPTED
 
 
-def pair(drafts: list[MessageDraft], report: Report) -> list[MessageDraft]:
+def pair(drafts: list[MessageDraft], report: RepairReport) -> list[MessageDraft]:
     """Answer every call in the drafts. Roles must be right and neighbors merged."""
     calls, results = _assign(drafts)
     for group in calls.values():
@@ -61,7 +61,7 @@ def pair(drafts: list[MessageDraft], report: Report) -> list[MessageDraft]:
     return list(_rebuilt(drafts, called, orphans, report))
 
 
-def server_pairs(drafts: Sequence[MessageDraft], report: Report) -> None:
+def server_pairs(drafts: Sequence[MessageDraft], report: RepairReport) -> None:
     """Drop calls of server tools without their result, and results without their call. A call has
     none yet if it waits for the results of other calls next to it, or ends a paused turn."""
     halves: set[int] = set()
@@ -138,7 +138,7 @@ def _nearest(waiting: list[_Call]) -> int:
     return at
 
 
-def _merge_copies(group: list[_Call], report: Report) -> None:
+def _merge_copies(group: list[_Call], report: RepairReport) -> None:
     """Treat identical calls with one id as one call, unless each has a result of its own."""
     originals: dict[str, _Call] = {}
     for call in group:
@@ -157,7 +157,7 @@ def _result_content(call: _Call) -> object:
     return call.results[0].item.block.get("content")
 
 
-def _name(calls: dict[str, list[_Call]], report: Report) -> None:
+def _name(calls: dict[str, list[_Call]], report: RepairReport) -> None:
     """Give calls ids that are valid and unique, the same on every run."""
     used = {id_ for id_ in calls if ID.fullmatch(id_)}
     for id_, group in calls.items():
@@ -183,7 +183,10 @@ def _free_id(id_: str, used: set[str]) -> str:
 
 
 def _rebuilt(
-    drafts: list[MessageDraft], calls: dict[str, _Call], orphans: dict[str, _Result], report: Report
+    drafts: list[MessageDraft],
+    calls: dict[str, _Call],
+    orphans: dict[str, _Result],
+    report: RepairReport,
 ) -> Iterator[MessageDraft]:
     owed: list[_Call] = []  # the calls of the previous message
     for index, draft in enumerate(drafts):
@@ -219,7 +222,7 @@ def _calls(draft: MessageDraft, calls: dict[str, _Call]) -> tuple[list[DraftBloc
     return items, own_calls
 
 
-def _results(owed: list[_Call], draft: int | None, report: Report) -> list[DraftBlock]:
+def _results(owed: list[_Call], draft: int | None, report: RepairReport) -> list[DraftBlock]:
     """Return one result for each call, in order. `draft` is the message whose front they go to."""
     items: list[DraftBlock] = []
     for call in owed:
@@ -235,7 +238,7 @@ def _results(owed: list[_Call], draft: int | None, report: Report) -> list[Draft
     return items
 
 
-def _placed(call: _Call, chosen: _Result, draft: int | None, report: Report) -> DraftBlock:
+def _placed(call: _Call, chosen: _Result, draft: int | None, report: RepairReport) -> DraftBlock:
     """Return the result that a call keeps, with the call's id."""
     where, block = chosen.item
     if chosen.draft != draft:
@@ -257,8 +260,8 @@ def _interrupted(id_: str) -> Block:
     }
 
 
-def _report_moves(draft: MessageDraft, front: list[DraftBlock], report: Report) -> None:
-    """Report results of this message that had to move to its front, or into order."""
+def _report_moves(draft: MessageDraft, front: list[DraftBlock], report: RepairReport) -> None:
+    """RepairReport results of this message that had to move to its front, or into order."""
     here = {item.where for item in draft.items}
     wanted = [item.where for item in front if item.where in here]
     given = [item.where for item in draft.items if item.where in set(wanted)]
@@ -268,7 +271,9 @@ def _report_moves(draft: MessageDraft, front: list[DraftBlock], report: Report) 
         report.add("B05", draft.where, "results brought to the front")
 
 
-def _rest(draft: MessageDraft, orphans: dict[str, _Result], report: Report) -> list[DraftBlock]:
+def _rest(
+    draft: MessageDraft, orphans: dict[str, _Result], report: RepairReport
+) -> list[DraftBlock]:
     """Return the blocks of a user message besides the results of the calls before it."""
     items: list[DraftBlock] = []
     for item in draft.items:
@@ -279,7 +284,7 @@ def _rest(draft: MessageDraft, orphans: dict[str, _Result], report: Report) -> l
     return items
 
 
-def _orphan(result: _Result, report: Report) -> list[DraftBlock]:
+def _orphan(result: _Result, report: RepairReport) -> list[DraftBlock]:
     """Turn a result without a call into text, if it has any content."""
     where, block = result.item
     if call_key(block.get("tool_use_id")) in report.gone:

@@ -77,12 +77,12 @@ def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
             raise _undone(tree, target, before, error, apart) from error
         changed = {kind: _changed(target, before, kind) for kind in ("A", "D", "MT")}
         own.intersection_update(path for paths in changed.values() for path in paths)
-        if in_the_way := (*sorted(own), *_in_the_way(target, before, changed["A"])):
+        if overwritten := (*sorted(own), *_overwritten(target, before, changed["A"])):
             target.git("update-ref", "-m", "holdfast: merge undone", "HEAD", before)
             target.git("read-tree", before)
             target.answer("update-index", "-q", "--refresh")
             raise GitError(
-                f"The merge would replace {some(in_the_way)} in {shorten(target.top)}. It was "
+                f"The merge would replace {some(overwritten)} in {shorten(target.top)}. It was "
                 "undone; nothing is lost.",
                 hint="Commit it or move it away first.",
             )
@@ -100,7 +100,7 @@ def _changed(target: Checkout, before: str, kind: str) -> list[str]:
     return target.git(*words, before, "HEAD").split("\0")[:-1]
 
 
-def _in_the_way(target: Checkout, before: str, added: Iterable[str]) -> Iterator[str]:
+def _overwritten(target: Checkout, before: str, added: Iterable[str]) -> Iterator[str]:
     """What lies at the paths that a merge adds, or in the place of their folders, and that git has
     no copy of."""
     known = set(target.git("ls-tree", "-r", "-z", "--name-only", before).split("\0"))
