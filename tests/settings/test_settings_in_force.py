@@ -114,5 +114,7 @@ async def test_redaction_counts_from_the_next_record_on(tmp_path: Path) -> None:
 def test_a_rule_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, ScriptedProvider(say("x")))
     with pytest.raises(UsageError):
-        agent.permissions.take_up(Config(redact="record", permissions=Permissions(deny=("two words",))))
+        agent.permissions.take_up(
+            Config(redact="record", permissions=Permissions(deny=("two words",)))
+        )
     assert agent.session.redact is False
