@@ -7,9 +7,11 @@ can be kept, without translation. Nothing here talks to anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeGuard, cast
+
+import msgspec
 
 Block: TypeAlias = dict[str, Any]
 """One content block, as JSON: `{"type": "text", "text": …}`, `tool_use`, `tool_result`, …"""
@@ -31,8 +33,7 @@ _TOO_MANY = 1 << 53
 """No count of tokens reaches it; it would not fit a float, and sums of it no column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Token counts of one or more answers, under the API's names. They add up with `+`.
 
     Of the tokens written to the cache, `ephemeral_1h_input_tokens` are kept for an hour. Of the
@@ -52,7 +53,8 @@ class Usage:
     context_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)[:-1]))
+        names = self.__struct_fields__[:-1]
+        return Usage(*[getattr(self, name) + getattr(other, name) for name in names])
 
     @property
     def prompt_tokens(self) -> int:
@@ -76,8 +78,8 @@ class Usage:
 
     def to_json(self) -> dict[str, int]:
         """Return the first four counts, and those of the others that are not 0."""
-        counts = {f.name: getattr(self, f.name) for f in fields(self)}
-        always = [f.name for f in fields(self)[:4]]
+        counts = {name: getattr(self, name) for name in self.__struct_fields__}
+        always = self.__struct_fields__[:4]
         return {name: count for name, count in counts.items() if count or name in always}
 
     @classmethod
@@ -89,13 +91,10 @@ class Usage:
         """
         found = given = object_of(value)
         for name in USAGE_PARTS:
-            if part := object_of(given.get(name)):
-                found = part | found
-        counts = [found.get(name) for name in _COUNTS]
+            if name in given:
+                found = object_of(given[name]) | found
+        counts = map(found.get, cls.__struct_fields__)
         return cls(*[n if isinstance(n, int) and 0 < n < _TOO_MANY else 0 for n in counts])
-
-
-_COUNTS: Final = tuple(f.name for f in fields(Usage))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from tui.core import facts
 from tui.core.fact_words import RELOAD_WAITS, REWOUND, fact_lines, without_feature, words
-from tui.core.facts import DurableFact, Fact, Told
+from tui.core.facts import Fact, Told
 from tui.core.messages import Block, as_meant, list_of, object_of, sentences, string_of
 from tui.core.server_results import is_result, result_of, sources_of
 
@@ -37,13 +37,10 @@ def retold(records: Sequence[R]) -> Iterator[tuple[R, Told | None]]:
     place = 0
     while place < len(records):
         record = records[place]
-        last = place
-        while last < len(records) and _is_pruned(records[last]):
-            last += 1
-        if last > place:
-            yield record, facts.Pruned(last - place, 0)
-            yield from ((one, None) for one in records[place + 1 : last])
-            place = last
+        if record.type == "overlay" and (run := _pruned_run(records, place)):
+            yield record, facts.Pruned(run, 0)
+            yield from ((one, None) for one in records[place + 1 : place + run])
+            place += run
             continue
         make = _FACTS.get(record.type)
         yield record, make(record.data) if make else None
@@ -90,14 +87,17 @@ def _texts(texts: Sequence[Block]) -> Iterator[Fact]:
         yield facts.TextDelta("".join([str(part.get("text") or "") for part in parts]))
 
 
+def _pruned_run(records: Sequence[Recorded], place: int) -> int:
+    """How many records from a place on each prune a result."""
+    last = place
+    while last < len(records) and _is_pruned(records[last]):
+        last += 1
+    return last - place
+
+
 def _is_pruned(record: Recorded) -> bool:
     data = record.data
     return record.type == "overlay" and data.get("view") == "pruned" and data.get("by") != "person"
-
-
-def _as(kind: type[DurableFact]) -> Callable[[Data], Told | None]:
-    """How a record of a class tells again what was told when it was written."""
-    return lambda data: cast("Told", kind.of_record(data))
 
 
 def _sub_agent(data: Data) -> Fact:
@@ -131,7 +131,7 @@ def _mcp(data: Data) -> Fact:
 
 _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
     **{
-        kind.recorded_as(): _as(kind)
+        kind.recorded_as(): kind.of_record
         for kind in (
             facts.AssistantMessage,
             facts.CallBegan,

@@ -70,15 +70,13 @@ class DurableFact(WireFact, frozen=True):
     @classmethod
     def of_record(cls, data: Mapping[str, Any]) -> Self:
         """The fact that a record tells again. A field that is missing or odd is empty."""
-        given = data.get
+        form = record_form.form_of(cls)
         return cls.completed(
             *[
-                empty
-                if (value := given(key)) is None
-                else value
-                if type(value) is kind
-                else read(value)
-                for key, kind, read, empty in record_form.form_of(cls).read
+                value if type(value) is kind else empty if value is None else read(value)
+                for value, (kind, read, empty) in zip(
+                    map(data.get, form.keys), form.read, strict=True
+                )
             ]
         )
 

@@ -25,13 +25,14 @@ Read: TypeAlias = Callable[[Any], Any]
 @dataclass(frozen=True, slots=True)
 class RecordForm:
     """The fields of a class: those `told`, as they are named outside; those `written`, as (key,
-    field, whether an empty one is left out); and how to `read` each in its place: the key, the type
-    of a value that is taken as it is, what reads others, and what stands for none. `hides` says
-    whether any is not told."""
+    field, whether an empty one is left out); and of each field in its place the key (`keys`; ""
+    where it is in no record) and how to `read` it: the type of a value that is taken as it is, what
+    reads others, and what stands for none. `hides` says whether any is not told."""
 
     told: tuple[tuple[str, str], ...]
     written: tuple[tuple[str, str, bool], ...]
-    read: tuple[tuple[str, type, Read, Any], ...]
+    keys: tuple[str, ...]
+    read: tuple[tuple[type, Read, Any], ...]
     hides: bool
 
 
@@ -48,20 +49,21 @@ def form_of(kind: type[Any]) -> RecordForm:
     return RecordForm(
         told=tuple((one.name, one.encode_name) for one in told),
         written=tuple(written),
-        read=tuple(_reading(one, keys.get(one.name, "")) for one in fields.values()),
+        keys=tuple(keys.get(name, "") for name in fields),
+        read=tuple(_reading(one, name in keys) for name, one in fields.items()),
         hides=len(told) < len(fields),
     )
 
 
-def _reading(field: FieldInfo, key: str) -> tuple[str, type, Read, Any]:
-    """How a field is read; one without a key is in no record."""
+def _reading(field: FieldInfo, recorded: bool) -> tuple[type, Read, Any]:
+    """How a field is read; one that is not `recorded` is in no record."""
     read, kind = _reader(field.type), _bare(field.type)
-    if not key and not field.required:
+    if not recorded and not field.required:
         made = field.default_factory
         empty = field.default if made is msgspec.NODEFAULT else made()
     else:
         empty = read(None)
-    return key, kind if kind in {str, int, float, bool, dict} else NoneType, read, empty
+    return kind if kind in {str, int, float, bool, dict} else object, read, empty
 
 
 def plain(value: object) -> Any:
