@@ -21,7 +21,6 @@ TUI: Final = ROOT / "tui"
 
 FIELDS_GOAL: Final = 20
 FIELDS: Final[Mapping[str, int]] = {
-    "AgentContext": 68,
     "AppServices": 28,
     "Confinement": 26,
     "Ledger": 22,
