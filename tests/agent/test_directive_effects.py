@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.agents import MODEL, Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import tool_results
+from tui.agent.calls import finish
 from tui.agent.prompts import Directives, parse
 from tui.context import notices
 from tui.core import facts
@@ -197,7 +197,7 @@ async def test_K38_K48_what_does_not_apply_is_told_and_logged_and_costs_nothing(
     def broken(name: str, result: str) -> str:
         raise OSError(f"no ranks for {name}, {len(result)}")
 
-    monkeypatch.setattr(tool_results, "_debug_block", broken)
+    monkeypatch.setattr(finish, "_debug_block", broken)
     provider = ScriptedProvider([call("list_files", path=".")], say("done"))
     told = await events_of(make_agent(tmp_path, provider), "/verbose look")
     notices = [e.text for e in told if isinstance(e, facts.Notice)]

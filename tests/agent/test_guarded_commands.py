@@ -13,9 +13,9 @@ import pytest
 from tests.agent.test_guards import give, results, sent
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
+from tui.agent.calls.finish import SHOWN_CHARS
+from tui.agent.calls.tool_context import chunks_of
 from tui.agent.prompts import parse
-from tui.agent.tool_dispatch import chunks_of
-from tui.agent.tool_results import SHOWN_CHARS
 from tui.core import facts
 from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_of

@@ -11,8 +11,8 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
-from tui.agent import tool_results as made
 from tui.agent.agent import Agent
+from tui.agent.calls import finish as made
 from tui.core import facts
 from tui.core.config import Compaction, Config, Guard, Retry
 from tui.core.errors import ProviderError

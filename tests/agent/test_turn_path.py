@@ -13,7 +13,8 @@ import pytest
 from tests.support.agents import events_of, make_agent
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent import prompts
-from tui.agent.tool_results import PendingCall, ToolResults
+from tui.agent.calls import finish as finish_station
+from tui.agent.calls.state import PendingCall
 from tui.context.level_view import LevelViewer
 from tui.context.view import View
 from tui.core import facts
@@ -82,7 +83,7 @@ async def test_no_error_of_calls_side_by_side_is_lost(
         await asyncio.sleep(0)
         raise ZeroDivisionError(f"cannot cut {tool}")
 
-    monkeypatch.setattr("tui.agent.tool_results.guard", broken)
+    monkeypatch.setattr("tui.agent.calls.finish.guard", broken)
     names = ["one", "two", "three"]  # there are no such tools: they fail at once
     provider = ScriptedProvider([call(name) for name in names])
     agent = make_agent(tmp_path, provider)
@@ -115,11 +116,11 @@ async def test_all_errors_of_calls_that_ran_side_by_side_are_said_or_logged(
 ) -> None:
     both = asyncio.Barrier(2)
 
-    async def finish(_: ToolResults, __: object, state: PendingCall, *___: object) -> None:
+    async def finish(_: object, state: PendingCall, *__: object) -> None:
         await both.wait()
         raise RuntimeError(f"no room for {state.id}")
 
-    monkeypatch.setattr(ToolResults, "finish", finish)
+    monkeypatch.setattr(finish_station, "finish", finish)
     reads = [call("list_dir", f"t{n}", path=".") for n in range(2)]
     agent = make_agent(tmp_path, ScriptedProvider(reads))
     with caplog.at_level(logging.ERROR, "tui.agent"):

@@ -15,7 +15,7 @@ from tests.support.agents import make_agent
 from tests.support.clock import PATIENCE_S, FakeClock
 from tests.support.provider import ScriptedProvider
 from tests.support.starting import HeldStarter
-from tui.agent.tool_results import ShellOutput
+from tui.agent.shell_output import ShellOutput
 from tui.app import user_shell
 from tui.core import facts
 from tui.core.facts import Fact

@@ -16,6 +16,8 @@ from tui.agent.agent_permissions import AgentPermissions
 from tui.agent.agent_servers import AgentServers
 from tui.agent.agent_view import AgentView
 from tui.agent.background_jobs import BackgroundJobs
+from tui.agent.calls.dispatch import ToolDispatcher
+from tui.agent.calls.state import CallContext
 from tui.agent.checkpoints import Checkpoints
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
@@ -35,11 +37,9 @@ from tui.agent.request_builder import RequestBuilder
 from tui.agent.side_question import MemoryFlush
 from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.sub_agents import SubAgentStarter
-from tui.agent.supervised_commands import SupervisedCommands
+from tui.agent.supervised_commands import SupervisedCommands, sweep_outputs
 from tui.agent.titles import TitleWriter
 from tui.agent.token_counter import TokenCounter
-from tui.agent.tool_dispatch import ToolDispatcher
-from tui.agent.tool_results import ToolResults, sweep_outputs
 from tui.agent.turn import TurnRunner
 from tui.agent.user_questions import UserQuestions
 from tui.core import facts
@@ -86,7 +86,7 @@ class Agent:
         compactor = Compactor(ctx, requests, memory, self._hooks)
         self._mcp = McpTools(ctx, requests)
         self._pruning = PruneSchedule(ctx, requests)
-        self._dispatcher = ToolDispatcher(ctx, ToolResults(ctx), requests.features, self._hooks)
+        self._dispatcher = ToolDispatcher(CallContext(ctx, requests.features, self._hooks))
         self._turns = TurnRunner(
             ctx,
             requests,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.background_jobs import BackgroundJobs, OwnedJob
+from tui.agent.shell_output import ShellOutput
 from tui.agent.sub_agent_list import SubAgentList
-from tui.agent.tool_results import ShellOutput
 from tui.core.facts import Fact
 
 

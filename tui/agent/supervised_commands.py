@@ -9,7 +9,9 @@ result (`Tool.resume`). How the recovery of a call is decided: `tui.context.inte
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -41,6 +43,8 @@ from tui.tools.jobs import EndedJob, Origin
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
+
+log = logging.getLogger(__name__)
 
 _KEPT_S = 30 * 24 * 3600.0
 
@@ -82,6 +86,17 @@ def sweep(place: Path, now: float) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
             with suppress(OSError):
                 session.rmdir()
+
+
+async def sweep_outputs(ctx: AgentContext, stop: threading.Event) -> None:
+    """Remove full outputs that no session names and that have had their time, and what is left of
+    commands that nobody took over."""
+    if ctx.toolbox.kept is not None:
+        await asyncio.to_thread(sweep, ctx.toolbox.kept.parent, ctx.clock.now().timestamp())
+    if ctx.toolbox.outputs is not None:
+        gone = await asyncio.to_thread(ctx.toolbox.outputs.sweep, ctx.clock.now(), stop)
+        if gone:
+            log.info("removed %d kept outputs that no session names", gone)
 
 
 @dataclass(slots=True)

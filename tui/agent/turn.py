@@ -15,6 +15,7 @@ from msgspec import UNSET, structs
 
 from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
+from tui.agent.calls.dispatch import ToolDispatcher
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
 from tui.agent.frame_state import server_waits
@@ -33,7 +34,6 @@ from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.sub_agent_list import SubAgentList
-from tui.agent.tool_dispatch import ToolDispatcher
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
 from tui.core import facts, images
@@ -233,7 +233,7 @@ class TurnRunner:
         await self.requests.meter.save_ratio()
         self._end_command(usual)
         await self._name_changes()
-        self.dispatcher.checks.collect()
+        self.dispatcher.shared.checks.collect()
         await self.ctx.recorder.show(facts.TurnFinished(outcome, spent.usage, usd))
 
     def _begin_command(self, command: CommandTurn | None) -> ModelInfo | None:
@@ -463,7 +463,7 @@ class TurnRunner:
         if self.ctx.toolbox.confinement is not None:
             self.ctx.toolbox.confinement.begin()
         await self.mcp.before_request()
-        if late := self.dispatcher.checks.take_late():
+        if late := self.dispatcher.shared.checks.take_late():
             self.requests.frame.say(late)
         await self.requests.settle()
         view = before = self.requests.view()

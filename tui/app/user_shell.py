@@ -20,7 +20,7 @@ from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 
 if TYPE_CHECKING:
-    from tui.agent.tool_results import ShellOutput
+    from tui.agent.shell_output import ShellOutput
     from tui.keeper.command import SupervisedCommand
     from tui.tools.output_capture import Capture
 
@@ -55,7 +55,7 @@ async def run(
     like a tool's, and `keeping` has the full copy. Without one only the end of it is returned. One
     that is moved to the background is over here.
     """
-    from tui.agent.tool_results import drop  # noqa: PLC0415 - not for the first frame
+    from tui.agent.shell_output import drop  # noqa: PLC0415 - not for the first frame
     from tui.tools.output_capture import Capture  # noqa: PLC0415 - as above
     from tui.tools.process import outcome  # noqa: PLC0415 - as above
 

@@ -1,0 +1,1 @@
+"""The tool calls of an answer, each on five stations: parse, decide, run, confine, finish."""

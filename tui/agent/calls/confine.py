@@ -1,0 +1,264 @@
+"""Fourth station, of commands only: the walls around one, and what it may do past them.
+
+A command runs at the level that was decided. Where a wall stops it, the person is asked if it may
+have what it needs, and it runs again. One that may have done a part of its work is not run twice
+by itself: the same call, if it is the next one, asks for more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.calls.decide import ask_again
+from tui.agent.calls.exclusive import alone, watched
+from tui.agent.calls.state import CallContext, CheckedCall, StoppedCommand
+from tui.agent.checkpoints import CallChanges
+from tui.core.messages import ToolOutput, list_of, string_of, text_of
+from tui.core.workspace import Workspace
+from tui.permissions.plain_command import ReadableArea
+from tui.permissions.plain_command import parse as parse_plain
+from tui.permissions.plain_environment import plain_environment
+from tui.permissions.sandbox.walls import Level
+from tui.permissions.types import Answer, Call, Decision
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui.keeper.command import Starter
+    from tui.permissions.named_needs import NamedNeeds
+    from tui.permissions.sandbox.confinement import Confinement
+    from tui.permissions.sandbox.explain import Explanation
+    from tui.permissions.sandbox.inner_clones import StoppedClones
+
+_ONLY_SETS = frozenset({"config", "remote"})
+"""Subcommands of git that do nothing but write its settings."""
+_DOES_MORE = frozenset({"branch", "submodule", "clone", "switch", "checkout", "worktree"})
+"""Those that may have done a part before they fail."""
+_NO_LEVEL_BETWEEN = "The sandbox on this machine only confines commands that write nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a command may do when it runs."""
+
+    level: Level
+    reads: bool = False
+    """True if it is known to change nothing."""
+    watched: bool = False
+    """True if no walls hold it, and what starts it watches the folders that it reads."""
+    git_settings: bool = False
+    clones: StoppedClones | None = None
+    widened: bool = False
+    """True if it runs again, at the level that it needs."""
+
+
+Ran: TypeAlias = "tuple[ToolOutput, Explanation | None]"
+"""The output of a command, and what a wall kept it from, if anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a command that was stopped needs to get further."""
+
+    trial: Trial
+    asked: Decision
+    refused: str
+    """The beginning of the line for the model if the person says no."""
+    free: bool = False
+    """True if nobody has to be asked."""
+
+
+async def run_command(shared: CallContext, call: CheckedCall, decision: Decision) -> ToolOutput:
+    """Run a command that is allowed; where a wall stops it, ask for what it needs."""
+    reads = decision.by == "safe"
+    trial = Trial(decision.level, reads=reads, watched=reads and decision.level is Level.OUTSIDE)
+    call = await _equipped(shared.ctx, call, trial) if reads else call
+    ran = await _run(shared.ctx, call, trial)
+    while (need := await _need(shared.ctx, call, decision, trial, ran)) is not None:
+        answer = Answer("once") if need.free else await ask_again(shared, call, need.asked)
+        if answer.answer == "no":
+            reason = f" {answer.reason}" if answer.reason else ""
+            return ran[0].with_lines([f"[{need.refused} was not allowed.{reason}]"])
+        await shared.commands.forget(call.call.id)
+        trial = need.trial
+        ran = await _run(shared.ctx, call, trial)
+    return _stopped(shared, call, trial, ran)
+
+
+async def _equipped(ctx: AgentContext, call: CheckedCall, trial: Trial) -> CheckedCall:
+    """Give a command that only reads its environment, and what starts it where no walls hold it."""
+    environment = plain_environment(call.context.workspace)
+    starter = await _watcher(ctx, call.call) if trial.watched else None
+    return replace(call, context=replace(call.context, environment=environment, starter=starter))
+
+
+def _folder(workspace: Workspace, call: Call) -> Path:
+    """The folder that a command is run in."""
+    return workspace.resolve(call.paths[0]) if call.paths else workspace.root
+
+
+async def _watcher(ctx: AgentContext, call: Call) -> Starter:
+    """Make a starter for a command that only reads, where no walls hold it."""
+    from tui.permissions.sandbox.steady import steady  # noqa: PLC0415 - on demand
+
+    workspace = ctx.workspace.widen(ctx.state.elevated)
+    area = ReadableArea(workspace, ctx.rules.gate.policy.private)
+
+    def make() -> Starter:
+        folder = _folder(workspace, call)
+        return steady(call.command or "", folder, area, ctx.toolbox.jobs.starter)
+
+    return await asyncio.to_thread(make)
+
+
+async def _run(ctx: AgentContext, call: CheckedCall, trial: Trial) -> Ran:
+    """Run a command, alone unless the sandbox lets it change nothing."""
+    harmless = trial.level is Level.READ_ONLY and bool(call.levels)
+    unwatched = harmless or trial.reads
+    async with (
+        nullcontext() if harmless else alone(ctx, call.state),
+        nullcontext(CallChanges()) if unwatched else watched(ctx, call.call.id) as changes,
+    ):
+        output, met = await _run_confined(ctx, call, trial)
+    return changes.added_to(output), met
+
+
+async def _run_confined(ctx: AgentContext, call: CheckedCall, trial: Trial) -> Ran:
+    level, starter = trial.level, call.context.starter if trial.watched else None
+    confinement = ctx.toolbox.confinement if level is not Level.OUTSIDE else None
+    if confinement is not None:
+        starter = confinement.starter(level, git_settings=trial.git_settings, clones=trial.clones)
+    output = await call.tool.run(call.params, replace(call.context, starter=starter))
+    if confinement is None:
+        return output, None
+    return await _explained(ctx, confinement, call, level, output)
+
+
+async def _explained(
+    ctx: AgentContext,
+    confinement: Confinement,
+    call: CheckedCall,
+    level: Level,
+    output: ToolOutput,
+) -> Ran:
+    """Add what was moved away or put back after a command, and which wall it met."""
+    # What only reads puts nothing anywhere; another sub-agent's command may be starting.
+    moved = await confinement.tidy() if level is not Level.READ_ONLY else []
+    lines = [f"[{line}]" for line in moved]
+    text, names = text_of(output.content), partial(_named_needs, ctx, call.call)
+    met = await confinement.explain(text, level, names, failed=output.is_error)
+    if met and (output.is_error or met.needs):
+        lines.append(f"[{met.text}]")
+    return output.with_lines(lines), met
+
+
+async def _named_needs(ctx: AgentContext, call: Call) -> NamedNeeds:
+    """Read from the words of a command what it needs."""
+    from tui.permissions.named_needs import named_needs  # noqa: PLC0415 - on demand
+
+    workspace, home = ctx.workspace, ctx.rules.gate.policy.home
+    folder = _folder(workspace, call)
+    return await asyncio.to_thread(named_needs, call.command or "", folder, workspace, home)
+
+
+async def _need(
+    ctx: AgentContext, call: CheckedCall, decision: Decision, trial: Trial, ran: Ran
+) -> Need | None:
+    """Return what a command needs to get further; None if nothing more is asked for it."""
+    if trial.clones is not None:
+        return None
+    return (
+        _unwatched(ctx, decision, trial, ran)
+        or await _past_clones(ctx, call.call, trial, ran)
+        or _wider(ctx, call, decision, trial, ran)
+    )
+
+
+def _unwatched(ctx: AgentContext, decision: Decision, trial: Trial, ran: Ran) -> Need | None:
+    """To run without being watched, because its folders can't be."""
+    cause = _unwatchable(ran[0]) if trial.watched else ""
+    if not cause:
+        return None
+    why = f"{cause}. It would run unwatched: a swapped folder may lead it anywhere."
+    asked = replace(decision, answer="ask", reason=why, by="default")
+    free = ctx.state.elevated and ctx.state.mode != "plan"
+    return Need(replace(trial, watched=False), asked, "to run it unwatched", free)
+
+
+def _unwatchable(output: ToolOutput) -> str:
+    """The reason why the folders of a command could not be watched; "" if they were."""
+    from tui.permissions.sandbox.steady_command import UNWATCHED  # noqa: PLC0415 - on demand
+
+    return UNWATCHED.get(output.details.get("exit_code", 0), "") if output.is_error else ""
+
+
+async def _past_clones(ctx: AgentContext, call: Call, trial: Trial, ran: Ran) -> Need | None:
+    """To do what the walls of a clone in the workspace stopped it at."""
+    output, confinement, stopped = ran[0], ctx.toolbox.confinement, None
+    confined = trial.level not in {Level.READ_ONLY, Level.OUTSIDE} and not call.background
+    if confinement is not None and confined:
+        stopped = await asyncio.to_thread(
+            confinement.stopped_clones,
+            call.command or "",
+            _folder(ctx.workspace, call),
+            text_of(output.content),
+            failed=output.is_error,
+        )
+    if stopped is None:
+        return None
+    what = stopped.words(ctx.workspace.root)
+    why = f"It {what}, and was stopped there. It would run again, from its start."
+    asked = Decision("ask", why, "sandbox", level=trial.level, walls=True, once=True)
+    return Need(Trial(trial.level, clones=stopped), asked, f"it {what}: that")
+
+
+def _wider(
+    ctx: AgentContext, call: CheckedCall, decision: Decision, trial: Trial, ran: Ran
+) -> Need | None:
+    """To run at a wider level, unless it would do a part of its work twice."""
+    output, met = ran
+    if met is None or met.level is None or trial.widened or ctx.state.mode == "plan":
+        return None
+    so_far = _so_far(call.call, trial.level, met, failed=output.is_error)
+    level = met.level if met.level in call.levels else Level.OUTSIDE
+    other = "" if level is met.level else f" {_NO_LEVEL_BETWEEN}"
+    why, once = f"It {met.needs}. {so_far}{other}", met.git_settings
+    asked = Decision("ask", why, "sandbox", decision.risk, level, walls=True, once=once)
+    wider = Trial(level, git_settings=met.git_settings, widened=True)
+    return Need(wider, asked, "what it needs") if so_far else None
+
+
+def _so_far(call: Call, level: Level, met: Explanation, *, failed: bool) -> str:
+    """What a command has done that may run again with more; "" if it could do a part of its work
+    twice."""
+    if level is Level.READ_ONLY and not met.git_settings:
+        return "So far it only read: nothing was changed."
+    git = "" if call.background else _one_step_of_git(call.command)
+    sets = git in _ONLY_SETS or (git == "branch" and not failed)
+    if level is Level.READ_ONLY and (failed or sets):
+        return "So far it only read: nothing was changed."
+    atomic = failed and bool(git) and git not in _DOES_MORE and not met.tried
+    return "Git hasn't done it." if atomic or (met.git_settings and sets) else ""
+
+
+def _one_step_of_git(command: str | None) -> str:
+    """The subcommand of a single command of git: it does all of it or fails as a whole."""
+    words = [part.words for part in parse_plain(command or "") or ()]
+    return words[0][1] if len(words) == 1 and words[0][0] == "git" and len(words[0]) > 1 else ""
+
+
+def _stopped(shared: CallContext, call: CheckedCall, trial: Trial, ran: Ran) -> ToolOutput:
+    """Return the output; keep that walls stopped a command which may have written."""
+    (output, met), ctx = ran, shared.ctx
+    asks = trial.clones is None and (trial.widened or ctx.state.mode != "plan")
+    if not (asks and output.is_error) or met is None or met.level is None or met.git_settings:
+        return output
+    wrote = tuple(map(string_of, list_of(output.details.get("changed_files"))))
+    known = ctx.checkpoints is not None
+    shared.stopped = StoppedCommand(call.key, trial.level, met.level, met.needs, wrote, known=known)
+    return output.with_lines([f"[the same call again asks for the level {met.level}]"])

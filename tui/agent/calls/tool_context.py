@@ -1,0 +1,121 @@
+"""Makes the context of one call: everything that its tool may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.calls.finish import SHOWN_CHARS, spill_path
+from tui.agent.calls.state import CallContext, PendingCall
+from tui.agent.user_questions import put
+from tui.core.documents import PAGE_TOKENS
+from tui.core.facts import ProcessBegan, TodosChanged, ToolOutputChunk
+from tui.core.questions import UserAnswers, UserQuestion
+from tui.core.text_cleaning import without_colours
+from tui.tools.base import Todo, ToolContext
+from tui.tools.limits.clamp import Room, clamp_text
+from tui.tools.limits.pipeline import GuardLimits
+from tui.tools.process import born
+
+if TYPE_CHECKING:
+    from tui.permissions.reading_rules import ReadingRules
+
+LABEL_CHARS = 200
+"""The length of a call's label in its intent, and of a command in the record of its process."""
+
+
+def tool_context(shared: CallContext, state: PendingCall) -> ToolContext:
+    """Return the context of a call as things are now."""
+    ctx = shared.ctx
+    limits, confinement = ctx.guard_limits, ctx.toolbox.confinement
+    room = Room(limits.config.clamp_bytes, limits.config.clamp_lines)
+    return ToolContext(
+        call_id=state.id,
+        start_reader=confinement.start_reader if confinement is not None else None,
+        reading=_reading(ctx),
+        workspace=ctx.workspace,
+        clock=ctx.clock,
+        files=ctx.toolbox.files,
+        jobs=ctx.toolbox.jobs,
+        spill_path=spill_path(ctx, state),
+        kept=shared.commands.folder(state.id),
+        emit=partial(_emit, ctx, state, room),
+        set_todos=partial(_set_todos, ctx),
+        read_page_bytes=limits.page_bytes,
+        guard=limits.config,
+        leave=state.set_partial,
+        started=partial(_record_process, ctx, state),
+        waited=partial(_restart_time, ctx, state),
+        ask=partial(_ask, ctx, state),
+        document_pages=document_pages(shared, limits),
+    )
+
+
+def document_pages(shared: CallContext, limits: GuardLimits) -> int:
+    """Return how many pages of a PDF fit into one result as a document: half of a result's share.
+
+    0 if the model is not known to take documents.
+    """
+    link = shared.ctx.link
+    known = link.first_party and link.model.documents
+    if not known or "documents" in shared.features.off(link.model.id):
+        return 0
+    return limits.share_tokens // 2 // PAGE_TOKENS
+
+
+def chunks_of(text: str) -> Iterator[str]:
+    """Cut a text into parts of at most SHOWN_CHARS, but never within an escape sequence."""
+    start = 0
+    while start < len(text):
+        end = start + SHOWN_CHARS
+        mark = text.rfind("\x1b", start + 1, end)
+        if mark > start and end < len(text) and "m" not in text[mark:end]:
+            end = mark
+        yield text[start:end]
+        start = end
+
+
+def _emit(ctx: AgentContext, state: PendingCall, room: Room, text: str) -> None:
+    state.add_output(without_colours(text))
+    for part in chunks_of(clamp_text(text, room, "ends")):
+        ctx.publish(ToolOutputChunk(state.id, part))
+
+
+def _set_todos(ctx: AgentContext, todos: Sequence[Todo]) -> None:
+    items = tuple({"text": todo.text, "status": todo.status} for todo in todos)
+    ctx.publish(TodosChanged(items))
+
+
+def _record_process(ctx: AgentContext, state: PendingCall, pid: int) -> None:
+    command = " ".join(str(state.call.get("input", {}).get("command", "")).split())
+    ctx.record(ProcessBegan(state.id, pid, born(pid), command[:LABEL_CHARS]))
+
+
+def _restart_time(ctx: AgentContext, state: PendingCall) -> None:
+    """Count the call's seconds from now: a person's thinking is not the tool's time."""
+    state.started = ctx.clock.monotonic()
+
+
+async def _ask(
+    ctx: AgentContext, state: PendingCall, questions: Sequence[UserQuestion]
+) -> UserAnswers:
+    try:
+        return await put(ctx, state.id, state.name, questions)
+    finally:
+        _restart_time(ctx, state)
+
+
+def _reading(ctx: AgentContext) -> Callable[[Path], Literal["allow", "ask", "deny"]]:
+    """Return the answer of the rules about reading a file; they are resolved at its first use."""
+    rules: list[ReadingRules] = []
+
+    def answer(path: Path) -> Literal["allow", "ask", "deny"]:
+        if not rules:
+            policy = ctx.rules.gate.policy
+            rules.append(policy.reading(ctx.workspace, elevated=ctx.state.elevated))
+        return rules[0].answer(path)
+
+    return answer
