@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import disk
 from tests.support.collector import keep_frozen
 
 settings.register_profile(
@@ -34,6 +35,8 @@ settings.load_profile("steady")
 # costs, and are a tenth this way.
 gc.set_threshold(50_000, 20, 10)
 
+disk.sync_at_once()
+
 _FOREIGN = ("ANTHROPIC_", "HOLDFAST_", "TEXTUAL_")
 _COLOUR = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES")
 
@@ -43,12 +46,6 @@ for _name in [n for n in os.environ if n.startswith(_FOREIGN) or n in _COLOUR]:
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 # Tests of the sandbox switch it on; the others are of what is asked where there is none.
 os.environ["HOLDFAST_SANDBOX"] = "off"
-# Hundreds of tests start the program, and several processes collect the tests: each would compile
-# everything anew where nothing may be kept beside the code.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    _compiled = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = _compiled
-    sys.dont_write_bytecode = False
 # A shell lets its background ignore Ctrl+C, and nohup the end of its terminal; so would every
 # program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

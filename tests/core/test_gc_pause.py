@@ -24,8 +24,6 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gc, "unfreeze", unfreeze)
     yield
     assert gc.isenabled() == before
-    unfreeze()
-    gc.collect()
     freeze()
 
 
