@@ -10,10 +10,14 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -61,6 +65,29 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Names of folders that nobody has used. pytest's own way reads all there are, every time."""
     parent = tmp_path_factory.mktemp("homes")
     return (parent / str(number) for number in itertools.count())
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Counter[str]:
+    """How many folders of a name there are."""
+    return Counter()
+
+
+@pytest.fixture
+def tmp_path(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    numbers: Counter[str],
+) -> Path:
+    """A folder of the test's name and a number, as pytest names it; that one reads the names of all
+    tests before it twice, which takes the longer the more there were."""
+    node = cast("pytest.Item", request.node)  # pyright: ignore[reportUnknownMemberType]
+    name = re.sub(r"\W", "_", node.name)[:30]
+    while True:
+        number = numbers[name]
+        numbers[name] += 1
+        with suppress(FileExistsError):  # of a test whose name ends with a figure
+            return tmp_path_factory.mktemp(f"{name}{number}", numbered=False)
 
 
 @pytest.fixture(autouse=True)
