@@ -10,14 +10,19 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import disk
 from tests.support.collector import keep_frozen
 
 settings.register_profile(
@@ -34,6 +39,8 @@ settings.load_profile("steady")
 # costs, and are a tenth this way.
 gc.set_threshold(50_000, 20, 10)
 
+disk.sync_at_once()
+
 _FOREIGN = ("ANTHROPIC_", "HOLDFAST_", "TEXTUAL_")
 _COLOUR = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "LINES")
 
@@ -43,12 +50,6 @@ for _name in [n for n in os.environ if n.startswith(_FOREIGN) or n in _COLOUR]:
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 # Tests of the sandbox switch it on; the others are of what is asked where there is none.
 os.environ["HOLDFAST_SANDBOX"] = "off"
-# Hundreds of tests start the program, and several processes collect the tests: each would compile
-# everything anew where nothing may be kept beside the code.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    _compiled = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = _compiled
-    sys.dont_write_bytecode = False
 # A shell lets its background ignore Ctrl+C, and nohup the end of its terminal; so would every
 # program that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -64,6 +65,29 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Names of folders that nobody has used. pytest's own way reads all there are, every time."""
     parent = tmp_path_factory.mktemp("homes")
     return (parent / str(number) for number in itertools.count())
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Counter[str]:
+    """How many folders of a name there are."""
+    return Counter()
+
+
+@pytest.fixture
+def tmp_path(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    numbers: Counter[str],
+) -> Path:
+    """A folder of the test's name and a number, as pytest names it; that one reads the names of all
+    tests before it twice, which takes the longer the more there were."""
+    node = cast("pytest.Item", request.node)  # pyright: ignore[reportUnknownMemberType]
+    name = re.sub(r"\W", "_", node.name)[:30]
+    while True:
+        number = numbers[name]
+        numbers[name] += 1
+        with suppress(FileExistsError):  # of a test whose name ends with a figure
+            return tmp_path_factory.mktemp(f"{name}{number}", numbered=False)
 
 
 @pytest.fixture(autouse=True)

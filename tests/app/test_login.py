@@ -14,7 +14,7 @@ from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.app.dialog_data import KeySetup, PracticeSetup, ProfileSetup, ServerSetup
 from tui.app.options.arguments import Options
-from tui.app.program import CompositionRoot
+from tui.app.program import Program
 from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, HoldfastError, UsageError
 from tui.core.facts import Fact
@@ -25,9 +25,9 @@ SAID = {"turns": [{"text": "ok"}] * 3}
 
 
 @asynccontextmanager
-async def opened(workspace: Path) -> AsyncGenerator[tuple[CompositionRoot, Agent]]:
+async def opened(workspace: Path) -> AsyncGenerator[tuple[Program, Agent]]:
     """A program with an open session; its agent is closed at the end."""
-    program = CompositionRoot(Options(cwd=workspace), None)
+    program = Program(Options(cwd=workspace), None)
     agent = await program.make_agent(SessionChoice(), RulesOnly())
     await agent.start()
     try:
@@ -47,7 +47,7 @@ async def test_the_next_request_of_the_session_goes_to_the_new_server_with_its_k
         LoopbackServer({**SAID, "keys": ["k-1"]}) as first,
         LoopbackServer({**SAID, "keys": ["k-2"]}) as second,
     ):
-        program = CompositionRoot(Options(cwd=tmp_path), None)
+        program = Program(Options(cwd=tmp_path), None)
         await program.set_up(ServerSetup(first.url, "m-1", "k-1"))
         agent = await program.make_agent(SessionChoice(), RulesOnly())
         await agent.start()
@@ -117,7 +117,7 @@ async def test_a_key_of_the_environment_is_said_to_come_first_again(
 
 async def test_a_key_that_cannot_be_one_changes_nothing(tmp_path: Path) -> None:
     async with LoopbackServer(SAID) as server:
-        program = CompositionRoot(Options(cwd=tmp_path), None)
+        program = Program(Options(cwd=tmp_path), None)
         with pytest.raises(HoldfastError, match="isn't an API key"):
             await program.set_up(ServerSetup(server.url, "m", "two words"))
     assert server.requests == []

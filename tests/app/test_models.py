@@ -8,7 +8,7 @@ from tests.support.server import LoopbackServer
 from tests.support.server_catalogue import listed
 from tests.support.server_models import MODELS
 from tui.app.options.arguments import ModelOptions, Options
-from tui.app.program import CompositionRoot
+from tui.app.program import Program
 from tui.core.clock import SystemClock
 from tui.core.paths import folders
 from tui.provider import model_list
@@ -16,13 +16,11 @@ from tui.provider import model_list
 NEWER = {**listed("claude-opus-5-5"), "id": "claude-opus-6", "created_at": "2026-12-01T00:00:00Z"}
 
 
-def _program(
-    tmp_path: Path, server: LoopbackServer | None = None, model: str = "opus"
-) -> CompositionRoot:
+def _program(tmp_path: Path, server: LoopbackServer | None = None, model: str = "opus") -> Program:
     if server is not None:
         folders().config.mkdir(parents=True, exist_ok=True)
         folders().config_file.write_text(f'base_url = "{server.url}"')
-    program = CompositionRoot(Options(cwd=tmp_path, models=ModelOptions(model=model)), None)
+    program = Program(Options(cwd=tmp_path, models=ModelOptions(model=model)), None)
     program.launch = program.launch.with_key("k")
     return program
 
@@ -37,7 +35,7 @@ def test_a_short_name_is_resolved_at_once_and_asks_nobody(tmp_path: Path) -> Non
 
 def test_short_names_count_wherever_a_model_is_named(tmp_path: Path) -> None:
     options = Options().having(cwd=tmp_path, model="sonnet", fallback_models=("haiku", "mine"))
-    launch = CompositionRoot(options, None).launch
+    launch = Program(options, None).launch
     assert launch.model == "claude-sonnet-5-5"
     assert launch.config.fallback_models == ("claude-haiku-5-5", "mine")
 
@@ -45,12 +43,10 @@ def test_short_names_count_wherever_a_model_is_named(tmp_path: Path) -> None:
 async def test_the_server_says_which_models_there_are(tmp_path: Path) -> None:
     async with LoopbackServer({"catalogue": True}) as server:
         program = _program(tmp_path, server)
-        services = program.services()
-        assert services.refresh_models
-        await services.refresh_models()
-        await services.refresh_models()
+        await program.refresh_models()
+        await program.refresh_models()
     assert [request.path for request in server.requests] == ["/v1/models"], "once a day"
-    rows = {row.name: row for row in services.models()}
+    rows = {row.name: row for row in program.models()}
     assert set(MODELS) <= rows.keys()
     assert rows["claude-opus-5-5"].source == "server"
     assert rows["claude-opus-5-5"].window == 1_000_000

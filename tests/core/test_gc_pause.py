@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.collector import unfreeze
+from tests.support.collector import freeze, unfreeze
 from tui.core import gc_pause
 
 
@@ -20,9 +20,11 @@ class Node:
 @pytest.fixture(autouse=True)
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = gc.isenabled()
+    monkeypatch.setattr(gc, "freeze", freeze)
     monkeypatch.setattr(gc, "unfreeze", unfreeze)
     yield
     assert gc.isenabled() == before
+    freeze()
 
 
 def test_overlapping_pauses_are_counted_in_any_order() -> None:
@@ -76,7 +78,6 @@ def test_what_is_loaded_for_good_is_not_looked_at_again() -> None:
     with gc_pause.gc_pause(loading=True), gc_pause.gc_pause():
         loaded = [[str(n)] for n in range(1_000)]
     assert gc.get_freeze_count() >= before + len(loaded)
-    gc.unfreeze()
 
 
 def test_what_was_loaded_for_good_and_is_garbage_goes_with_collect() -> None:
@@ -89,4 +90,3 @@ def test_what_was_loaded_for_good_and_is_garbage_goes_with_collect() -> None:
     assert gone() is not None
     gc_pause.collect()
     assert gone() is None
-    gc.unfreeze()

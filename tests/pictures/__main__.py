@@ -24,7 +24,7 @@ from textual.pilot import Pilot
 
 from tests.pictures import scenes
 from tui.app.options.arguments import parse
-from tui.app.program import CompositionRoot
+from tui.app.program import Program
 from tui.batch.plan import plan
 from tui.core.paths import folders
 from tui.demo import tour_scene as touring
@@ -102,7 +102,7 @@ def opened(stage: Stage, scene: scenes.Scene) -> Generator[HoldfastApp | TasksAp
             if scene.damaged:
                 stage.damage()
             words = [*stage.practise(scene.script), "--theme", scene.theme]
-            yield HoldfastApp(CompositionRoot(parse(words), None).opening, theme=scene.theme)
+            yield HoldfastApp(Program(parse(words), None).opening, theme=scene.theme)
 
 
 async def settled(pilot: Pilot[None], done: Callable[[], bool]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.app.options.arguments import ModelOptions, Options
-from tui.app.program import CompositionRoot
+from tui.app.program import Program
 from tui.core import facts, theme_cache
 from tui.core.config import Config, Permissions
 from tui.core.errors import ConfigError, UsageError
@@ -18,8 +18,8 @@ from tui.ui.toolkit import themes
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> CompositionRoot:
-    return CompositionRoot(
+def program(tmp_path: Path) -> Program:
+    return Program(
         Options(cwd=tmp_path),
         None,
         remember_theme=lambda name: themes.remember(name, folders().config / "themes"),
@@ -32,29 +32,27 @@ def write(text: str) -> None:
 
 
 async def test_new_sessions_begin_with_the_settings_as_they_are_now(
-    program: CompositionRoot,
+    program: Program,
 ) -> None:
     write('model = "other"\n[permissions]\nceiling = "/"\n')
-    services = program.services()
-    assert services.read_settings().config.model == "other"
-    assert services.permissions().ceiling == "~"
-    assert services.use_settings is not None
-    await services.use_settings()
+    assert program.read_settings().config.model == "other"
+    assert program.permissions().ceiling == "~"
+    await program.use_settings()
     assert program.launch.model == "other"
     assert program.launch.workspace.ceiling == Path("/")
-    assert services.permissions().ceiling == "/"
-    assert services.models()[0].name == "other"
+    assert program.permissions().ceiling == "/"
+    assert program.models()[0].name == "other"
 
 
 async def test_the_command_line_stays_above_the_file(tmp_path: Path) -> None:
-    program = CompositionRoot(Options(cwd=tmp_path, models=ModelOptions(model="named")), None)
+    program = Program(Options(cwd=tmp_path, models=ModelOptions(model="named")), None)
     write('model = "other"')
     await program.use_settings()
     assert program.launch.model == "named"
     assert program.read_settings().sources["model"].endswith("command line")
 
 
-async def test_a_key_does_not_go_to_another_server(program: CompositionRoot) -> None:
+async def test_a_key_does_not_go_to_another_server(program: Program) -> None:
     program.launch = program.launch.with_key("secret")
     write('model = "other"')
     await program.use_settings()
@@ -64,13 +62,13 @@ async def test_a_key_does_not_go_to_another_server(program: CompositionRoot) -> 
     assert program.launch.access.key is None
 
 
-async def test_a_theme_is_remembered_for_the_next_first_frame(program: CompositionRoot) -> None:
+async def test_a_theme_is_remembered_for_the_next_first_frame(program: Program) -> None:
     write('theme = "linen"')
     await program.use_settings()
     assert theme_cache.load().get("theme") == "linen"
 
 
-async def test_a_broken_file_leaves_what_was_in_force(program: CompositionRoot) -> None:
+async def test_a_broken_file_leaves_what_was_in_force(program: Program) -> None:
     write('model = "other"')
     await program.use_settings()
     write("model = 3")

@@ -25,6 +25,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
+from tests.support import disk
+
 HEADER: Final = struct.Struct("!I")
 DESCRIPTORS: Final = 5
 
@@ -44,6 +46,7 @@ class Request(NamedTuple):
 def main(control: socket.socket) -> str:
     """Serve requests until nobody can send one. Returns in each fork, which is as fresh as can be,
     the module to run."""
+    disk.sync_at_once()
     wake, woken = socket.socketpair()
     wake.setblocking(False)
     woken.setblocking(False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import CoroutineType
 from typing import Any
 
 from msgspec import structs
@@ -25,15 +26,18 @@ from tui.agent.prompts import ParsedPrompt
 from tui.agent.request_builder import Fit
 from tui.agent.turn import TurnRunner
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
-from tui.app.services import AppServices, LiveSettings, SessionChoice
+from tui.app.options.arguments import Options
+from tui.app.services import LiveSettings, SessionChoice
 from tui.context.repair_levels import RepairLevel
 from tui.context.system_prompt import Injected
 from tui.core import facts
+from tui.core.clipboard import Clip
+from tui.core.clock import Clock
 from tui.core.config import Config, Permissions
 from tui.core.facts import Fact, Overlay
 from tui.core.images import Image, images_of_record
 from tui.core.messages import blocks_of, text_block, text_of
-from tui.core.paths import folders
+from tui.core.paths import Folders, folders
 from tui.core.workspace import Workspace
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
@@ -55,6 +59,44 @@ from tui.tools.registry import builtin_tools
 STARTED = "2026-11-21T08:00:00.000Z"
 ID = 0x0199F3A2C1D
 """The id of the first session that begins in a world."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldServices:
+    """Services of which a test may replace each."""
+
+    clock: Clock
+    folders: Folders
+    workspace: Path
+    make_agent: Callable[[SessionChoice, Approver], CoroutineType[Any, Any, Agent]]
+    list_sessions: Callable[[], CoroutineType[Any, Any, Sequence[SessionRow]]]
+    set_up: Callable[[Setup], CoroutineType[Any, Any, str]]
+    reconnect: Callable[[Agent], CoroutineType[Any, Any, Sequence[Fact]]]
+    connection: Callable[[], str]
+    profile: Callable[[], str]
+    probe_servers: Callable[[], CoroutineType[Any, Any, Sequence[LocalServer]]]
+    model_info: Callable[[str], CoroutineType[Any, Any, ModelInfo]]
+    save_theme: Callable[[str], CoroutineType[Any, Any, None]]
+    decide_trust: Callable[[Sequence[TrustItem], Collection[str]], CoroutineType[Any, Any, None]]
+    models: Callable[[], Sequence[ModelRow]]
+    undecided: Callable[[], Sequence[TrustItem]]
+    brought: Callable[[], Sequence[TrustItem]]
+    permissions: Callable[[], Permissions]
+    trust: Callable[[], Trust]
+    read_settings: Callable[[], LoadedSettings]
+    refresh_models: Callable[[], CoroutineType[Any, Any, None]]
+    use_settings: Callable[[], CoroutineType[Any, Any, None]]
+    run_options: Callable[[Path], Options]
+    background_options: Callable[[], Options | None]
+    settings: LiveSettings
+    version: str = "1.2.3"
+    whole_name: Callable[[str], str] = str
+    asked_model: Callable[[str], ModelInfo | None] = lambda _: None
+    clipboard: Callable[[], Clip] = Clip
+
+
+async def _nothing() -> None:
+    """Answer a service that nobody looks at."""
 
 
 @dataclass
@@ -338,6 +380,7 @@ class World:
         self.themes_saved: list[str] = []
         self.granted: list[set[str]] = []
         self.undecided: tuple[TrustItem, ...] = ()
+        self.background_options: Options | None = None
         self.trust = Trust()
         self.permissions = Permissions()
         self.env: dict[str, str] = {}
@@ -384,7 +427,7 @@ class World:
         row = SessionRow(id_, path, title, updated, said, size, state, str(self.workspace))
         self.rows.append(row)
 
-    def services(self) -> AppServices:
+    def services(self) -> WorldServices:
         async def make_agent(choice: SessionChoice, approver: Approver) -> WatchedAgent:
             self.chosen.append(choice)
             if self.refusals:
@@ -429,7 +472,7 @@ class World:
             assert {item.name for item in about} >= set(granted)
             self.granted.append(set(granted))
 
-        return AppServices(
+        return WorldServices(
             clock=self.clock,
             folders=folders(),
             workspace=self.workspace,
@@ -444,12 +487,17 @@ class World:
             save_theme=save_theme,
             decide_trust=decide_trust,
             models=lambda: self.models,
-            undecided=self.undecided,
+            undecided=lambda: self.undecided,
             brought=lambda: self.undecided,
             permissions=lambda: self.permissions,
             trust=lambda: self.trust,
             read_settings=read_settings,
-            version="1.2.3",
+            refresh_models=_nothing,
+            use_settings=_nothing,
+            run_options=lambda tasks: Options().having(
+                command="run", tasks=tasks, cwd=self.workspace
+            ),
+            background_options=lambda: self.background_options,
             settings=LiveSettings(self.config),
         )
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tui.app.api import HeadlessConversation as Conversation
     from tui.app.frontend import Frontend
-    from tui.app.program import CompositionRoot
+    from tui.app.program import Program
 
-__all__ = ["CompositionRoot", "Conversation", "Frontend"]
+__all__ = ["Conversation", "Frontend", "Program"]
 
 
 def __getattr__(name: str) -> object:
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415 - as those below: nothing is loaded for the others
 
     places = {
-        "CompositionRoot": ("program", "CompositionRoot"),
+        "Program": ("program", "Program"),
         "Conversation": ("api", "HeadlessConversation"),
         "Frontend": ("frontend", "Frontend"),
     }

@@ -31,7 +31,7 @@ from tui.app.launch_config import scratch_of
 from tui.app.open_session import after_opening
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
-from tui.app.program import CompositionRoot
+from tui.app.program import Program
 from tui.app.reports import Report
 from tui.app.router import route_own
 from tui.app.services import AppServices, SessionChoice
@@ -325,12 +325,12 @@ async def opened(
     """
     own = tuple(map(as_tool, tools))
     with scratch_of(options) as scratch:
-        root = CompositionRoot(options, scratch, tools=own)
-        conversation = frontend(root.services(), approver).conversation
+        program = Program(options, scratch, tools=own)
+        conversation = frontend(program, approver).conversation
         conversation.result = result_tool(own)
         if see is not None:
             conversation.watch(see)
-        wanted = choice or root.choice()
+        wanted = choice or program.choice()
         if wanted is None:
             raise UsageError("Name a session to resume.", hint="See holdfast sessions list.")
         try:

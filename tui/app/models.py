@@ -30,8 +30,7 @@ async def choose_model(conversation: Conversation) -> bool:
     agent = conversation.agent
     if agent is None:
         return False
-    if refresh := conversation.services.refresh_models:
-        await refresh()
+    await conversation.services.refresh_models()
     listed = await rows(conversation.services, agent)
     name = await conversation.frontend.choose(ModelQuestion(listed))
     return name is not None and await _switch(conversation, name)
@@ -86,3 +85,9 @@ async def _switch(conversation: Conversation, name: str) -> bool:
     await use_model(conversation, name)
     frontend.say(f"Switched to {name}.", "success", hint=f"/model {before} switches back.")
     return True
+
+
+def fallback_for(services: AppServices, model: str) -> str:
+    """Return the model that is asked where `model` cannot answer, "" for none."""
+    ranked = sorted((row.fallback, row.name) for row in services.models() if row.fallback)
+    return next((name for _, name in ranked if name != model), "")

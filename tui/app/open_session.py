@@ -60,8 +60,8 @@ async def open_first(
     """The first session of a run; None lets the person choose. Raises HoldfastError where none
     can be opened; with `fallback` a new one is tried before."""
     services = conversation.services
-    if services.undecided:
-        await ask_trust(conversation, services.undecided, unasked=True)
+    if undecided := await asyncio.to_thread(services.undecided):
+        await ask_trust(conversation, undecided, unasked=True)
     if choice is None:
         choice = await conversation.frontend.pick_session() or SessionChoice()
     await open_choice(conversation, choice, fallback=fallback)

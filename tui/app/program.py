@@ -32,15 +32,17 @@ from tui.app.dialog_data import (
     Setup,
 )
 from tui.app.options.arguments import Options
-from tui.app.services import AppServices, LiveSettings, Opening, SessionChoice
+from tui.app.services import LiveSettings, Opening, SessionChoice
 from tui.app.session_path import session_path
 from tui.core import clipboard
+from tui.core.clipboard import Clip
 from tui.core.clock import SystemClock
+from tui.core.config import Permissions
 from tui.core.errors import CredentialsError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.messages import string_of
-from tui.core.paths import shorten
+from tui.core.paths import Folders, shorten
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
@@ -53,13 +55,14 @@ from tui.session.session import Session
 from tui.settings import credentials, edit, layers, trust
 from tui.settings.credentials import server_of
 from tui.settings.layers import LoadedSettings
-from tui.settings.local_servers import probe_local_servers
+from tui.settings.local_servers import LocalServer, probe_local_servers
 from tui.settings.trust import Trust, TrustItem
 from tui.tools.base import Tool
 
 
-class CompositionRoot:
-    """Holds what may change while the screen is open: the key, the trust, the session.
+class Program:
+    """The services that front ends ask for, with what may change while one is open: the key, the
+    trust, the session.
 
     `remember_theme` is called with the name of each theme that is chosen, and once a session is
     open. `tools` are offered to the model beside the built-in ones.
@@ -78,6 +81,8 @@ class CompositionRoot:
         self._remember_theme = remember_theme
         self.launch = replace(launch_config.prepare(options, scratch), own_tools=tools)
         self.clock = SystemClock()
+        self.version = tui.__version__
+        self.settings = LiveSettings(self.launch.config)
         self.session: Session | None = None
         self._trust: Trust | None = None
         self._listed: list[dict[str, Any]] = []
@@ -87,7 +92,7 @@ class CompositionRoot:
         """What the screen opens with. Blocks; raises SessionError."""
         options = self.options
         return Opening(
-            services=self.services(),
+            services=self,
             choice=self.choice(),
             prompt=options.prompt,
             theme=self.launch.config.theme,
@@ -109,39 +114,29 @@ class CompositionRoot:
                 return SessionChoice(path, foreign=True)
         return SessionChoice(session_path(self.options), attach=self.options.opening.attach)
 
-    def services(self) -> AppServices:
-        home, root = self.launch.folders, self.launch.workspace.root
+    @property
+    def folders(self) -> Folders:
+        return self.launch.folders
+
+    @property
+    def workspace(self) -> Path:
+        return self.launch.workspace.root
+
+    def permissions(self) -> Permissions:
+        return self.launch.config.permissions
+
+    def trust(self) -> Trust:
+        return self.launch.trust
+
+    def brought(self) -> Sequence[TrustItem]:
+        return trust.items(self.workspace)
+
+    def undecided(self) -> Sequence[TrustItem]:
         asking = not self.options.permissions.trust
-        return AppServices(
-            clock=self.clock,
-            folders=home,
-            workspace=root,
-            make_agent=self.make_agent,
-            list_sessions=self.list_sessions,
-            set_up=self.set_up,
-            reconnect=self.reconnect,
-            connection=self.connection,
-            profile=self.profile,
-            probe_servers=probe_local_servers,
-            model_info=self.model_info,
-            save_theme=self.save_theme,
-            decide_trust=self.decide_trust,
-            models=self.models,
-            refresh_models=self.refresh_models,
-            whole_name=self.whole_name,
-            asked_model=lambda name: asked_model(self.launch, name),
-            permissions=lambda: self.launch.config.permissions,
-            trust=lambda: self.launch.trust,
-            brought=lambda: trust.items(root),
-            undecided=trust.undecided(home, root) if asking else (),
-            run_options=self.run_options,
-            background_options=self.background_options,
-            read_settings=self.read_settings,
-            use_settings=self.use_settings,
-            clipboard=clipboard.read,
-            version=tui.__version__,
-            settings=LiveSettings(self.launch.config),
-        )
+        return trust.undecided(self.folders, self.workspace) if asking else ()
+
+    def clipboard(self) -> Clip:
+        return clipboard.read()
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
         why, hint = "No API key found.", "Paste one, connect a server, or practice offline."
@@ -221,6 +216,12 @@ class CompositionRoot:
         except CredentialsError:
             return ""
         return found.profile if found else ""
+
+    async def probe_servers(self) -> Sequence[LocalServer]:
+        return await probe_local_servers()
+
+    def asked_model(self, name: str) -> ModelInfo | None:
+        return asked_model(self.launch, name)
 
     async def model_info(self, name: str) -> ModelInfo:
         return known_model(self.launch, name)

@@ -74,7 +74,7 @@ def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None
     named = [_named(job.command) for job in running[:_SHOWN]]
     if more := len(running) - _SHOWN:
         named += [f"and {more} more"] if more > 0 else []
-    if conversation.in_turn and conversation.services.background_options is not None:
+    if conversation.in_turn and conversation.services.background_options() is not None:
         along = ", and so do its commands" if running else ""
         said = f"In the background it continues without a screen{along}."
         return ChoiceQuestion("The agent is working", said, _TURN, named)

@@ -5,10 +5,10 @@ Who starts it wires them: the command line (`tui.app.program`), or a test.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.core.clipboard import Clip
@@ -82,63 +82,119 @@ class SessionChoice:
     go_on: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppServices:
-    """What a front end asks of the rest of the program.
+class AppServices(Protocol):
+    """The rest of the program, as a front end asks it. `tui.app.program.Program` is the real one.
 
-    `make_agent` raises CredentialsError when there is no key, SessionError when the session
-    cannot be opened, SessionInUseError when another program has it open. `set_up` keeps what the
-    welcome screen was told and says where, in a sentence; after it `make_agent` uses it, and
-    `reconnect` lets an agent use it that is open. Both raise HoldfastError. `connection` says what
-    is in use, and `profile` names the one of this machine that can be used, "" for none; both
-    block.
-    `models` are those that the server listed, or that are known; `refresh_models` asks it again
-    where its list is older than a day. `whole_name` is the model that a short name stands for, and
-    `asked_model` the one that a command asks for, None where the server has none of that name; both
-    block.
-    `undecided` is what the folder's own files would do and nobody decided about yet, `brought` all
-    of it (it blocks); `trust` says what of them counts. `decide_trust` takes what was asked about
-    and the names that are granted. `permissions` are the rules of the configuration.
-    `run_options` are those of `holdfast run` with a task file. `read_settings` reads the settings
-    of all layers again; it blocks and raises ConfigError. After `use_settings` new sessions begin
-    with what it would read.
-    `clipboard` asks what the system's clipboard holds, and blocks; without one it is empty.
     `settings` are those in force.
     """
 
-    clock: Clock
-    folders: Folders
-    workspace: Path
-    make_agent: Callable[[SessionChoice, Approver], Awaitable[Agent]]
-    list_sessions: Callable[[], Awaitable[Sequence[SessionRow]]]
-    set_up: Callable[[Setup], Awaitable[str]]
-    reconnect: Callable[[Agent], Awaitable[Sequence[Fact]]]
-    probe_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
-    model_info: Callable[[str], Awaitable[ModelInfo]]
-    save_theme: Callable[[str], Awaitable[None]]
-    decide_trust: Callable[[Sequence[TrustItem], Collection[str]], Awaitable[None]]
-    connection: Callable[[], str] = str
-    profile: Callable[[], str] = str
-    models: Callable[[], Sequence[ModelRow]] = tuple
-    refresh_models: Callable[[], Awaitable[None]] | None = None
-    whole_name: Callable[[str], str] = str
-    asked_model: Callable[[str], ModelInfo | None] = lambda _: None
-    permissions: Callable[[], Permissions] = Permissions
-    trust: Callable[[], Trust] = Trust
-    brought: Callable[[], Sequence[TrustItem]] = tuple
-    undecided: Sequence[TrustItem] = ()
-    run_options: Callable[[Path], Options] | None = None
-    background_options: Callable[[], Options] | None = None
-    clipboard: Callable[[], Clip] = Clip
-    read_settings: Callable[[], LoadedSettings] = lambda: LoadedSettings(Config(), {}, ())
-    use_settings: Callable[[], Awaitable[None]] | None = None
-    version: str = ""
-    settings: LiveSettings = field(default_factory=LiveSettings)
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def folders(self) -> Folders: ...
+    @property
+    def workspace(self) -> Path: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def settings(self) -> LiveSettings: ...
 
-    def other_model(self, model: str) -> str:
-        """The model that is asked where `model` cannot answer, "" for none."""
-        ranked = sorted((row.fallback, row.name) for row in self.models() if row.fallback)
-        return next((name for _, name in ranked if name != model), "")
+    async def make_agent(self, choice: SessionChoice, approver: Approver, /) -> Agent:
+        """Open a session with an agent for it. Raises CredentialsError when there is no key,
+        SessionError when the session cannot be opened, SessionInUseError when another program has
+        it open."""
+        ...
+
+    async def list_sessions(self) -> Sequence[SessionRow]:
+        """Return the sessions of the workspace."""
+        ...
+
+    async def set_up(self, setup: Setup, /) -> str:
+        """Keep what the welcome screen was told for `make_agent`, and say where, in a sentence.
+        Raises HoldfastError."""
+        ...
+
+    async def reconnect(self, agent: Agent, /) -> Sequence[Fact]:
+        """Let an agent that is open use what was set up. Raises HoldfastError."""
+        ...
+
+    def connection(self) -> str:
+        """Say how a model is reached now, in a sentence. Blocks."""
+        ...
+
+    def profile(self) -> str:
+        """Return the name of the profile of this machine that can be used, "" for none. Blocks."""
+        ...
+
+    async def probe_servers(self) -> Sequence[LocalServer]:
+        """Return the servers of models that run on this machine."""
+        ...
+
+    async def model_info(self, name: str, /) -> ModelInfo:
+        """Return what is known of a model."""
+        ...
+
+    def models(self) -> Sequence[ModelRow]:
+        """Return the models that the server listed, or that are known."""
+        ...
+
+    async def refresh_models(self) -> None:
+        """Ask the server for its models again where its list is older than a day."""
+        ...
+
+    def whole_name(self, name: str, /) -> str:
+        """Return the model that a short name stands for. Blocks."""
+        ...
+
+    def asked_model(self, name: str, /) -> ModelInfo | None:
+        """Return the model that a command asks for, None where the server has none of that name.
+        Blocks."""
+        ...
+
+    def permissions(self) -> Permissions:
+        """Return the rules of the configuration."""
+        ...
+
+    def trust(self) -> Trust:
+        """Return which of the folder's own files count."""
+        ...
+
+    def brought(self) -> Sequence[TrustItem]:
+        """Return all that the folder's own files would do. Blocks."""
+        ...
+
+    def undecided(self) -> Sequence[TrustItem]:
+        """Return what of it nobody has decided about yet. Blocks."""
+        ...
+
+    async def decide_trust(self, about: Sequence[TrustItem], granted: Collection[str], /) -> None:
+        """Take the answer: what was asked about, and the names that are granted."""
+        ...
+
+    def run_options(self, tasks: Path, /) -> Options:
+        """Return the options of `holdfast run` with a task file."""
+        ...
+
+    def background_options(self) -> Options | None:
+        """Return the options of another session that works as this one would; None where nothing
+        can run in the background."""
+        ...
+
+    def clipboard(self) -> Clip:
+        """Return what the system's clipboard holds. Blocks."""
+        ...
+
+    async def save_theme(self, name: str, /) -> None:
+        """Keep the chosen theme."""
+        ...
+
+    def read_settings(self) -> LoadedSettings:
+        """Read the settings of all layers again. Blocks; raises ConfigError."""
+        ...
+
+    async def use_settings(self) -> None:
+        """Let new sessions begin with what `read_settings` would read. Raises HoldfastError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

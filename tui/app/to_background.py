@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 async def bg(conversation: Conversation, prompt: str) -> None:
     """Start another session in the background, or hand this one over and leave."""
     services, say = conversation.services, conversation.frontend.say
-    if services.background_options is None:
+    options = services.background_options()
+    if options is None:
         say("Nothing can run in the background here.", "warning")
         return
-    options = services.background_options()
     if prompt:
         start = background.start
         one = await asyncio.to_thread(start, services.folders, replace(options, prompt=prompt))

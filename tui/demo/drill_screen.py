@@ -9,7 +9,7 @@ from typing import Any
 from textual import on
 
 from tui.app.options.arguments import Options
-from tui.app.program import CompositionRoot
+from tui.app.program import Program
 from tui.app.services import SessionChoice
 from tui.core import facts
 from tui.core.clock import Clock
@@ -35,7 +35,7 @@ _DELAY_S = 0.02
 """Seconds between two pieces of an answer, so that a person sees where the fault strikes."""
 
 
-class GuidedProgram(CompositionRoot):
+class GuidedProgram(Program):
     """Sets up a session in a folder of `tui.demo.guide.place`, whose model meets the faults of a
     guide."""
 

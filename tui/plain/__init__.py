@@ -29,7 +29,7 @@ from tui.core.errors import HoldfastError, UsageError
 
 if TYPE_CHECKING:
     from tui.app.options.arguments import Options
-    from tui.app.program import CompositionRoot
+    from tui.app.program import Program
     from tui.plain.editor import Editor
     from tui.plain.terminal import Terminal
 
@@ -57,33 +57,33 @@ def open_plain(options: Options) -> int:
     from tui.app.launch_config import scratch_of  # noqa: PLC0415 - as those below: not before it is sure
 
     with scratch_of(options) as scratch:
-        from tui.app.program import CompositionRoot  # noqa: PLC0415
+        from tui.app.program import Program  # noqa: PLC0415
 
         return _converse(
-            CompositionRoot(options, scratch),
+            Program(options, scratch),
             "" if options.screen.plain else plain_detection.why(()),
         )
 
 
-def _converse(composition: CompositionRoot, why: str) -> int:
+def _converse(program: Program, why: str) -> int:
     from tui.app.prompt_history import PromptHistory  # noqa: PLC0415
     from tui.core.paths import workspace_slug  # noqa: PLC0415
     from tui.plain.editor import Editor  # noqa: PLC0415
     from tui.plain.terminal import Terminal  # noqa: PLC0415
 
-    home, root = composition.launch.folders, composition.launch.workspace.root
+    home, root = program.launch.folders, program.launch.workspace.root
     history = PromptHistory(home.data / "history" / f"{workspace_slug(root)}.jsonl")
     editor = Editor(history)
     terminal = Terminal(editor)
     try:
-        code = terminal.run(partial(_hold, composition, terminal, editor, _WHY.get(why, "")))
+        code = terminal.run(partial(_hold, program, terminal, editor, _WHY.get(why, "")))
     except HoldfastError:
         if terminal.gone:
             return TERMINAL_GONE
         raise
     if terminal.gone:
         return TERMINAL_GONE  # nobody is there to read it
-    session = composition.session
+    session = program.session
     if session and session.path and session.path.exists():
         from tui.app.background import parting_words  # noqa: PLC0415 - at the end
         from tui.core.standard_output import print_text  # noqa: PLC0415 - as above
@@ -93,7 +93,7 @@ def _converse(composition: CompositionRoot, why: str) -> int:
     return 128 + terminal.ended_by if terminal.ended_by else code
 
 
-async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor, why: str) -> int:
+async def _hold(program: Program, terminal: Terminal, editor: Editor, why: str) -> int:
     """Hold the conversation in the loop's thread until the person leaves, and return the exit
     code."""
     import asyncio  # noqa: PLC0415 - the terminal has begun to read
@@ -104,9 +104,9 @@ async def _hold(composition: CompositionRoot, terminal: Terminal, editor: Editor
     from tui.plain.frontend import PlainFrontend  # noqa: PLC0415
     from tui.plain.views import view  # noqa: PLC0415
 
-    options = composition.options
-    choice = await asyncio.to_thread(composition.choice)
-    frontend = PlainFrontend(composition.services(), terminal, view)
+    options = program.options
+    choice = await asyncio.to_thread(program.choice)
+    frontend = PlainFrontend(program, terminal, view)
     conversation = frontend.conversation
     editor.complete = partial(input_loop.complete, conversation)
     terminal.say(

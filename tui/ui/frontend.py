@@ -28,6 +28,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
+from tui.app.models import fallback_for
 from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
 from tui.app.status_command import StatusCommand, StatusFigures
@@ -254,7 +255,7 @@ class ScreenFrontend:
             self.chat.follow()
         agent = self.conversation.agent
         if kind == "turn" and agent is not None:
-            self.chat.retry.other = self.services.other_model(agent.models.current)
+            self.chat.retry.other = fallback_for(self.services, agent.models.current)
             self.notifier.begin()
             self._in_turn = True
         self._tell_terminal("working")

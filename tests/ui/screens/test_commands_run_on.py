@@ -10,12 +10,13 @@ from textual.pilot import Pilot
 from tests.support.processes import gone as ended
 from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as said
+from tests.support.world import WorldServices
 from tests.ui.screens.driving import running, say, until
 from tests.ui.screens.test_rewind import RealWorld, choose
 from tui.agent.agent import Agent
 from tui.agent.supervised_commands import place_of
 from tui.app.open_session import switch_session
-from tui.app.services import AppServices, SessionChoice
+from tui.app.services import SessionChoice
 from tui.core.paths import folders
 from tui.permissions.types import Approver
 from tui.tools.jobs import Job
@@ -32,7 +33,7 @@ class Served(RealWorld):
             workspace, ScriptedProvider(said("Hello."), [serve], said("It runs."), said("Again."))
         )
 
-    def services(self) -> AppServices:
+    def services(self) -> WorldServices:
         services = super().services()
 
         async def make(choice: SessionChoice, approver: Approver) -> Agent:

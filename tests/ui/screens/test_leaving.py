@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -204,7 +203,7 @@ async def test_a_turn_is_handed_to_the_background_or_stopped(tmp_path: Path) -> 
     world = World(tmp_path)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app) and not app.conversation.opening)
-        app.conversation.services = replace(app.conversation.services, background_options=Options)
+        world.background_options = Options()
         world.scripts.append(turn(Hold()))
         await say(pilot, "go")
         await until(pilot, lambda: app.conversation.in_turn)
@@ -219,7 +218,7 @@ async def test_a_turn_that_ends_while_it_is_asked_about_needs_no_answer(tmp_path
     world = World(tmp_path)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app) and not app.conversation.opening)
-        app.conversation.services = replace(app.conversation.services, background_options=Options)
+        world.background_options = Options()
         hold = Hold()
         world.scripts.append(turn(hold))
         await say(pilot, "go")

@@ -16,11 +16,11 @@ from textual.pilot import Pilot
 from tests.support.agents import Yes, make_agent
 from tests.support.provider import ScriptedProvider, call
 from tests.support.provider import say as said
-from tests.support.world import World
+from tests.support.world import World, WorldServices
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, until
 from tui.agent.agent import Agent
 from tui.app.commands.rewind import restore_files
-from tui.app.services import AppServices, SessionChoice
+from tui.app.services import SessionChoice
 from tui.context.file_changes import FileChange
 from tui.core.paths import folders
 from tui.permissions.types import Approver
@@ -41,7 +41,7 @@ class RealWorld(World):
         self.provider = provider
         self.real: list[Agent] = []
 
-    def services(self) -> AppServices:
+    def services(self) -> WorldServices:
         async def make(choice: SessionChoice, approver: Approver) -> Agent:
             del approver
             self.chosen.append(choice)

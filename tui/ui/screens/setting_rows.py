@@ -264,8 +264,7 @@ class SettingsState:
         if self._loaded is None or self.problem is not None:
             return
         self._services.settings.change_to(self._loaded.config)
-        if self._services.use_settings is not None:
-            await self._services.use_settings()
+        await self._services.use_settings()
 
     async def save(self, setting: Setting, wanted: Changes) -> NoticeText:
         """Write a change and apply it. Raises HoldfastError; if the change itself was refused,

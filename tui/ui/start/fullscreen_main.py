@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.app.options.arguments import Options
-    from tui.app.program import CompositionRoot
+    from tui.app.program import Program
     from tui.app.services import Opening
     from tui.ui.start.first_frame import EarlyPrompt
     from tui.ui.widgets.conversation.items import Item
@@ -44,7 +44,7 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
     from tui.ui.toolkit.themes import DEFAULT_DARK  # noqa: PLC0415
 
     strange = draw_in_utf8()
-    program: CompositionRoot | None = None
+    program: Program | None = None
     with ExitStack() as stack:
 
         def load() -> Opening:
@@ -53,13 +53,13 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
 
             from tui.app import launch_config  # noqa: PLC0415
             from tui.app.options.arguments import Options  # noqa: PLC0415
-            from tui.app.program import CompositionRoot  # noqa: PLC0415
+            from tui.app.program import Program  # noqa: PLC0415
             from tui.core.paths import folders  # noqa: PLC0415
             from tui.ui.toolkit import themes  # noqa: PLC0415
 
             try:
                 asked = options or Options()
-                program = CompositionRoot(
+                program = Program(
                     asked,
                     stack.enter_context(launch_config.scratch_of(asked)),
                     remember_theme=lambda name: themes.remember(name, folders().config / "themes"),

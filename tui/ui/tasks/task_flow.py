@@ -54,13 +54,11 @@ async def show(frontend: ScreenFrontend) -> None:
 class FolderRun(OfflineRun):
     """The folder's run, shown over the chat."""
 
+    begins = True
+
     def __init__(self, frontend: ScreenFrontend) -> None:
         self._frontend, self._services = frontend, frontend.services
         super().__init__(self._services.workspace)
-
-    @property
-    def begins(self) -> bool:
-        return self._services.run_options is not None
 
     async def open_task(self, task: TaskState) -> None:
         """Leave the chat's session for the task's session."""
@@ -87,8 +85,6 @@ class FolderRun(OfflineRun):
             UsageError, CredentialsError: If the run cannot be planned.
         """
         app, services = self._frontend.app, self._services
-        if services.run_options is None:
-            return
         if self._frontend.conversation.busy:
             raise UsageError(
                 "The agent is working.", hint="Wait until it is done, or stop it with Esc."
