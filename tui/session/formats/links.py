@@ -26,8 +26,8 @@ def texts_in(lines: list[MendedLine], name: str) -> Iterator[str]:
     """The texts in a field of records, or of their payloads."""
     for line in lines:
         for value in (line.value, object_of(line.value.get("payload"))):
-            if found := string_of(value.get(name)):
-                yield found
+            if text := string_of(value.get(name)):
+                yield text
 
 
 def with_first(

@@ -37,7 +37,7 @@ _LOST = "[The result of this call is lost]"
 _NO_START = "[The beginning of this conversation is lost]"
 _NO_SUMMARY = "[The summary of the conversation before this is lost]"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-"""What the API takes as an id, a tool's name or a type."""
+"""Pattern of what the API takes as an id, a tool's name or a type."""
 _ONLY_USER = frozenset({"tool_result"})
 _ONLY_ASSISTANT = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
@@ -77,13 +77,13 @@ def _sound_messages(lines: list[MendedLine], repairs: Repairs) -> list[MendedLin
         if message.get("role") != kind or not content or not isinstance(content, str | list):
             repairs.add(line.number, "a message without a role or content: set aside", line.raw)
             continue
-        given = cast("list[Any]", content) if isinstance(content, list) else []
-        objects = [cast("JsonObject", one) for one in given if isinstance(one, dict)]
+        items = cast("list[Any]", content) if isinstance(content, list) else []
+        objects = [cast("JsonObject", one) for one in items if isinstance(one, dict)]
         sound = [block for block in objects if _is_sound(block, kind)]
-        if given and not sound:
+        if items and not sound:
             repairs.add(line.number, "a message that no request may have: set aside", line.raw)
             continue
-        out.append(_with_blocks(line, sound, repairs) if len(sound) < len(given) else line)
+        out.append(_with_blocks(line, sound, repairs) if len(sound) < len(items) else line)
     return out
 
 
@@ -137,8 +137,8 @@ def _with_preserved(lines: list[MendedLine], repairs: Repairs) -> list[MendedLin
             out.append(line)
             continue
         sound = {**cast("JsonObject", metadata)}
-        own, kept = line.value.get("uuid"), preserved(line.value)
-        anchor, uuids = kept.get("anchorUuid"), kept.get("uuids")
+        own, preserved_part = line.value.get("uuid"), preserved(line.value)
+        anchor, uuids = preserved_part.get("anchorUuid"), preserved_part.get("uuids")
         named = cast("list[Any]", uuids) if isinstance(uuids, list) else []
         names = [one for one in named if isinstance(one, str) and one in known - {own, anchor}]
         anchor = anchor if isinstance(anchor, str) and anchor in known else own
@@ -146,7 +146,7 @@ def _with_preserved(lines: list[MendedLine], repairs: Repairs) -> list[MendedLin
         ends = [segment.get(name) for name in ("headUuid", "anchorUuid", "tailUuid")]
         if names:
             sound["preservedMessages"] = {
-                **kept,
+                **preserved_part,
                 "uuids": list(dict.fromkeys(names)),
                 "anchorUuid": anchor,
             }
@@ -189,8 +189,8 @@ def _with_blocks(line: MendedLine, content: list[JsonObject], repairs: Repairs) 
 
 @dataclass(slots=True)
 class _Pairing:
-    """What is to change: the blocks of records, by their uuid; records that are added, by the uuid
-    of the one that they come after; and a prompt that comes before the first answer."""
+    """The changes to make: the blocks of records, by their uuid; records that are added, by the
+    uuid of the one that they come after; and a prompt that comes before the first answer."""
 
     blocks: dict[str, list[JsonObject]] = field(default_factory=dict[str, list[JsonObject]])
     added: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
@@ -250,8 +250,8 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
             continue
         answerable = _drop(pairing, run, "id", None)
         following = runs[number + 1][1] if number + 1 < len(runs) else []
-        given = {call for one in following for call in ids(one, "tool_result")}
-        if missing := sorted(answerable - given):
+        results = {call for one in following for call in ids(one, "tool_result")}
+        if missing := sorted(answerable - results):
             last = next(r for r in reversed(run) if pairing.blocks.get(str(r["uuid"])) != [])
             own = str(last["uuid"])
             content = [
@@ -293,12 +293,12 @@ def _relink(
 
 def _past_removed(records: Records, pairing: _Pairing) -> dict[str, str | None]:
     """The new parents of records beside the conversation that follow one that is taken out."""
-    found: dict[str, str | None] = {}
+    parents: dict[str, str | None] = {}
     for own, record in records.items():
         parent = record.get("parentUuid")
         while isinstance(parent, str) and pairing.blocks.get(parent) == []:
-            parent = found[own] = records[parent].get("parentUuid")
-    return found
+            parent = parents[own] = records[parent].get("parentUuid")
+    return parents
 
 
 def _one_after_another(conversation: list[JsonObject], pairing: _Pairing) -> dict[str, str | None]:
