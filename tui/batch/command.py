@@ -113,12 +113,12 @@ def reset(options: Options) -> int:
         except UsageError:
             state = None  # it cannot be read: that is why it is reset
         folder.reset()
-        said = _remaining_worktrees(state, folder.target) if state else []
+        lines = _remaining_worktrees(state, folder.target) if state else []
         if state and state.batch:
             what = state.batch.id or "A message batch that may have been sent"
-            said.append(f"{what} continues at the server, and is billed.")
+            lines.append(f"{what} continues at the server, and is billed.")
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
-    for line in said:
+    for line in lines:
         print_notice(line)
     done = state.counts().get("completed", 0) if state else 0
     if state and done:
@@ -132,7 +132,7 @@ def _remaining_worktrees(state: RunState, target: Path) -> list[str]:
     """Remove the worktrees of a run, as far as nothing is lost with them. What stays, in lines."""
     places = TaskWorktrees(target, Path(state.task_file))
     names = dict.fromkeys(task.worktree for task in state.tasks if task.worktree)
-    return [said for name in names if (said := places.leave(name))]
+    return [line for name in names if (line := places.leave(name))]
 
 
 def status(options: Options) -> int:
@@ -168,7 +168,7 @@ def _show_status(state: RunState, folder: RunFolder, options: Options) -> int:
 
 
 def _how(state: RunState, folder: RunFolder) -> str:
-    """Whether the run has begun, and whether somebody works on it."""
+    """Say if the run has begun, and if somebody works on it."""
     if not state.started_at:
         return "not started"
     begun = f"started {local_time(state.started_at)}"

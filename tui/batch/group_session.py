@@ -112,5 +112,5 @@ class GroupSession:
         if self.agent is not None:
             made = await self.attempt(prompts.SUMMARY, log=log, publish=publish)
         await self.leave()
-        told = made.answer.strip() if made.outcome == "done" else ""
-        return told or prompts.NO_SUMMARY, made
+        summary = made.answer.strip() if made.outcome == "done" else ""
+        return summary or prompts.NO_SUMMARY, made

@@ -1,4 +1,4 @@
-"""The runner: task after task until the file is done, something stops it, or it cannot go on.
+"""The runner: task after task until the file is done, something stops it, or it cannot continue.
 
 Several at a time work in worktrees, group by group, and are merged in the order of the file. How
 one task is worked on stands in `task_run`.
@@ -145,7 +145,7 @@ class Runner:
 
     @property
     def state(self) -> RunState | None:
-        """How every task stands; None before the run has begun."""
+        """The state of every task; None before the run has begun."""
         return self.context.book.state if self.context.book else None
 
     @property
@@ -155,17 +155,17 @@ class Runner:
 
     @property
     def stopping(self) -> bool:
-        """Whether it was stopped, or left."""
+        """True if it was stopped, or left."""
         return self.context.stopping
 
     @property
     def fatal_class(self) -> str | None:
-        """The class of the error that the run cannot go on after."""
+        """The class of the error that the run cannot continue after."""
         return self.context.fatal_class
 
     @property
     def reason(self) -> str:
-        """Why the run ended before all was done; "" where it did not."""
+        """The reason why the run ended before all was done; "" where it did not."""
         return self._why_stop(self.context.book) if self.context.book else ""
 
     def _cancel_others(self, index: int) -> None:
@@ -242,8 +242,8 @@ class Runner:
         return group is not None and group.running is not None
 
     def _key_of(self, task: TaskState) -> tuple[int, int]:
-        """What is the same for the tasks that are worked on one after the other: those of a group.
-        Where several run at a time, a task above the first heading is on its own."""
+        """Return a key that is the same for tasks that are worked on one after the other: those of
+        a group. Where several run at a time, a task above the first heading is on its own."""
         if not self.context.parallel:
             return (0, 0)
         return (task.section, task.index if task.group == UNGROUPED else 0)
@@ -281,7 +281,7 @@ class Runner:
                 return
 
     def _is_before_others(self, book: RunStore, task: TaskState) -> bool:
-        """Whether a task is being worked on, or will be in this run."""
+        """True if a task is being worked on, or will be in this run."""
         if task.index in self.running:
             return True
         return book.is_to_do(task) and task.index not in self._skipped
@@ -316,17 +316,17 @@ class Runner:
     async def _remove_worktrees(self, book: RunStore) -> None:
         """Remove the worktrees of tasks that hold nothing any more; the others are named."""
         busy = {group.place.worktree for group in self._groups.values()}
-        held = {"unmerged", "running"}
-        waits = {task.worktree for task in book.state.tasks if task.status in held}
+        unfinished = {"unmerged", "running"}
+        waits = {task.worktree for task in book.state.tasks if task.status in unfinished}
         for name in sorted(self._left - busy - waits - {""}):
             self._left.discard(name)
-            if said := await asyncio.to_thread(self.setup.worktrees.leave, name):
-                self.context.say(said)
+            if refusal := await asyncio.to_thread(self.setup.worktrees.leave, name):
+                self.context.say(refusal)
             else:
                 await book.forget_worktree(name)
 
     def _why_stop(self, book: RunStore) -> str:
-        """Why the run goes no further now; "" where it does, or nothing is left."""
+        """Say why the run must stop now; "" where it need not, or nothing is left."""
         if self.stopping:
             return "interrupted"
         if book.next_index(()) is None:
