@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 _LEAVE_S = 1.0
-"""How long a turn may take to come to a place where the next run can continue it."""
+"""Seconds that a turn may take to come to a place where the next run can continue it."""
 
 
 class Agent:
@@ -140,7 +140,8 @@ class Agent:
 
     @property
     def role(self) -> str:
-        """How its questions name it to the person; "" where there is no other to tell it from."""
+        """The name by which its questions are shown to the person; "" where there is no other
+        agent."""
         return self._ctx.role
 
     @role.setter
@@ -158,26 +159,26 @@ class Agent:
 
     @property
     def was_elevated(self) -> bool:
-        """Whether the session was elevated when it was closed, and is not now."""
+        """True if the session was elevated when it was closed, and is not now."""
         return self._directives.was_elevated and not self.directives.elevated
 
     @property
     def spent(self) -> Spent:
-        """What the turns of this agent have cost."""
+        """The cost of this agent's turns."""
         return self._ctx.state.spent_before
 
     def spending(self) -> SessionCost:
-        """What the whole session has cost, earlier runs included, and its last prompt."""
+        """The cost of the whole session, earlier runs included, and of its last prompt."""
         return self._ctx.spent()
 
     @property
     def queue(self) -> tuple[str, ...]:
-        """What was typed while the agent worked and has not been handed over yet."""
+        """The prompts typed while the agent worked that have not been handed over yet."""
         return tuple(prompt.typed for prompt in self._ctx.state.queue)
 
     @property
     def offers_skills(self) -> bool:
-        """Whether the model has the tool that loads skills."""
+        """True if the model has the tool that loads skills."""
         return Skill.name in self._ctx.toolbox.tools
 
     async def start(self) -> list[Fact]:
@@ -233,7 +234,7 @@ class Agent:
         return self._ctx.events.run(self._turns.run, None, again, repeat=repeat)
 
     def interrupted_work(self) -> InterruptedWork:
-        """What an earlier run of the session left open. Blocks."""
+        """Find the work that an earlier run of the session left open. Blocks."""
         return self._dispatcher.interrupted_work()
 
     def collect(self, ids: Collection[str]) -> AsyncGenerator[Fact]:

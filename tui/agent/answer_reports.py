@@ -1,4 +1,4 @@
-"""What an answer reports about its request: how it extends the last, what became of thinking."""
+"""Reports of an answer about its request: how it extends the last, and what became of thinking."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def extended(
 
 
 def dropped(answer: Completed) -> ThinkingDropped | None:
-    """What the server did with earlier thinking; None where it took all of it."""
+    """Return what the server did with earlier thinking; None where it took all of it."""
     kinds: dict[str, Counter[str]] = {DROPPED: Counter(), ALLOWED: Counter()}
     for one in answer.transformations:
         if (kind := string_of(one.get("type"))) in kinds:
@@ -59,7 +59,7 @@ def dropped(answer: Completed) -> ThinkingDropped | None:
 
 
 def refusal(details: Mapping[str, Any]) -> str:
-    """Why the model declined, in a sentence or two."""
+    """Say why the model declined, in a sentence or two."""
     category, explanation = (string_of(details.get(n)) for n in ("category", "explanation"))
     why = _CATEGORIES.get(category, category)
     said = f"The model declined to answer{f' ({category}: {why})' if category else ''}."
@@ -67,7 +67,7 @@ def refusal(details: Mapping[str, Any]) -> str:
 
 
 def past(records: Sequence[Record]) -> list[str]:
-    """What became of the last request, and where the last break was and why, a line each.
+    """Describe the last request, and the last break with its reason, a line each.
 
     Nothing is known of the requests of an older version or another program.
     """

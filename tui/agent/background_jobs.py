@@ -17,7 +17,7 @@ from tui.tools.jobs import Job, Origin
 from tui.tools.process import born
 
 COMMAND_CHARS = 200
-"""Of a command in its records and events."""
+"""Characters of a command in its records and events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class BackgroundJobs:
 
     @property
     def unreported(self) -> bool:
-        """Whether a command has ended and the model does not know it."""
+        """True if a command has ended and the model does not know it."""
         return bool(unreported(self.ctx.records))
 
     async def adopt(self, command: SupervisedCommand, *, path: Path, origin: Origin) -> Job:

@@ -1,4 +1,4 @@
-"""What a break costs: tokens written again, thinking lost, and the money."""
+"""The cost of a break: tokens written again, thinking lost, and the money."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -
 
 
 def cache_life(ctx: AgentContext) -> CacheLife:
-    """How long the server keeps what the session sends, by its frame."""
+    """Return how long the server keeps what the session sends, by its frame."""
     frame = next((r for r in reversed(ctx.records) if r.type == FRAME), None)
     found = frame.data.get("cache_life", "5m") if frame else ctx.link.cache_life
     return "1h" if found == "1h" else "5m"
@@ -47,7 +47,7 @@ def cache_life(ctx: AgentContext) -> CacheLife:
 
 @dataclass(frozen=True, slots=True)
 class ChangePrice:
-    """What a change of what was sent comes to, before it is made.
+    """The price of a change to what was sent, before it is made.
 
     Each request has `saved` tokens less; `tokens` are written again once and `thoughts` lost, for
     `cost_usd`, None where no price is known. After `pays_after` requests it was worth it, None
@@ -77,7 +77,7 @@ class ChangePrice:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPrice:
-    """What switching a server's tool comes to: by itself, and where the frame is made again for it
+    """The price of switching a server's tool: by itself, and where the frame is made again for it
     at once ("" where there is no need to)."""
 
     text: str
@@ -85,9 +85,10 @@ class SwitchPrice:
 
 
 def price_of_masks(ctx: AgentContext, saved: Mapping[str, int], joining: int) -> ChangePrice:
-    """What masking records comes to that are shown now, by the tokens that each of them saves.
+    """Return the price of masking records that are shown now, by the tokens that each of them
+    saves.
 
-    `joining` is what goes with them because it waited for a break, in tokens.
+    `joining` are the tokens that go with them because they waited for a break.
     """
     after = ctx.ledger.tokens - sum(saved.values()) - joining
     cost = cost_of_change(ctx, saved, less=sum(saved.values()) + joining)
@@ -107,12 +108,12 @@ def price_of_compaction(
     new_frame: bool,
     asked_fresh: bool,
 ) -> ChangePrice:
-    """What a summary comes to: `read` tokens are read for it, `kept` stay in each request, `output`
-    is how long it is about.
+    """Return the price of a summary: `read` tokens are read for it, `kept` stay in each request,
+    `output` is its approximate length.
 
-    With a `new_frame` all of it is written again, else what comes after the frame. The last
-    answer is not in the cache yet, and would be written by any request; with `asked_fresh` the one
-    for the summary does so, too.
+    With a `new_frame` all of it is written again, else what comes after the frame. The last answer
+    is not in the cache yet, and would be written by any request; with `asked_fresh` the one for the
+    summary does so, too.
     """
     after, fresh = kept + output, _fresh(ctx)
     written = max(0, after - fresh - (0 if new_frame else _fixed(ctx)))
@@ -152,8 +153,8 @@ def _paying(ctx: AgentContext, saved: int, cost: ContextBroken, after: int) -> C
 def cost_of_change(
     ctx: AgentContext, targets: Collection[str], *, less: int = 0
 ) -> ContextBroken | None:
-    """What it would cost to send these records in another form from the next request on, which
-    then has that many tokens `less`.
+    """Return the cost of sending these records in another form from the next request on, which then
+    has that many tokens `less`.
 
     None where none of them was sent yet.
     """
@@ -207,12 +208,12 @@ def _measured(ctx: AgentContext, start: int) -> int:
 
 
 def _thinking_share(content: Sequence[Block]) -> float:
-    """How much of an answer is thinking."""
+    """Return the share of thinking in an answer."""
     whole = estimate.content_weight(content) + estimate.MESSAGE_TOKENS
     return 1 - spoken_weight(content) / whole
 
 
 def spoken_weight(content: Iterable[Block]) -> float:
-    """What an answer weighs without its thinking, which is left out after a break."""
+    """Weigh an answer without its thinking, which is left out after a break."""
     said = [block for block in content if str(block.get("type")) not in THINKING]
     return estimate.content_weight(said) + estimate.MESSAGE_TOKENS

@@ -46,17 +46,18 @@ _KEEP_TOKENS: Final = 20_000
 """The most that stays at the end of a conversation."""
 
 _SUMMARY_TOKENS: Final = 2000
-"""How long a summary is expected to be where there was none yet, with the thinking before it."""
+"""Expected tokens of a summary where there was none yet, with the thinking before it."""
 _RUNNING: Final = 0.5
-"""Of the threshold: so large a running turn is kept whole by a summary of what comes before it."""
+"""Share of the threshold: so large a running turn is kept whole by a summary of what comes before
+it."""
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow", "digest"]
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPreview:
-    """What a compaction would do, in tokens: what stays, what goes into the summary, and what
-    stays although it would go (pinned, or a prompt of the running turn)."""
+    """The effect of a compaction, in tokens: what stays, what goes into the summary, and what stays
+    although it would go (pinned, or a prompt of the running turn)."""
 
     kept: tuple[Item, ...]
     summarised: tuple[Item, ...]
@@ -66,7 +67,7 @@ class CompactionPreview:
     focus: str = ""
     price: ChangePrice | None = None
     exam: str = ""
-    """How the summary is examined, by whom and for how much; "" where it isn't."""
+    """The summary's exam, in words: the method, the model and the cost; "" where there is none."""
 
     @property
     def tokens_summarised(self) -> int:
@@ -106,10 +107,11 @@ class Compactor:
     """The id of the prompt in whose turn it failed."""
 
     async def due(self) -> bool:
-        """Whether the view made last is strictly over the threshold; some turns before, say so.
+        """Return True if the view made last is strictly over the threshold; some turns before,
+        warn.
 
-        Not again in a turn in which it failed. Raises LimitReachedError where two compactions in
-        a row brought the work no further.
+        Not again in a turn in which it failed. Raises LimitReachedError where two compactions in a
+        row brought the work no further.
         """
         held, limit = self.ctx.ledger.tokens, self.ctx.config.compaction.threshold
         window = self.ctx.link.model.window
@@ -130,7 +132,7 @@ class Compactor:
         return True
 
     def plan(self, focus: str = "") -> CompactionPreview | None:
-        """What `compact` would do now; None where there is nothing to compact."""
+        """Return what `compact` would do now; None where there is nothing to compact."""
         view = self.requests.view()
         asked = self._for_server()
         planned = self._cut_plan(asked, view) if asked else self._plan(view)
@@ -160,7 +162,7 @@ class Compactor:
     def _price(
         self, planned: CompactionPlan, asked: SummaryRequest | None, before: int, kept: int
     ) -> ChangePrice:
-        """What a compaction comes to, if its summary is as long as the last one."""
+        """Return the price of a compaction, if its summary is as long as the last one."""
         ctx = self.ctx
         last = (r.data.get("usage") for r in reversed(ctx.records) if r.type == "compaction")
         length = Usage.from_json(next(last, None)).output_tokens or _SUMMARY_TOKENS
@@ -330,7 +332,8 @@ class Compactor:
         return tokenizer.count(summary) < freed
 
     async def _blocked_by_hooks(self, reason: Reason, focus: str) -> bool:
-        """Whether a hook of the person's keeps the conversation as it is, until the next prompt."""
+        """Return True if a hook of the person's keeps the conversation as it is, until the next
+        prompt."""
         trigger = "manual" if reason == "manual" else "auto"
         fields = {"trigger": trigger, "custom_instructions": focus}
         answer = await self.hooks.run("PreCompact", fields, names=(trigger,))
@@ -361,7 +364,7 @@ class Compactor:
         await self.ctx.recorder.show(shown, *self.requests.measured())
 
     def _plan(self, view: View, *, fill: bool = False) -> CompactionPlan | None:
-        """What goes and what stays; with `fill` as much stays as there is room for."""
+        """Plan what goes and what stays; with `fill` as much stays as there is room for."""
         ctx, config = self.ctx, self.ctx.config.compaction
         return compaction_view.plan(
             ctx.records,
@@ -433,7 +436,7 @@ class Compactor:
 
 
 def _block_fields(asked: SummaryRequest | None, made: ServerSummarizer) -> dict[str, Any]:
-    """What a compaction's record says of the server's own block."""
+    """Return the fields of a compaction's record about the server's own block."""
     block = made.sent() if asked else None
     if asked is None or block is None:
         return {}

@@ -81,12 +81,12 @@ PRACTICE = "practice"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the model is reached: the practice model, or the configured server with a `key`, which
-    never shows in a repr, or what the SDK signs in with where there is none.
+    """The access to the model: the practice model, or the configured server with a `key`, which
+    never shows in a repr, or with the SDK's own sign-in where there is none.
 
     `foreign_server`: the folder named the server, which gets nothing of the environment, neither
-    key nor headers. `around` puts something around the model, beneath the retries: a drill.
-    `short_names`: the configuration had some, which are resolved here.
+    key nor headers. `around` wraps the model, beneath the retries: a drill. `short_names`: the
+    configuration had some, which are resolved here.
     """
 
     practice: bool = False
@@ -193,7 +193,7 @@ def make_batches(launch: Launch, clock: Clock) -> MessageBatches:
 
 
 def _server_arguments(launch: Launch) -> dict[str, Any]:
-    """How the server of a launch is asked."""
+    """Return the arguments for the server of a launch."""
     return {
         "api_key": launch.access.key,
         "profile": launch.access.sign_in.profile if launch.access.sign_in else None,
@@ -211,14 +211,14 @@ def server_name(launch: Launch) -> str:
 
 
 def is_first_party(launch: Launch) -> bool:
-    """Whether the server knows all that the API has, as its own servers do."""
+    """True if the server knows all that the API has, as its own servers do."""
     features = launch.config.api_features
     own = server_name(launch) == DEFAULT_SERVER
     return not launch.access.practice and (features == "all" or (features == "auto" and own))
 
 
 def cache_life(launch: Launch) -> CacheLife:
-    """How long the server is to keep what a session sends."""
+    """Return how long the server is to keep what a session sends."""
     wanted = launch.config.cache.ttl
     if wanted != "auto":
         return wanted
@@ -226,7 +226,7 @@ def cache_life(launch: Launch) -> CacheLife:
 
 
 def known_model(launch: Launch, name: str) -> ModelInfo:
-    """What is known of a model before the server has been asked."""
+    """Return what is known of a model before the server has been asked."""
     if launch.access.practice:
         from tui.provider.practice.provider import INFO  # noqa: PLC0415 - one is used
 
@@ -237,7 +237,8 @@ def known_model(launch: Launch, name: str) -> ModelInfo:
 
 
 def listed_model(launch: Launch, name: str) -> ModelInfo:
-    """What the server said of a model when it listed them last, else what is known. Blocks."""
+    """Return what the server reported of a model when it listed them last, else what is known.
+    Blocks."""
     known = known_model(launch, name)
     if launch.access.practice:
         return known
@@ -438,8 +439,8 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact
 
 
 def _small_model(launch: Launch) -> ModelInfo | None:
-    """What titles sessions and explores. A server of another kind has the default one only if it
-    lists it."""
+    """Return the model that titles sessions and explores. A server of another kind has the default
+    one only if it lists it."""
     if launch.access.practice:
         return None
     found = listed_model(launch, launch.config.small_model)
@@ -450,7 +451,7 @@ def _small_model(launch: Launch) -> ModelInfo | None:
 def _confinement(
     launch: Launch, session: Session, readable: tuple[Path, ...]
 ) -> Confinement | None:
-    """What confines commands; None in a drill, whose folder is thrown away."""
+    """Make the confinement of commands; None in a drill, whose folder is thrown away."""
     if not launch.confined or launch.access.around is not None:
         return None
     settings = launch.config.sandbox
@@ -505,8 +506,8 @@ def _hooks(launch: Launch) -> Hooks:
 
 
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:
-    """What is known of a model that a definition names. A server of another kind has it only if it
-    lists it."""
+    """Return what is known of a model that a definition names. A server of another kind has it only
+    if it lists it."""
     if launch.access.practice:
         return None
     found = listed_model(launch, launch.whole_name(name))
@@ -550,8 +551,8 @@ def make_servers(launch: Launch) -> Servers | None:
 
 
 def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
-    """What finds problems in edited files, nothing of it started; None where it is off, and in a
-    drill."""
+    """Make the checkers that find problems in edited files, nothing of them started; None where
+    they are off, and in a drill."""
     settings, root = launch.config.diagnostics, launch.workspace.root
     if settings.mode == "off" or launch.access.around is not None or not launch.confined:
         return None

@@ -1,6 +1,6 @@
-"""What language servers and linters find in files that the agent edited, for model and person.
+"""Problems that language servers and linters find in edited files, for model and person.
 
-An edit's result waits a short time for it. What comes later is said at the end of the next
+An edit's result waits a short time for them. Later ones are reported at the end of the next
 request: nothing that was sent changes.
 """
 
@@ -25,7 +25,7 @@ from tui.tools.lsp.problems import Problem, problem_lines
 log = logging.getLogger(__name__)
 
 BYTES_MAX: Final = 4000
-"""Of problems that are said at once."""
+"""Bytes of problems that are reported at once."""
 _NAMED: Final = 3
 """Problems that a notice names for the person."""
 
@@ -38,7 +38,7 @@ class EditChecks:
     _edited: dict[Path, None] = field(default_factory=dict[Path, None])
     """The files that it has edited, as the checkers know them."""
     _late: list[Problem] = field(default_factory=list[Problem])
-    """What the person has been told and the model has not."""
+    """Problems that the person has seen and the model has not."""
 
     async def after_edit(self, output: ToolOutput) -> ToolOutput:
         """The result of a call that changed files, with the problems that are new since."""

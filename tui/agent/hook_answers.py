@@ -23,11 +23,11 @@ from tui.core.text_cleaning import without_colours
 OUTPUT_MAX: Final = 256 * 1024
 """Bytes of an output that are read; what floods it is read on and dropped."""
 _SHOWN: Final = 60
-"""Of a value in the words about it."""
+"""Characters of a value in the words about it."""
 _MOST_OBJECTS: Final = 5000
-"""Of one output: each takes about 10 µs to judge."""
+"""Objects read in one output: each takes about 10 µs to judge."""
 _TRIES: Final = 16
-"""How often JSON is looked for behind a brace that begins none."""
+"""Number of times that JSON is looked for behind a brace that begins none."""
 
 Verdict: TypeAlias = Literal["", "allow", "ask", "deny"]
 
@@ -41,11 +41,11 @@ _REASON: Final = "permissionDecisionReason"
 _FIELDS: Final = frozenset(
     {_OWN, "decision", "reason", "continue", "stopReason", "suppressOutput", "systemMessage"}
 )
-"""By which an object is an answer and not only printed."""
+"""The keys by which an object is an answer and not only printed."""
 _NAMES: Final = frozenset({"decision", "permissiondecision", "permissiondecisionreason"})
 """Keys that hold a decision, however they are written."""
 _ECHOED: Final = frozenset({"tool_input", "tool_response", "updatedInput"})
-"""What is about a call and not the hook's own word, though such a key may be in it."""
+"""The keys of data about a call, not the hook's own answer, though an answer's key may be in it."""
 _TEXTS: Final = frozenset({"additionalContext", "reason", "stopReason", "systemMessage"})
 """Fields of an answer that may quote anything."""
 SPEAKS: Final = frozenset({"UserPromptSubmit", "SessionStart"})
@@ -84,8 +84,8 @@ _MARKED: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True, slots=True)
 class HookReply:
-    """What one hook said. `unclear` is why its answer cannot be relied on, "" if it can; `text`
-    what it printed that is no answer, `notice` what it wants to be shown to the person; `changed`
+    """The answer of one hook. `unclear` is why it cannot be relied on, "" if it can; `text` what
+    the hook printed that is no answer, `notice` what it wants to be shown to the person; `changed`
     the input that a call gets instead of its own."""
 
     verdict: Verdict = ""
@@ -101,7 +101,7 @@ NOTHING: Final = HookReply()
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict:
-    """What several verdicts come to."""
+    """Combine several verdicts into one."""
     said = set(verdicts)
     for one in _BY_WEIGHT:
         if one in said:
@@ -126,8 +126,8 @@ class _Decision:
 
 
 def read(printed: bytes, event: str) -> HookReply:
-    """What a hook for an event said with the first `OUTPUT_MAX` bytes (and one more where there
-    were any) of what it printed. Never raises."""
+    """Read a hook's answer to an event from the first `OUTPUT_MAX` bytes (and one more where there
+    were any) of its output. Never raises."""
     text = _decoded(printed[:OUTPUT_MAX])
     is_context = event in SPEAKS and not text.startswith("{")
     objects, rest = _last_object(text) if is_context else _objects(text)
@@ -156,7 +156,7 @@ def read(printed: bytes, event: str) -> HookReply:
 
 
 def _unclear(text: str, rest: str, event: str) -> Iterator[str]:
-    """Why the text around the objects of an output may be a decision."""
+    """Yield the reasons why the text around the objects of an output may be a decision."""
     if text.startswith("{") and rest.startswith("{"):
         yield "it begins with { but isn't JSON"
     elif event not in SPEAKS and re.search(_KEY, rest):
@@ -212,7 +212,8 @@ def _number(digits: str) -> int | float:
 
 
 def _decisions(said: _Object, event: str) -> Iterator[_Decision]:
-    """What an object decides where Claude Code looks for it, and what looks like it elsewhere."""
+    """Yield the decisions of an object where Claude Code looks for them, and what looks like them
+    elsewhere."""
     for key, value in said.pairs:
         if key == "decision":
             yield _known(key, value, _DECISION)

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
 CONTEXT_CHARS: Final = 10_000
-"""Of a text of hooks that the model gets."""
+"""Characters of a text of hooks that the model gets."""
 _NAME_CHARS = 200
-"""Of a hook's command, where it is named."""
+"""Characters of a hook's command, where it is named."""
 _CHUNK = 64 * 1024
 _POLL_S = 0.05
 _DRAIN_S = 0.25
@@ -55,9 +55,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What the hooks of one event said together: `blocked` is why it must not go on, "" if it may;
-    `context` what the model should know; `verdict` what they say about a call that may, and
-    `changed` the input that it gets instead of its own."""
+    """The joint answer of the hooks of one event: `blocked` is why it is stopped, "" if it may
+    continue; `context` what the model should know; `verdict` the decision about a call that may
+    run, and `changed` the input that it gets instead of its own."""
 
     blocked: str = ""
     context: str = ""
@@ -71,7 +71,7 @@ NOTHING: Final = HookAnswer()
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """How one hook ended: `problem` is why it failed or blocks."""
+    """The end of one hook: `problem` is why it failed or blocks."""
 
     hook: Hook
     outcome: Outcome
@@ -111,11 +111,12 @@ class HookRunner:
         return await self.run("SessionStart", {"source": source}, names=(source,))
 
     async def opening(self) -> str:
-        """What they want the model to know, until it was handed over; waits for them."""
+        """Return the text that they want the model to know, until it was handed over; waits for
+        them."""
         return (await asyncio.shield(self._opening)).context if self._opening is not None else ""
 
     def hand_over(self) -> None:
-        """What `opening` said is on its way to the model."""
+        """Note that the text of `opening` is on its way to the model."""
         self._opening = None
 
     async def close(self) -> None:
@@ -236,7 +237,8 @@ class _Process:
     out: bytearray = field(default_factory=bytearray)
 
     async def run(self, given: bytes) -> tuple[Outcome, str]:
-        """How it ended, and what is wrong then. An interrupt ends it; the caller raises."""
+        """Run the hook; return its outcome, and what is wrong then. An interrupt ends it; the
+        caller raises."""
         hook = self.hook
         if hook.problem:
             return "failed", hook.problem
@@ -312,7 +314,7 @@ _BLOCK: Final = frozenset(EVENTS) - {"SessionStart", "SessionEnd"}
 
 
 def _blocks(hook: Hook, outcome: Outcome, code: int | None, said: HookReply, problem: str) -> str:
-    """Why a hook blocks what it ran for; "" if it doesn't."""
+    """Say why a hook blocks what it ran for; "" if it doesn't."""
     name = f"the hook {one_line(hook.command)[:_NAME_CHARS]}"
     if said.unclear and hook.event != "PostToolUse":
         reason = f" It says: {said.reason}" if said.reason else ""
@@ -332,7 +334,8 @@ def _blocks(hook: Hook, outcome: Outcome, code: int | None, said: HookReply, pro
 
 
 def _together(runs: Sequence[_Run]) -> HookAnswer:
-    """What the hooks of an event come to: one that blocks is enough, and ask goes before allow."""
+    """Combine the results of an event's hooks: one that blocks is enough, and ask goes before
+    allow."""
     blocked = [run.problem for run in runs if run.outcome == "blocked"]
     verdicts: dict[Verdict, str] = {}
     changed: list[dict[str, Any]] = []
@@ -357,7 +360,7 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
 
 
 def _context(run: _Run) -> str:
-    """What a hook wants the model to know."""
+    """Return the text that a hook wants the model to know."""
     said = run.said
     speaks = run.hook.event in SPEAKS and run.outcome == "ok"
     return "\n\n".join(filter(None, (said.text if speaks else "", said.context)))

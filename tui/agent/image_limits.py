@@ -1,9 +1,9 @@
-"""How images are sent: decided and recorded before the first time, then fixed.
+"""The form in which images are sent: decided and recorded before the first time, then fixed.
 
 A person's images are shrunk where they are read, a tool's here. Older sessions and imported ones
-have larger ones: with more than 20 images in a request the API refuses any above 2,000 pixels.
-Nor may all of them together be too large. The newest, which were never sent, go first: that
-changes nothing of what was. An older one goes where that is not enough, which is a break.
+have larger ones: with more than 20 images in a request the API refuses any above 2,000 pixels. Nor
+may all of them together be too large. The newest, which were never sent, go first: that changes
+nothing of what was. An older one goes where that is not enough, which is a break.
 
 A server may take no documents at all: then all of them are left out.
 
@@ -54,7 +54,7 @@ _WHY = {
     _PIXELS: f"for one above {MANY_PIXELS:,} pixels",
     _BYTES: f"for more than {size(REQUEST_BYTES * 3 // 4)} of them",
 }
-"""Why an image is left out, as it is recorded, and for the person."""
+"""The reasons for leaving out an image, as they are recorded, and for the person."""
 
 
 class _Image(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a session holds when it is opened: calls without a result, running commands, damage.
+"""Open work in a session when it is opened: calls without a result, running commands, damage.
 
 Commands outlive the program only where it was killed. They are known by their process id and the
 time of their birth, so that no other process that has got the number since is taken for one.
@@ -83,7 +83,7 @@ class InterruptedWork:
 
     @property
     def resumable(self) -> bool:
-        """Whether the turn can continue as if nothing had happened: the result of each call that
+        """True if the turn can continue as if nothing had happened: the result of each call that
         had begun is kept, or comes."""
         known = all(call.recovery in {"result", "start"} for call in self.calls)
         return bool(self.supervised) and known and not self.orphans
@@ -96,8 +96,8 @@ def interrupted_work(
     kept: Path | None = None,
     jobs: Mapping[str, Kept] | None = None,
 ) -> InterruptedWork:
-    """What the branch of a session left open, and its sub-agents left running. `root` is its
-    workspace, `path` its file, `kept` where its commands are kept, `jobs` how it stands with the
+    """Find what the branch of a session left open, and its sub-agents left running. `root` is its
+    workspace, `path` its file, `kept` the folder of its commands, `jobs` the states of the
     background commands that it has taken over, by their calls. Blocks: files are read."""
     left = [_with_file(call, root) for call in unsettled_calls(records)]
     known = states_of(ended_jobs(records)) if left else {}
@@ -200,7 +200,7 @@ def last_of_turn(records: Sequence[Record]) -> Record | None:
 
 
 def turn_is_open(records: Sequence[Record]) -> bool:
-    """Whether the last turn of a session can go on: it neither came to its end nor failed."""
+    """True if the last turn of a session can continue: it neither came to its end nor failed."""
     last = last_of_turn(records)
     if last is None or last.type == "error":
         return False
@@ -208,7 +208,7 @@ def turn_is_open(records: Sequence[Record]) -> bool:
 
 
 def parked_in(records: Sequence[Record]) -> facts.Parked | None:
-    """How a session is parked: nothing that belongs to a turn followed."""
+    """Return the parking of a session, if nothing that belongs to a turn followed."""
     last = last_of_turn(records)
     if last is None or last.type != "parked" or moment_of(last.data.get("until")) is None:
         return None

@@ -73,7 +73,7 @@ class McpTools:
         self._take(self.ctx.toolbox.servers, first=first)
 
     def is_searched(self, tool: str) -> bool:
-        """Whether a tool is one that the model finds by search, if it is offered at all."""
+        """True if a tool is one that the model finds by search, if it is offered at all."""
         servers = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
         owner = next((one.name for one in servers if tool in {t.name for t in one.tools}), "")
         return tool in self.ctx.toolbox.deferred or owner in self._searched
@@ -199,7 +199,7 @@ class McpTools:
 def _change(
     server: Server, before: Mapping[str, Tool[Any]], after: Mapping[str, Tool[Any]]
 ) -> ToolsChanged | None:
-    """What a server's tools became; None where its model-facing schemas are the same."""
+    """Compare a server's tools; None where its model-facing schemas are the same."""
     joined, left = after.keys() - before.keys(), before.keys() - after.keys()
     changed = {
         name

@@ -1,5 +1,5 @@
-"""What a prompt names with `@`: images are attached to it, files and folders are read by the tools,
-and so are the resources of MCP servers, named as `@server:uri`.
+"""The names in a prompt after `@`: images are attached to it, files and folders are read by the
+tools, and so are the resources of MCP servers, named as `@server:uri`.
 
 A file is read by a call of `read_file`, a folder by one of `list_dir`, recorded as if the model had
 made them. So they pass the same rules and limits as all reading, have a card and a receipt, can be
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from tui.permissions.reading_rules import ReadingRules
 
 MENTIONS: Final = 50
-"""How many names are looked at in one prompt."""
+"""Number of names that are looked at in one prompt."""
 READS: Final = 20
-"""How many files and folders are read for one prompt."""
+"""Number of files and folders that are read for one prompt."""
 
 _LINES = r":\d+(?:-\d+)?|\#L\d+(?:-L?\d+)?"
 _MENTION = re.compile(
@@ -121,7 +121,7 @@ def _resolve(
     servers: Iterable[str],
     reading: ReadingRules,
 ) -> _Mentioned:
-    """What names stand for. Blocks."""
+    """Find what names stand for. Blocks."""
     found = _Mentioned()
     for name in names:
         try:

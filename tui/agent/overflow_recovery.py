@@ -36,7 +36,7 @@ from tui.session.records import Record, is_answer, is_prompt
 log = logging.getLogger(__name__)
 
 COMPACTIONS: Final = 3
-"""How many in one turn."""
+"""Number of compactions in one turn."""
 
 TOO_LARGE: Final = frozenset({"context_overflow", "payload_too_large"})
 
@@ -47,7 +47,7 @@ _LEAST_RESULT = 500
 
 @dataclass(slots=True)
 class OverflowRecovery:
-    """What one turn does about requests that are too large."""
+    """The response of one turn to requests that are too large."""
 
     ctx: AgentContext
     requests: RequestBuilder
@@ -109,7 +109,7 @@ class OverflowRecovery:
         return False
 
     def _outdated(self, request: Request) -> bool:
-        """Whether an error says nothing of the request to come."""
+        """True if an error says nothing of the request to come."""
         fresh = self.ctx.records[self._sent_at :]
         changed = request.model != self.ctx.link.model.id
         return changed or any(record.type == "compaction" for record in fresh)
@@ -158,7 +158,8 @@ class OverflowRecovery:
         return False
 
     async def _compact_in_time(self) -> bool:
-        """Whether it was tried. The server's word on the window is waited for before that."""
+        """Compact if it is due; return True if it was tried. The server's word on the window is
+        waited for before that."""
         if not self._overflown() and not await self.compactor.due():
             return False
         await self.requests.learned()
@@ -228,7 +229,7 @@ class OverflowRecovery:
 
 
 def has_media(record: Record) -> bool:
-    """Whether a record holds an image or a document."""
+    """True if a record holds an image or a document."""
     return any(block.get("type") in MEDIA for block in blocks_of(record.data.get("content")))
 
 

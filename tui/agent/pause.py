@@ -18,7 +18,7 @@ class TurnPausedError(Exception):
 
 
 class Pause:
-    """Whether the turn is to stop. An agent and its sub-agents share one."""
+    """A request that the turn stop. An agent and its sub-agents share one."""
 
     def __init__(self) -> None:
         self.wanted = False

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
 
 HOOKS_SAY: Final = "My hooks say:"
-"""How what hooks add to a prompt begins."""
+"""The beginning of a text that hooks add to a prompt."""
 
 _LEADING = re.compile(
     r"\s*/(?:(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?"
@@ -35,12 +35,13 @@ _LEADING = re.compile(
 )
 
 _BETWEEN = re.compile(r"\A(?:\s+\Z|\s*\n|\s+)")
-"""What parts a directive from its text: a line's indentation belongs to the text."""
+"""The space between a directive and its text: a line's indentation belongs to the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """Which directives are on; `effort` is the level that was chosen, "" for the configured one."""
+    """The directives that are on; `effort` is the level that was chosen, "" for the configured
+    one."""
 
     think: bool = False
     verbose: bool = False
@@ -56,7 +57,7 @@ class Directives:
 
 @dataclass(frozen=True, slots=True)
 class CommandTurn:
-    """What a command that the person wrote brings to its turn, beside its text.
+    """The effects of a command that the person wrote on its turn, beside its text.
 
     `runs` are commands that are run with the prompt, as calls of the model would be. `rules` allow
     more while the turn lasts; `model` is asked in it, None for the usual one.
@@ -82,9 +83,9 @@ class ParsedPrompt:
 
     typed: str
     text: str
-    """What remains of it after the directives."""
+    """The text that remains after the directives."""
     changes: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
-    """What the directives switch."""
+    """The settings that the directives switch."""
     attached: str = ""
     """Goes after what was typed and is never read for directives."""
     images: Mapping[str, Image] = field(default_factory=lambda: NO_IMAGES)
@@ -92,9 +93,9 @@ class ParsedPrompt:
     reads: Sequence[Block] = ()
     """Calls of tools that read what it names with `@`."""
     command: CommandTurn | None = None
-    """Of a command that the person wrote, whose text is what is `attached`."""
+    """The command that the person wrote, whose text is what is `attached`."""
     waits: bool = False
-    """What the directives cost is put off until the next break."""
+    """True if the costly effect of the directives is put off until the next break."""
     pasted: str = ""
     """The directive at its beginning that switches nothing, since it was not typed."""
 
@@ -122,7 +123,7 @@ def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGE
 
 
 def _begins_a_sentence(typed: str, found: re.Match[str]) -> bool:
-    """Whether the `on` after a directive is the text's own, as in `/think on the design of x`.
+    """True if the `on` after a directive is the text's own, as in `/think on the design of x`.
 
     `off` always switches off: nobody loses a safeguard to a sentence.
     """

@@ -1,4 +1,4 @@
-"""How the model sees records: pruned when it pays, changed by the person at will.
+"""Changes to the model's view of records: pruned when it pays, changed by the person at will.
 
 With `prune.when = "auto"` what is due waits. It is pruned together with the next break, which
 writes what comes after its place again anyway, or once that pays by itself; where the server
@@ -37,8 +37,8 @@ class Waiting:
 
 
 class _Tokens(NamedTuple):
-    """What pruning is about: the tokens that it saves, those that come `behind` the first of these
-    and are written again, and all that was `brought` since a summary."""
+    """Token counts of a pruning: the tokens that it saves, those that come `behind` the first of
+    these and are written again, and all that was `brought` since a summary."""
 
     saved: int
     behind: int
@@ -63,13 +63,13 @@ class PruneSchedule:
         self._known = _pruned(view)
 
     def waiting(self, view: View) -> Waiting:
-        """What is due in a view and was not pruned yet."""
+        """Return what is due in a view and was not pruned yet."""
         found = frozenset(one.record for one in view.due)
         items = self.ctx.ledger.items()
         return Waiting(found, sum(item.tokens for item in items if item.id in found))
 
     def joining(self, view: View, targets: Collection[str]) -> int:
-        """How many tokens go with a change of these records because they wait for a break."""
+        """Count the tokens that go with a change of these records because they wait for a break."""
         if self.ctx.config.prune.when != "auto":
             return 0
         numbers, end = self._numbers.of(self.ctx.records), len(self.ctx.records)
@@ -146,7 +146,7 @@ class PruneSchedule:
             self.ctx.record(Overlay(one.record, "pruned", "policy", why, age=one.age))
 
     def _thoughts(self, due: Sequence[Due], place: int | None) -> int:
-        """How many answers would lose their thinking for these alone.
+        """Count the answers that would lose their thinking for these alone.
 
         What a break at `place` takes anyway is none of them.
         """
@@ -159,7 +159,7 @@ class PruneSchedule:
         return self._thinking.between(records, start, end)
 
     def _tokens(self, due: Sequence[Due], place: int | None) -> _Tokens:
-        """What pruning is about; what comes after a break at `place` costs nothing."""
+        """Count the tokens of a pruning; what comes after a break at `place` costs nothing."""
         items, records = self.ctx.ledger.conversation_sizes(), self.ctx.records
         gone = {one.record for one in due}
         first = next((n for n, item in enumerate(items) if item.id in gone), len(items))
@@ -193,7 +193,7 @@ class PruneSchedule:
         return _Tokens(saved, behind, max(1, brought))
 
     def _figures(self, tokens: _Tokens) -> PruneFigures:
-        """What pruning costs and saves."""
+        """Work out what pruning costs and saves."""
         ledger, window = self.ctx.ledger, self.ctx.link.model.window
         answers = self._answers
         answers.follow(self.ctx.records)
@@ -209,7 +209,7 @@ class PruneSchedule:
         return replace(figures, write=write / rates.input, read=rates.read / rates.input)
 
     def _idle_s(self, answer: Record | None) -> float | None:
-        """How long ago an answer came."""
+        """Return the seconds since an answer came."""
         if answer is None:
             return None
         try:

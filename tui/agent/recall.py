@@ -29,20 +29,20 @@ from tui.tools.paging import PageLimits
 from tui.tools.recall import MessageAddress, RecallParams
 
 _COPY_BYTES: Final = 64 << 20
-"""What is read of one full output."""
+"""Bytes that are read of one full output."""
 _FOOTER_BYTES: Final = 120
 _QUERY_CHARS: Final = 400
 _SEARCHED_BYTES: Final = 8 << 20
-"""What is searched of one full output."""
+"""Bytes that are searched of one full output."""
 _SESSIONS: Final = 5
 """In so many other sessions a search names messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallSources:
-    """Where a session finds what it has not in its window. `states` is how each of its `records`
-    stands in the view; `outputs` the folder of full outputs. `path` is its own file, and `folders`
-    and `workspace` say where others are; None where it is not saved."""
+    """The sources for what a session has not in its window. `states` are those of its `records` in
+    the view; `outputs` the folder of full outputs. `path` is its own file, and `folders` and
+    `workspace` lead to the others; None where it is not saved."""
 
     records: Sequence[Record]
     states: Mapping[str, RecordState]
@@ -95,7 +95,8 @@ def _head(passage: Passage, session: str = "") -> str:
 def _elsewhere(
     sources: RecallSources, query: str, stop: Event, *, for_person: bool
 ) -> list[tuple[str, PassageHit]]:
-    """What sub-agents and earlier sessions of the folder say, each with how its address begins."""
+    """Search sub-agents and earlier sessions of the folder; each hit comes with the beginning of
+    its address."""
     from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
     def still_wanted(_done: int, _of: int) -> None:

@@ -33,9 +33,9 @@ SAVING: Final = "📝 Saving context..."
 """Shown to the letter."""
 
 _SPLITS = 3
-"""How many times a part that the summarizer finds too long is split."""
+"""Number of times a part that the summarizer finds too long is split."""
 _NOTE_TOKENS = 2000
-"""Of an answer with notes."""
+"""Tokens of an answer with notes."""
 _NOTE_PARTS = 4
 _THINKING_TOKENS = 1024
 """For a small job, where the model thinks before it."""
@@ -122,10 +122,10 @@ class WarmSummarizer:
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list[str])
     answered: bool = False
-    """Whether the conversation gave the summary."""
+    """True if the conversation gave the summary."""
 
     def fits(self) -> bool:
-        """Whether the question can be asked now."""
+        """True if the question can be asked now."""
         question = summary_prompts.warm_question(notes=True)
         return self.requests.with_question(question, summary_prompts.WARM_TOKENS) is not None
 
@@ -211,7 +211,7 @@ class MemoryFlush:
     requests: RequestBuilder
 
     def pending(self, upto: str = "") -> bool:
-        """Whether something was said, up to a record, that was not flushed yet."""
+        """True if something was said, up to a record, that was not flushed yet."""
         enabled = (
             self.ctx.config.compaction.memory_flush and self.ctx.sources.memory_file is not None
         )
@@ -260,7 +260,7 @@ class MemoryFlush:
         return bool(added)
 
     def _fresh(self, upto: str) -> list[Record]:
-        """What was said since the last flush, if an answer is in it."""
+        """Return the records since the last flush, if an answer is among them."""
         found: list[Record] = []
         done = next(
             (r.data.get("covers") for r in reversed(self.ctx.records) if r.type == "memory"), None

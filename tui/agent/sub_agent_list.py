@@ -53,19 +53,19 @@ class SubAgent:
     calls: int = 0
     spent: Spent = field(default_factory=Spent)
     now: str = ""
-    """What it is doing, in a few words."""
+    """Its present activity, in a few words."""
     asks: bool = False
-    """Whether it waits for the person's answer."""
+    """True if it waits for the person's answer."""
     problem: str = ""
-    """Why it failed."""
+    """The reason why it failed."""
     started: float = 0.0
-    """When it began to work, on the clock's monotonic scale; 0 before."""
+    """The time when it began to work, on the clock's monotonic scale; 0 before."""
     seconds: float = 0.0
-    """How long it worked, once it has ended."""
+    """The seconds that it worked, once it has ended."""
     session: Session | None = None
     """While it works; where it is kept in memory only, for good."""
     stopped: bool = False
-    """Whether the person let it end."""
+    """True if the person let it end."""
     watch: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """Called whenever something of it is different."""
     cancel: Callable[[], None] = lambda: None
@@ -74,12 +74,12 @@ class SubAgent:
 
     @property
     def works(self) -> bool:
-        """Whether it has not ended."""
+        """True while it has not ended."""
         return self.state in {"waiting", "running"}
 
     @property
     def figures(self) -> str:
-        """What it did and cost, as parts of a line."""
+        """Its work and cost, as parts of a line."""
         usd = self.spent.usd
         used = [f"{tokens(self.spent.usage.total)} tokens"] if self.spent.requests else []
         cost = [money(usd)] if usd else []
@@ -110,7 +110,7 @@ class SubAgentList:
         self.taken: set[str] = set()
         """The sessions of earlier sub-agents that go on."""
         self.known: dict[str, SubAgent] = {}
-        """By the id of the session, those of this run of the program."""
+        """The sub-agents of this run of the program, by the id of the session."""
         self._settled = False
 
     @property
@@ -173,7 +173,7 @@ class SubAgentList:
         return next((one for one in self.all if one.session_id == session), None)
 
     def has_started(self, call_id: str) -> bool:
-        """Whether a call has had a sub-agent."""
+        """True if a call has had a sub-agent."""
         records = self._records.of(self._ctx.records)
         return any(record.data.get("call_id") == call_id for record in records)
 
@@ -247,7 +247,7 @@ def _unfinished(records: Iterable[Record]) -> list[Record]:
 
 
 def changes_in(records: Iterable[Record], call_id: str, session: str) -> Iterator[FileChanged]:
-    """What the records of a sub-agent did to files, as its parent records it."""
+    """Yield the changes to files in the records of a sub-agent, as its parent records them."""
     for record in records:
         for details in details_of(record):
             if "after_sha256" in details:

@@ -70,7 +70,7 @@ class SubAgentWorktree:
 
     @property
     def welcome(self) -> str:
-        """Where it works, and what is not there, in a line."""
+        """Say where it works, and what is not there, in a line."""
         tree = self.entered.tree
         return " ".join((f"Works in the worktree {tree.name}.", *self.entered.notes))
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tui.tools.base import ToolContext
 
 LIST_NAME: Final = "List of sub-agents"
-"""What the model knows the list of definitions by."""
+"""The name by which the model knows the list of definitions."""
 
 
 class SubAgentStarter:

@@ -46,7 +46,7 @@ _KEPT_S = 30 * 24 * 3600.0
 
 
 def place_of(folders: Folders, session_id: str) -> Path:
-    """Where the commands of a session are kept."""
+    """Return the folder of a session's commands."""
     return folders.running / safe_name(session_id)
 
 
@@ -93,12 +93,12 @@ class SupervisedCommands:
     """In the place of one that a later run finds, where there will be none. Not made by asking."""
 
     def folder(self, call_id: str) -> Path:
-        """Where the command of a call is kept."""
+        """Return the folder of a call's command."""
         return (self.ctx.toolbox.kept or self._own) / safe_name(call_id)
 
     async def seconds(self, call_id: str) -> float:
-        """How long the command of a call has run under an earlier run of the program; 0 where
-        there is none."""
+        """Return for how long the command of a call has run under an earlier run of the program; 0
+        where there is none."""
         if not self.ctx.session.resumed:
             return 0.0
         began = (await asyncio.to_thread(note, self.folder(call_id), names.CALL)).get("at")
@@ -108,11 +108,11 @@ class SupervisedCommands:
         return 0.0
 
     def exists(self, call_id: str) -> bool:
-        """Whether a call of this id has a command already, which another branch may have."""
+        """True if a call of this id has a command already, which another branch may have."""
         return self.ctx.toolbox.kept is not None and self.folder(call_id).exists()
 
     def jobs(self) -> dict[str, Kept]:
-        """How it stands with the background commands, by their calls: the folder of one that has
+        """Return the states of the background commands, by their calls: the folder of one that has
         ended may be gone already."""
         jobs = self.ctx.toolbox.jobs
         found = states_of(jobs.ended_before)
@@ -123,8 +123,8 @@ class SupervisedCommands:
         return found
 
     async def state(self, call_id: str) -> Kept:
-        """How it stands with the command of a call. One that was not started never is: the call
-        may start it."""
+        """Return the state of a call's command. One that was not started never is: the call may
+        start it."""
         if call_id in self.jobs():
             return self.jobs()[call_id]
         folder = self.folder(call_id)

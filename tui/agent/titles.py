@@ -46,7 +46,7 @@ _READ = 1_000
 _LABEL = re.compile(r"[#\s]*title\s*:\s*(?=\S)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=\w[.!?])\s|\n")
 _ENDS = frozenset({"interrupt", "error", "user", "tool_result"})
-"""What comes after the last answer where a turn did not finish."""
+"""The records that come after the last answer where a turn did not finish."""
 
 
 class TitleWriter:

@@ -1,4 +1,4 @@
-"""How full one agent's context is, for the current model."""
+"""The fill level of one agent's context, for the current model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 
 
 class TokenMeter:
-    """How full the context is: feeds the ledger, and keeps the token ratio of the model asked."""
+    """The fill level of the context: feeds the ledger, and keeps the token ratio of the model
+    asked."""
 
     def __init__(self, ctx: AgentContext) -> None:
         self._ctx = ctx
@@ -55,7 +56,7 @@ class TokenMeter:
         self._updated = True
 
     def events(self) -> list[Fact]:
-        """How full the context is."""
+        """Return the events that say how full the context is."""
         return [self.measure()]
 
     async def save_ratio(self) -> None:

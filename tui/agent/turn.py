@@ -57,9 +57,9 @@ from tui.session.records import HOOK, MENTIONED
 log = logging.getLogger(__name__)
 
 _HELD = 5
-"""How often hooks may keep a turn from ending."""
+"""Number of times that hooks may keep a turn from ending."""
 _NAMED = 8
-"""How many changed files are named."""
+"""Number of changed files that are named."""
 _THINKING_REFUSED = (
     "The server rejected the reasoning in earlier answers. Holdfast sends the request again "
     "without it "
@@ -150,7 +150,7 @@ class ModelStream:
         return structs.replace(found, seconds=now - self._called.pop(found.id, now))
 
     def forget(self) -> None:
-        """What was streamed is void, or complete."""
+        """Forget what was streamed: it is void, or complete."""
         self._text.clear()
         self._thinking.clear()
 
@@ -179,7 +179,7 @@ class TurnRunner:
     _overflow: OverflowRecovery = field(init=False)
     _loops: LoopDetector = field(init=False)
     _held: int = 0
-    """How often hooks kept it from ending."""
+    """Number of times that hooks kept it from ending."""
 
     async def run(
         self, prompt: ParsedPrompt | None, again: Collection[str] = (), *, repeat: bool = False
@@ -263,7 +263,7 @@ class TurnRunner:
         return usual
 
     def _end_command(self, usual: ModelInfo | None) -> None:
-        """What a command allowed ends with its turn, and the usual model is asked again."""
+        """End what a command allowed with its turn, and return to the usual model."""
         if self.ctx.parent is None:
             self.ctx.rules.gate.turn_grants = ()
         if usual is not None:
@@ -273,7 +273,7 @@ class TurnRunner:
     async def _begin(
         self, prompt: ParsedPrompt | None, again: Collection[str], *, repeat: bool
     ) -> bool:
-        """Whether there is anything to ask the model."""
+        """Begin the turn; return True if there is anything to ask the model."""
         await self.sub_agents.settle()
         await self.requests.frame.read_files()
         if prompt is not None:
@@ -356,7 +356,8 @@ class TurnRunner:
         return replace(prompt, attached=attached)
 
     async def _may_end(self) -> bool:
-        """Whether the turn may end; where a hook says no, the model is told why and goes on."""
+        """Return True if the turn may end; where a hook says no, the model learns why and
+        continues."""
         event = "Stop" if self.ctx.parent is None else "SubagentStop"
         answer = await self.hooks.run(event, {"stop_hook_active": self._held > 0})
         if not answer.blocked:
@@ -612,5 +613,5 @@ def message_of(
 
 
 def _notes(error: Exception) -> list[str]:
-    """What was added to an error on its way here."""
+    """Return the notes that were added to an error on its way here."""
     return list(getattr(error, "__notes__", []))

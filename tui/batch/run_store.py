@@ -82,8 +82,8 @@ class RunStore:
     ) -> RunStore:
         """Continue the run in the folder, or begin one; `opened` is called with its state.
 
-        A task that was running when the last run was killed continues where it was. Where that can't
-        be, the commands that it left are ended, the files that it had changed are put back, and it
+        A task that was running when the last run was killed continues where it was. Where it can't,
+        the commands that it left are ended, the files that it had changed are put back, and it
         becomes interrupted. Raises UsageError if the run cannot begin, StorageError if it cannot be
         saved.
         """
@@ -179,7 +179,7 @@ class RunStore:
         *,
         busy: Callable[[TaskState], bool] = lambda _: False,
     ) -> int | None:
-        """The first task that is to be done, in the order of the file, but first those that continue
+        """The first task to be done, in the order of the file, but first those that continue
         where they were; None when none is left. `busy` says whether one has to wait for
         another."""
         wanted = [t.index for t in self.state.tasks if self.is_to_do(t) and not busy(t)]
