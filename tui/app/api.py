@@ -215,9 +215,9 @@ class HeadlessFrontend:
         self.approver: Approver = approver or RulesOnly()
         self.prompt_text = ""
         self.said = ""
-        """What was said last."""
+        """The last answer."""
         self.interrupted: InterruptedWork | None = None
-        """What an earlier run left open, until a prompt is sent."""
+        """The work that an earlier run left open, until a prompt is sent."""
         self.conversation = HeadlessConversation(services, self)
 
     def put_prompt(self, text: str, *, replace: bool = False) -> None:

@@ -53,15 +53,15 @@ class PromptImages:
     # What the prompt asks
 
     def knows(self, word: str) -> bool:
-        """Whether an image goes along for a word."""
+        """True if an image goes along for a word."""
         return word in self._known
 
     def could_hold(self, text: str) -> bool:
-        """Whether a pasted text can be paths. Looks at the text alone."""
+        """True if a pasted text can be paths. Looks at the text alone."""
         return bool(pasted_paths(text))
 
     async def of_paste(self, text: str) -> str | None:
-        """What is in the place of pasted paths; None where they stay as they are."""
+        """Return what replaces pasted paths; None where they stay as they are."""
         try:
             found = await asyncio.to_thread(_load, pasted_paths(text), self._root)
             return await self._attached(found) if found else None
@@ -70,7 +70,7 @@ class PromptImages:
             return None
 
     async def of_clipboard(self) -> tuple[str, bool]:
-        """What Ctrl+V inserts, and whether that is a text that was copied."""
+        """Return what Ctrl+V inserts, and True if that is a text that was copied."""
         clip = await asyncio.to_thread(self.clipboard)
         if clip.image:
             return await self.of_image(clip.image), False
@@ -102,7 +102,7 @@ class PromptImages:
         return {word: image for word, image in found if image is not None}
 
     def fits(self, text: str) -> bool:
-        """Whether a text's images can be sent together; else it is said why not."""
+        """True if a text's images can be sent together; else a message says why not."""
         try:
             images.check_together(list(self.of(text).values()))
         except ImageError as error:

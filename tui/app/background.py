@@ -43,9 +43,9 @@ RUNNING: Final = frozenset({"working", "waiting", "parked"})
 STATE_WORDS: Final[Mapping[str, str]] = {"waiting": "waiting for you", "parked": "waits"}
 
 LISTED: Final = timedelta(days=1)
-"""How long one that has ended is listed, unless somebody has looked at it."""
+"""Time for which one that has ended is listed, unless somebody has looked at it."""
 KEPT: Final = timedelta(days=14)
-"""How long its file and its log are kept."""
+"""Time for which its file and its log are kept."""
 
 _MODULE: Final = "tui.cli.background"
 _PATHS: Final = frozenset({"cwd", "practice_script", "json_schema", "tasks", "summary", "out"})
@@ -76,12 +76,12 @@ class BackgroundSession:
 
     @property
     def here(self) -> bool:
-        """Whether it runs, or ran, on this machine: of another nothing can be known."""
+        """True if it runs, or ran, on this machine: of another nothing can be known."""
         return self.host == socket.gethostname()
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended, as far as its file says."""
+        """True if it has not ended, as far as its file says."""
         return self.state in RUNNING
 
     @property
@@ -104,7 +104,7 @@ def folder_of(home: Folders) -> Path:
 
 
 def log_of(home: Folders, id_: str) -> Path:
-    """What a session's process said, as lines."""
+    """Return the file of a session's process output, as lines."""
     return folder_of(home) / f"{id_}.log"
 
 
@@ -217,7 +217,7 @@ def _read(path: Path) -> BackgroundSession | None:
 
 
 def options_to_json(options: Options) -> dict[str, Any]:
-    """What differs from the usual; paths whole, since it may be read in another folder."""
+    """Return what differs from the usual; paths whole, since it may be read in another folder."""
     given, usual = options.by_name(), Options().by_name()
     return {name: _plain(value) for name, value in given.items() if value != usual[name]}
 
@@ -327,7 +327,7 @@ def withdraw(home: Folders, id_: str) -> None:
 
 
 def requested(home: Folders, id_: str) -> Literal["", "soon", "now"]:
-    """Whether a process that runs asks for a session."""
+    """Read if a process that runs asks for a session."""
     try:
         asked = object_of(json.loads(read_small(_request_of(home, id_), follow=False)[0]))
     except (OSError, ValueError, RecursionError):
@@ -339,12 +339,12 @@ def requested(home: Folders, id_: str) -> Literal["", "soon", "now"]:
 
 
 def handed_over(home: Folders, id_: str) -> bool:
-    """Whether a process that has ended let its session go as it was asked: it leaves nothing."""
+    """True if a process that has ended let its session go as requested: it leaves nothing."""
     return not (folder_of(home) / f"{id_}.json").exists()
 
 
 def is_running(one: BackgroundSession) -> bool:
-    """Whether the very process runs. Blocks."""
+    """True if the very process runs. Blocks."""
     return one.here and bool(one.born) and born(one.pid) == one.born
 
 
@@ -381,8 +381,8 @@ def lasting_options(options: Options) -> dict[str, Any]:
 
 
 def parting_words(home: Folders, id_: str, otherwise: str) -> str:
-    """What is said on leaving a session: where it runs on in the background, how to get back, and
-    that commands run on."""
+    """Return the words on leaving a session: where it continues in the background, how to get back,
+    and that commands still run."""
     running = [c for c in unattended_commands(home) if c.id == id_ and c.state == "running"]
     if running:
         otherwise += f"\n{plural(len(running), 'command')} still running: see `holdfast ps`"
@@ -393,5 +393,5 @@ def parting_words(home: Folders, id_: str, otherwise: str) -> str:
 
 
 def started_words(one: BackgroundSession) -> tuple[str, str]:
-    """What is said once one runs, and what to do."""
+    """Return the message once one runs, and what to do."""
     return f"Running in the background: {one.id}", f"Open it with: holdfast attach {one.id}"

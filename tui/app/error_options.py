@@ -43,7 +43,7 @@ _CONTEXT = RecoveryOption("context", "Open the context", "mask large results, th
 
 @dataclass(frozen=True, slots=True)
 class _ErrorCard:
-    """How an error is told that would only come again."""
+    """The card for an error that would only come again."""
 
     title: str
     meaning: str
@@ -121,7 +121,7 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
 
 
 def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
-    """What can be done about an error; None where only sending the same again can."""
+    """Describe what can be done about an error; None where only sending the same again can help."""
     card = _CARDS.get(error.error_class)
     if card is None:
         return None
@@ -156,7 +156,7 @@ def _refused(agent: Agent) -> ErrorRaised | None:
 
 
 def _unanswered(records: Sequence[Record]) -> bool:
-    """Whether something was asked that has no whole answer yet."""
+    """True if something was asked that has no whole answer yet."""
     last = _last_turn(records)
     return last is not None and (last.type != "assistant" or _calls(last))
 
@@ -172,7 +172,7 @@ def _calls(record: Record) -> bool:
 
 
 def _findings(request: Request) -> tuple[str, ...]:
-    """What the check says of a request, one line each."""
+    """Return the findings of the check of a request, one line each."""
     from tui.context.validate import check_request  # noqa: PLC0415 - on demand
 
     body: dict[str, Any] = {

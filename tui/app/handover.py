@@ -38,7 +38,7 @@ _WAIT: Final = (
 async def ask_attach(
     conversation: Conversation, choice: SessionChoice, owner: BackgroundSession
 ) -> str | None:
-    """What to do about a session that runs in the background: attach, read_only, fork, or
+    """Ask what to do about a session that runs in the background: attach, read_only, fork, or
     nothing. Without a question where that was chosen already."""
     if choice.attach:
         return "attach"
@@ -82,7 +82,7 @@ async def take(
 
 
 def _has_it(owner: BackgroundSession) -> bool:
-    """Whether a process runs, or, where it was killed, some thread of it still has the lock."""
+    """True if a process runs, or, where it was killed, some thread of it still has the lock."""
     held = holder(Path(owner.path))
     return background.is_running(owner) or (held is not None and held.pid == owner.pid)
 

@@ -99,7 +99,7 @@ def _newest(source: dict[str, Any]) -> str:
 
 
 def _source() -> dict[str, Any]:
-    """Where the installer had the program from (PEP 610); {} where an index named it. Raises
+    """Return where the installer had the program from (PEP 610); {} where an index named it. Raises
     PackageNotFoundError where it runs without being installed."""
     found = metadata.distribution("holdfast")
     try:

@@ -29,7 +29,7 @@ from tui.settings.layers import IgnoredSetting, LoadedSettings
 from tui.settings.trust import Trust, trust_of
 
 MAX_WAIT_S = 600.0
-"""How long `-p` waits for a server's limits, when --max-wait does not say."""
+"""Seconds that `-p` waits for a server's limits, when --max-wait does not say."""
 
 MODES: Final[Mapping[str, Mode]] = {"ask": "ask", "edits": "accept_edits", "plan": "plan"}
 """The mode of a session by its name on the command line."""
@@ -142,7 +142,7 @@ def new_session(options: Options, launch: Launch, clock: Clock) -> Session:
 
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
-    """What the person is told about a project's settings that do not count."""
+    """Make the person's notices of a project's settings that do not count."""
     by_reason: dict[tuple[Path, str], list[str]] = {}
     for one in settings:
         by_reason.setdefault((one.file, one.reason), []).append(one.key)
@@ -162,7 +162,7 @@ def _texts(options: Options) -> tuple[Source, ...]:
 
 
 def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:
-    """What the person is told where the folder names the server and the environment has a key."""
+    """Make the person's notice where the folder names the server and the environment has a key."""
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
     names = " and ".join(name for name in keys if os.environ.get(name))
     if not (loaded.foreign_server and names):

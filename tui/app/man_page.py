@@ -16,7 +16,7 @@ from tui.app.options.flags import COMMANDS, MAIN, Command, Flag
 from tui.core.project import REPOSITORY
 
 DATE: Final = "2026-11-28"
-"""When what is said here changed last."""
+"""The day on which this page changed last."""
 
 _ABOUT: Final = """\
 Holdfast is a full-screen agent for the terminal. It reads and changes files, runs commands

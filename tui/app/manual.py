@@ -86,7 +86,7 @@ def search(words: str) -> list[Match]:
 
 
 def address(topic: str = "") -> str:
-    """Where a topic can be read on the web; without one, the list of them."""
+    """Return the web address of a topic; without one, of the list of them."""
     owner, name = REPOSITORY.rsplit("/", 2)[1:]
     return f"https://{owner}.github.io/{name}/" + (f"{topic}.html" if topic else "")
 

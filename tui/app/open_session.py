@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RECHECK_S: Final = 2.0
-"""How often it is looked whether everything is saved and the session still ours."""
+"""Seconds between two checks that everything is saved and the session still ours."""
 
 _IN_USE: Final = (
     AnswerOption("t", "Take over (the other becomes read-only)", "take_over"),
@@ -238,7 +238,7 @@ async def _ask_in_use(
 
 
 async def _ask_owner(conversation: Conversation, error: SessionInUseError) -> str | None:
-    """What to do about a session that another program has open."""
+    """Ask what to do about a session that another program has open."""
     question = ChoiceQuestion(
         "This session is open elsewhere",
         f"{error.message} Two instances can't write one session.",
@@ -319,7 +319,8 @@ async def ask_damaged(
 
 
 async def _damage(agent: Agent) -> list[Finding]:
-    """What is wrong with a session that was read: no mere interruption, and not told before."""
+    """Return what is wrong with a session that was read: no mere interruption, and not reported
+    before."""
     seen = await asyncio.to_thread(agent.context.view)
     session = agent.session
     found = new_findings(session.records, (*session.findings, *seen.findings))

@@ -84,7 +84,7 @@ class CompositionRoot:
         self._refreshing: asyncio.Task[None] | None = None
 
     def opening(self) -> Opening:
-        """What the screen opens with. Blocks; raises SessionError."""
+        """Make the opening state of the screen. Blocks; raises SessionError."""
         options = self.options
         return Opening(
             services=self.services(),
@@ -200,7 +200,7 @@ class CompositionRoot:
         return await reconnect(agent, self.launch, self.clock)
 
     def connection(self) -> str:
-        """How a model is reached now, in a sentence. Blocks."""
+        """Say how a model is reached now, in a sentence. Blocks."""
         launch, home = self.launch, self.launch.folders
         if launch.access.practice:
             return "In use: the practice model."
@@ -397,7 +397,7 @@ class CompositionRoot:
 
 
 def _next_start() -> str:
-    """What the environment has to say when the program is started again."""
+    """Add what the environment changes when the program is started again."""
     name = credentials.key_variable(os.environ)
     return f" {name} still comes first at the next start." if name else ""
 

@@ -1,4 +1,4 @@
-"""What becomes of work that runs when the person quits: nothing ends without being asked about."""
+"""The fate of running work when the person quits: nothing ends without a question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui.app.conversation import Conversation
 
 Quit: TypeAlias = Literal["end", "leave"]
-"""Whether commands end with the program, or run on for the next start of the session."""
+"""The fate of commands: they end with the program, or run on for the next start of the session."""
 
 _COMMANDS: Final = (
     AnswerOption("l", "Leave them running and quit", "leave"),
@@ -31,7 +31,7 @@ _CHARS: Final = 70
 
 
 async def ask_to_quit(conversation: Conversation, *, again: bool = False) -> Quit | None:
-    """How to quit. None where the person stays, or where the turn was handed to the background,
+    """Ask how to quit. None where the person stays, or where the turn was handed to the background,
     which quits itself. Without a question where nothing runs, or nobody could take it over.
     `again`: the question comes by itself, in the place of one that does not hold any more."""
     agent = conversation.agent

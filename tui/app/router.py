@@ -1,4 +1,4 @@
-"""Where a typed line goes: a command, a shell line, or a prompt."""
+"""The routing of a typed line: to a command, a shell line, or a prompt."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def route_own(conversation: Conversation, text: str, attached: str = "") -
 
 
 def _note(text: str) -> str:
-    """What comes after `# ` in a line that was typed: a note to keep. A paste is none."""
+    """Return what comes after `# ` in a line that was typed: a note to keep. A paste is none."""
     if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():
         return ""
     return text[2:].strip()

@@ -1,6 +1,6 @@
-"""What a front end is given: the services of the rest of the program, and what it opens with.
+"""The inputs of a front end: the services of the rest of the program, and what it opens with.
 
-Who starts it wires them: the command line (`tui.app.program`), or a test.
+The program that starts it wires them: the command line (`tui.app.program`), or a test.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ class LiveSettings:
 
 @dataclass(frozen=True, slots=True)
 class SessionChoice:
-    """Which session to open: the file of an old one, or None for a new one.
+    """The session to open: the file of an old one, or None for a new one.
 
     One that another program has open can be taken over from it, or only read.
+
     `message` is the id of the record to begin at; `foreign`: it is another agent's, to be copied.
     `attach`: a background process that has it hands it over; `go_on`: the turn that was paused
     there continues.
@@ -84,25 +85,28 @@ class SessionChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppServices:
-    """What a front end asks of the rest of the program.
+    """The services that a front end uses.
 
-    `make_agent` raises CredentialsError when there is no key, SessionError when the session
-    cannot be opened, SessionInUseError when another program has it open. `set_up` keeps what the
-    welcome screen was told and says where, in a sentence; after it `make_agent` uses it, and
-    `reconnect` lets an agent use it that is open. Both raise HoldfastError. `connection` says what
-    is in use, and `profile` names the one of this machine that can be used, "" for none; both
-    block.
+    `make_agent` raises CredentialsError when there is no key, SessionError when the session cannot
+    be opened, SessionInUseError when another program has it open. `set_up` keeps the answers of the
+    welcome screen and says where, in a sentence; after it `make_agent` uses them, and `reconnect`
+    lets an agent use them that is open. Both raise HoldfastError. `connection` says what is in use,
+    and `profile` names the one of this machine that can be used, "" for none; both block.
+
     `models` are those that the server listed, or that are known; `refresh_models` asks it again
     where its list is older than a day. `whole_name` is the model that a short name stands for, and
     `asked_model` the one that a command asks for, None where the server has none of that name; both
     block.
+
     `undecided` is what the folder's own files would do and nobody decided about yet, `brought` all
     of it (it blocks); `trust` says what of them counts. `decide_trust` takes what was asked about
     and the names that are granted. `permissions` are the rules of the configuration.
+
     `run_options` are those of `holdfast run` with a task file. `read_settings` reads the settings
     of all layers again; it blocks and raises ConfigError. After `use_settings` new sessions begin
     with what it would read.
-    `clipboard` asks what the system's clipboard holds, and blocks; without one it is empty.
+
+    `clipboard` returns the content of the system's clipboard, and blocks; without one it is empty.
     `settings` are those in force.
     """
 
@@ -143,7 +147,7 @@ class AppServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What the screen opens with: `choice` is the session, None shows the browser first;
+    """The opening state of the screen: `choice` is the session, None shows the browser first;
     `prompt` is sent as if it had been typed; with `verbose` the debug view is on top."""
 
     services: AppServices

@@ -1,6 +1,5 @@
-"""What was asked in a session, what was done, who allowed it, what the model saw, and what it cost:
-for somebody who was not there. From the record alone. Pure.
-"""
+"""The report of a session for somebody who was not there: what was asked and done, who allowed it,
+what the model saw, and what it cost. From the record alone. Pure."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ def session_report(
 
 
 def _turns(branch: Sequence[Record]) -> Iterator[Turn]:
-    """What the records of each prompt tell, and of what came before the first."""
+    """Group the records by prompt, those before the first one included."""
     number = 0
 
     def place(told: tuple[Record, Told | None]) -> int:
@@ -106,7 +105,7 @@ def _parts(turn: Turn, prices: Mapping[str, Price]) -> Iterator[DocumentPart]:
 
 
 def _answers(turn: Turn) -> Iterator[facts.AssistantMessage]:
-    """What the model answered."""
+    """Yield the answers of the model."""
     for record, told in turn:
         if isinstance(told, facts.AssistantMessage) and is_answer(record):
             yield told
@@ -124,7 +123,7 @@ def _calls(turn: Turn) -> Iterator[str]:
 
 
 def _ended(call: facts.ToolFinished) -> str:
-    """How a call ended."""
+    """Say how a call ended."""
     code = call.details.get("exit_code")
     words = ["failed" if call.is_error else "done"]
     if call.seconds >= 1:
@@ -139,7 +138,7 @@ def _ended(call: facts.ToolFinished) -> str:
 
 
 def _who(permission: facts.PermissionAnswered | None) -> str:
-    """Who allowed a call."""
+    """Say who allowed a call."""
     if permission is None:
         return "Needs no permission."
     answer, by, reason = permission.answer, permission.by, permission.reason

@@ -26,7 +26,7 @@ Format: TypeAlias = Literal["md", "html", "jsonl"]
 Progress: TypeAlias = Callable[[int, int], None]
 
 PREVIEW = 60
-"""How many records of a long session are previewed: its last ones."""
+"""Number of records of a long session that are previewed: its last ones."""
 
 _AROUND = 20
 _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex", "opencode": "opencode"}
@@ -34,7 +34,8 @@ _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex", "opencode
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """Where a text was found: the session, the id of the record, and what is around it."""
+    """The place where a text was found: the session, the id of the record, and what is around
+    it."""
 
     row: SessionRow
     message: str
@@ -51,7 +52,7 @@ class SessionPreview:
 
 @dataclass(frozen=True, slots=True)
 class SessionRepository:
-    """What the browser looks at, and what it does to sessions. Raises HoldfastError.
+    """The sessions as the browser sees and changes them. Raises HoldfastError.
 
     `home` is the person's home folder, below which other agents keep their sessions.
     """
@@ -112,7 +113,7 @@ class SessionRepository:
     def search(
         self, text: str, rows: Sequence[SessionRow], *, progress: Progress | None = None
     ) -> list[SearchHit]:
-        """Where the words of a text are in these sessions, the newest session first."""
+        """Find the words of a text in these sessions, the newest session first."""
         from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
         by_path = {str(row.path): row for row in rows}
@@ -158,7 +159,7 @@ class SessionRepository:
         return copies.delete(row.path, folders=self.folders, clock=self.clock)
 
     def damage(self, loaded: LoadedSession) -> tuple[Finding, ...]:
-        """What is wrong with a session, in its file and as a conversation."""
+        """Return what is wrong with a session, in its file and as a conversation."""
         _, found = repair(history(loaded.branch).messages, tail="open")
         return (*loaded.findings, *found)
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 LIMIT_S: Final = 2.0
 """A command that takes longer is killed."""
 _SETTLE_S: Final = 0.2
-"""What changes within this long is one change."""
+"""Seconds within which several changes count as one."""
 _MOST_BYTES: Final = 64 * 1024
 _MOST_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFigures:
-    """What the command reads as JSON. `cost_usd` is null where a price is unknown."""
+    """The figures that the command reads as JSON. `cost_usd` is null where a price is unknown."""
 
     model: str
     session_id: str
@@ -129,7 +129,7 @@ async def output_of(command: str, given: str, cwd: Path) -> tuple[str, str]:
 
 
 async def _communicate(process: Process, given: bytes) -> tuple[bytes, int]:
-    """What it prints, as far as that is of use, and its exit code."""
+    """Return its output, as far as that is of use, and its exit code."""
     assert process.stdin
     assert process.stdout
     with suppress(BrokenPipeError, ConnectionResetError):  # it needs not read it

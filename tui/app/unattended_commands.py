@@ -51,7 +51,7 @@ class UnattendedCommand:
 
     @property
     def words(self) -> str:
-        """What is with it, in words."""
+        """Its state, in words."""
         command = one_line(self.command)
         cut = len(command) > _COMMAND_CHARS
         by = " (sub-agent)" if self.sub_agent else ""
@@ -119,7 +119,7 @@ def _in_place(place: Path) -> list[UnattendedCommand]:
 
 
 def _is_known(call: Mapping[str, Any], session: Path | None) -> bool:
-    """Whether the session has recorded how a command ended; then its folder only stayed behind."""
+    """True if the session has recorded how a command ended; then its folder only stayed behind."""
     with suppress(SessionError, OSError):
         named = (string_of(call.get("call_id")), string_of(call.get("job")))
         return session is not None and named in ends_in(read(session).records)

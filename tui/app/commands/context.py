@@ -69,7 +69,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
 
 
 def preview_lines(planned: CompactionPreview) -> list[str]:
-    """What becomes a summary, what is pinned and what is kept, the largest items named."""
+    """List what becomes a summary, what is pinned and what is kept, the largest items named."""
     lines: list[str] = []
     parts = (("summarized", planned.summarised), ("pinned", planned.pinned), ("kept", planned.kept))
     for name, items in parts:

@@ -59,7 +59,7 @@ async def command_turn(
 
 
 def _rules(command: UserCommand) -> tuple[tuple[Rule, ...], list[str]]:
-    """What its turn may do without a question, and what is no such rule."""
+    """Return what its turn may do without a question, and what is no such rule."""
     from tui.permissions.rules import Rule  # noqa: PLC0415 - as above
 
     rules, ignored = list[Rule](), [*command.allowed.ignored]

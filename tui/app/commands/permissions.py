@@ -34,7 +34,7 @@ async def permissions(conversation: Conversation, argument: str) -> None:
 
 
 def would_run(agent: Agent, command: str) -> str:
-    """What would become of a command now, without running it."""
+    """Say what would become of a command now, without running it."""
     call = Call("try", "run_command", "run", command, command)
     decision = agent.permissions.try_call(call)
     fate = {

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tui.session.checkpoints.store import CheckpointStore
 
 UNDO = "undo"
-"""What brings the files back that the last rewind replaced."""
+"""The word that brings back the files that the last rewind replaced."""
 _LEFT_ALONE = "Files edited outside Holdfast are left alone; replaced versions are backed up."
 _RESTORED = frozenset({"restored", "deleted", "unchanged"})
 
@@ -96,8 +96,8 @@ async def _to(conversation: Conversation, agent: Agent, point: Point) -> None:
 
 
 def _since(agent: Agent, point: Point, now: str) -> WorkspaceChanges:
-    """What has changed in files since a prompt. Where checkpoints can't say it, the results of the
-    file tools do."""
+    """Find what has changed in files since a prompt. Where checkpoints can't tell, the results of
+    the file tools do."""
     records = agent.session.records
     if agent.checkpoints is not None and now:
         try:

@@ -28,7 +28,7 @@ _INIT: Final = (
     " the conventions that aren't obvious. Only what you have verified. If AGENTS.md is"
     " there already, improve it and keep what is right."
 )
-"""What /init asks the model for."""
+"""The prompt of /init."""
 
 
 async def new(conversation: Conversation, _: str) -> None:

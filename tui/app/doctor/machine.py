@@ -104,7 +104,7 @@ def _is_wanted(marker: str) -> bool:
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """Whether a version is within `==`, `>=`, `<=`, `>`, `<` bounds; other bounds count as met."""
+    """True if a version is within `==`, `>=`, `<=`, `>`, `<` bounds; other bounds count as met."""
     have = _numbers(version)
     for part in filter(None, (one.strip() for one in wanted.strip("()").split(","))):
         match = re.fullmatch(r"(==|>=|<=|>|<)\s*([0-9.]+)", part)
@@ -201,7 +201,7 @@ _NAMED = 3
 
 
 def folders(what: Subject) -> Iterator[Check]:
-    """Whether sessions, settings, cache and log can be written, and how much room there is."""
+    """Check that sessions, settings, cache and log can be written, and how much room there is."""
     home = what.folders
     named = {"data": home.data, "config": home.config, "cache": home.cache, "log": home.log}
     refused = [
@@ -226,7 +226,8 @@ def folders(what: Subject) -> Iterator[Check]:
 
 
 def _refusal(folder: Path) -> str:
-    """Why a folder cannot be written, "" where it can. One that is not there yet is not made."""
+    """Say why a folder cannot be written, "" where it can. One that is not there yet is not
+    made."""
     there = _existing(folder)
     if not there.is_dir():
         return f"{shorten(there)} isn't a folder"
@@ -244,7 +245,7 @@ def _existing(folder: Path) -> Path:
 
 
 def sessions(what: Subject) -> Iterator[Check]:
-    """How many there are, and which are damaged."""
+    """Count the sessions, and name the damaged ones."""
     from tui.session import index  # noqa: PLC0415 - it needs sqlite
     from tui.session.catalog import state_name  # noqa: PLC0415 - loaded with it
 

@@ -59,7 +59,7 @@ def configuration(what: Subject) -> Iterator[Check]:
 
 
 def key(what: Subject) -> Iterator[Check]:
-    """What signs requests to the server, and where it is. Up to 2 s with a slow keyring."""
+    """Check what signs requests to the server, and where it is. Up to 2 s with a slow keyring."""
     try:
         found = _credential(what)
     except CredentialsError as error:
@@ -85,7 +85,7 @@ def _credential(what: Subject) -> credentials.Credential | None:
 
 
 def server(what: Subject) -> Iterator[Check]:
-    """Whether the server answers. Asked only where there is something to ask it with."""
+    """Check that the server answers. Asked only where there is something to ask it with."""
     config = what.config
     try:
         found = _credential(what)
@@ -173,7 +173,7 @@ def mcp(what: Subject) -> Iterator[Check]:
 
 
 def diagnostics(what: Subject) -> Iterator[Check]:
-    """What would check edited files. Nothing is started."""
+    """Check what would find problems in edited files. Nothing is started."""
     settings, root = what.config.diagnostics, what.workspace
     if settings.mode == "off":
         yield Check("diagnostics", "ok", "off: edited files aren't checked")

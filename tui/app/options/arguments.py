@@ -48,8 +48,8 @@ CommandName: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningOptions:
-    """Which session to open, and where it works. `resume` is "" for the session browser, and
-    `worktree` "" for a new name; `attach`: a background process hands it over."""
+    """The session to open, and its folder. `resume` is "" for the session browser, and `worktree`
+    "" for a new name; `attach`: a background process hands it over."""
 
     newest: bool = False
     resume: str | None = None
@@ -61,7 +61,7 @@ class OpeningOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """Which model answers, how, and what it is told."""
+    """The model that answers, its effort, and its instructions."""
 
     model: str | None = None
     fallback_models: tuple[str, ...] = ()
@@ -226,7 +226,7 @@ class Options:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """What of it belongs to the configuration, in the shape of the file."""
+        """Return the options that belong to the configuration, in the shape of the file."""
         found: dict[str, Any] = {
             "model": self.models.model,
             "fallback_models": list(self.models.fallback_models),
@@ -293,7 +293,7 @@ def _prompt(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(options: Options) -> None:
-    """What no single flag can know."""
+    """Check the rules that concern several flags."""
     o, opening, printing, batch = options, options.opening, options.printing, options.batch
     limits, permissions = options.limits, options.permissions
     of_tools = {
@@ -463,7 +463,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def prefix(name: str) -> str:
-    """How a message about a command begins: `run: `, nothing for plain `holdfast`."""
+    """Return the beginning of a message about a command: `run: `, nothing for plain `holdfast`."""
     return "".join(f"{words}: " for words in [name.removeprefix("holdfast").strip()] if words)
 
 

@@ -139,7 +139,7 @@ class DecisionRow:
 
 
 def decisions(records: Iterable[Record]) -> list[DecisionRow]:
-    """What the `permission` records of a session say, oldest first."""
+    """List the contents of a session's `permission` records, oldest first."""
     found: list[DecisionRow] = []
     for record in records:
         if record.type == "permission":
