@@ -31,7 +31,7 @@ from tui.session import catalog
 from tui.tools.process import end_group
 
 STOP_PATIENCE_S: Final = 15.0
-"""How long a process that was asked to stop may take to complete its record."""
+"""Seconds that a process that was asked to stop may take to complete its record."""
 _POLL_S: Final = 0.2
 _CHUNK: Final = 1 << 16
 TAKE_OVER_HINT: Final = (

@@ -85,7 +85,7 @@ def _show(markdown: str) -> None:
 
 
 def _paged(text: str) -> bool:
-    """Whether a pager took the text. What LESS and LV default to lets bold type through."""
+    """True if a pager took the text. The defaults of LESS and LV let bold type through."""
     command = shlex.split(os.environ.get("PAGER") or "less -R")
     if not command or shutil.which(command[0]) is None:
         return False

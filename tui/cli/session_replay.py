@@ -54,7 +54,7 @@ from tui.tokens import estimate
 _WIDE: Final = 120
 _GAP: Final = "   "
 _ANSWER_TOKENS: Final = 4000
-"""What is assumed of an answer that nobody has seen, to estimate the price."""
+"""Tokens assumed for an answer that nobody has seen, to estimate the price."""
 _INDENT: Final = 2
 
 
@@ -174,7 +174,7 @@ def _message(before: Sequence[Record], number: int) -> Record:
 def _about(
     made: ReplayedRequest, request: Request, kept_out: Sequence[str], launch: Launch
 ) -> Iterator[str]:
-    """What will be sent, how it differs, and what it will cost about."""
+    """Describe what will be sent, how it differs, and about what it will cost."""
     assert made.request is not None
     found = difference(made.request, request)
     differs = list(found.front)
@@ -199,7 +199,7 @@ def _about(
 
 
 def _agrees() -> bool:
-    """Whether the person wants it sent."""
+    """True if the person wants it sent."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("There is nobody to ask whether to send it.", hint="Add --yes.")
     sys.stderr.write("Send it? [y/N] ")
@@ -282,7 +282,7 @@ def _shown(number: int, before: _Answer | None, after: _Answer) -> Iterator[str]
 
 
 def _cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Count the columns of a terminal that a text takes."""
     return sum(1 + (east_asian_width(one) in "WF") for one in text)
 
 

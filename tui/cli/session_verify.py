@@ -45,7 +45,7 @@ _HOW: Final[Mapping[Change, str]] = {
 
 @dataclass(slots=True)
 class _Outputs:
-    """What became of the full outputs that a session refers to: how many are as they were saved,
+    """The state of the full outputs that a session refers to: how many are as they were saved,
     which are not there any more, and which are not what was saved, or lie where none are, each with
     the line."""
 
@@ -163,7 +163,7 @@ def _note_it(loaded: LoadedSession, lines: ChainReport) -> str:
 
 
 def _lost(loaded: LoadedSession, lines: ChainReport) -> list[str]:
-    """What commits note of the session and its file does not have: its end was cut off."""
+    """List what commits note of the session and its file does not have: its end was cut off."""
     folder = Path(loaded.header.cwd)
     lost: list[str] = []
     with suppress(GitError, OSError, HoldfastError):

@@ -322,7 +322,7 @@ def run(options: Options) -> int:
 
 
 def _session(loaded: LoadedSession) -> Session:
-    """What a session says of itself: its title, the model that answered last."""
+    """Make the session that a file describes: its title, the model that answered last."""
     return Session.of(loaded, clock=SystemClock())
 
 

@@ -89,7 +89,7 @@ async def start_command(
 
 
 def born(pid: int) -> str:
-    """When a process began, as a text that no other process with the same number has.
+    """Return the birth of a process, as a text that no other process with the same number has.
 
     "" if it is gone, a zombie, or if this is not known. Blocks.
     """
@@ -156,7 +156,7 @@ def outcome(returncode: int) -> tuple[int, str]:
 
 
 def _stat_of(pid: int | str) -> list[str]:
-    """What /proc says of a process after its name: state, parent, group and so on."""
+    """Return the fields of /proc about a process after its name: state, parent, group and so on."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     return stat[stat.rindex(")") + 1 :].split()
 

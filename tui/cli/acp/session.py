@@ -45,7 +45,7 @@ _STOPS: Final[dict[str, Literal["max_tokens", "refusal"]]] = {
 
 @dataclass(slots=True)
 class PromptWatch:
-    """What becomes of a prompt, from the events of its turns."""
+    """The outcome of a prompt, from the events of its turns."""
 
     outcome: Outcome = field(default_factory=Outcome)
     stop: str = ""
@@ -113,7 +113,8 @@ class EditorSession:
         await self.outbox.flush()
 
     async def settings(self) -> dict[str, Any]:
-        """What the answers to opening a session say about it; from now on its updates leave."""
+        """Return what the answers to opening a session say about it; from now on its updates are
+        sent."""
         agent = self.agent
         self._told = {"mode": self.mode, "title": agent.session.title}
         config = await self.config()

@@ -41,7 +41,7 @@ class UserMessage(DurableFact, frozen=True, tag="user_message"):
 
     @property
     def prompt(self) -> str:
-        """What was typed, with a word for each image; "" where nobody typed it."""
+        """The typed text, with a word for each image; "" where nobody typed it."""
         return with_words(self.typed or "", self.images)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How the fields of a durable fact stand in its record, and are read from one.
+"""The form of a durable fact's fields in its record, and their reading from one.
 
 Any program may have written a record: what is missing or has another type than the field is empty.
 """
@@ -56,7 +56,7 @@ def form_of(kind: type[Any]) -> RecordForm:
 
 
 def _reading(field: FieldInfo, recorded: bool) -> tuple[type, Read, Any]:
-    """How a field is read; one that is not `recorded` is in no record."""
+    """Choose the reader of a field; one that is not `recorded` is in no record."""
     read, kind = _reader(field.type), _bare(field.type)
     if not recorded and not field.required:
         made = field.default_factory
@@ -129,7 +129,7 @@ _MAYBE: Final[dict[object, Read]] = {
 
 
 def _reader(type_: Any) -> Read:
-    """How a field of a type is read."""
+    """Choose the reader of a type."""
     if hasattr(type_, "__metadata__"):
         return _reader(get_args(type_)[0])
     origin = get_origin(type_)

@@ -25,7 +25,7 @@ from tui.core.real_folders import NOT_THERE
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES: Final = 20
-"""What stands in the place of a folder is removed so often, at most."""
+"""Number of times that an obstacle in the place of a folder is removed, at most."""
 
 
 def place(checkout: Checkout, paths: Sequence[str]) -> None:

@@ -164,7 +164,7 @@ class Repository:
         return made
 
     def _notes_on(self, tree: Worktree) -> Iterator[str]:
-        """What a new worktree has and has not."""
+        """Yield notes on what a new worktree has and has not."""
         if changed := [
             name for name in changed_files(self.here, "normal") if name not in self.beside
         ]:
@@ -300,7 +300,7 @@ def _refuse_jj(folder: Path) -> None:
 
 
 def _listed_worktrees(where: Checkout) -> Iterator[dict[str, str]]:
-    """What git lists, the main one first."""
+    """Yield the worktrees that git lists, the main one first."""
     try:
         entries, end = where.git("worktree", "list", "--porcelain", "-z"), "\0"
     except GitError:  # before git 2.36

@@ -1,5 +1,5 @@
-"""What differs in a checkout, and commits that hold it while the index and the branch stay as they
-are. Submodules and repositories inside are left alone. Blocks; all of it raises GitError."""
+"""The differences of a checkout, and commits that hold them while the index and the branch stay as
+they are. Submodules and repositories inside are left alone. Blocks; all of it raises GitError."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class _LenientProtocol(JsonRPCProtocol):
 
 
 class _Input:
-    """What a server sends, read within the limits: the reader of pygls."""
+    """A server's messages, read within the limits: the reader of pygls."""
 
     def __init__(self, stream: asyncio.StreamReader) -> None:
         self._stream = stream
@@ -211,7 +211,8 @@ class Connection:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _answer_requests(self) -> None:
-        """What a server may ask: for settings and folders. It may register and report anything."""
+        """Answer the requests of a server: for settings and folders. It may register and report
+        anything."""
         handlers: dict[str, Callable[[object], object]] = {
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: self._publish,
             types.WORKSPACE_CONFIGURATION: self._configuration,

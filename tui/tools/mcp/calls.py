@@ -32,7 +32,7 @@ class Calls:
 
     @property
     def open(self) -> Sequence[OpenCall]:
-        """What waits for its answer now."""
+        """The calls that wait for their answers now."""
         return self._open.all
 
     async def call(

@@ -1,5 +1,5 @@
-"""What an MCP server asks the person in the middle of a call: a form of plain fields, or a page to
-open. Whatever is answered is checked before the server gets it."""
+"""Questions of an MCP server to the person in the middle of a call: a form of plain fields, or a
+page to open. Every answer is checked before the server gets it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 _PASSWORD: Final = re.compile(r"pass(?:word|phrase|code)|(?:api|private).?key", re.IGNORECASE)
-"""What means a secret in a description too; other words of `_SECRET` often don't there."""
+"""Words that mean a secret in a description too; other words of `_SECRET` often don't there."""
 
 _LEAVE_OUT: Final = Alternative("Leave it out", "The server doesn't need it.")
 _ACCEPT: Final = AnswerChoice("Accept")
@@ -44,7 +44,7 @@ Content: TypeAlias = dict[str, Value | None]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server gets: `content` only where a form is accepted."""
+    """The reply to the server: `content` only where a form is accepted."""
 
     action: Action
     content: Content | None = None
@@ -173,7 +173,7 @@ def _page(
 
 
 def _suggested(one: FormField, kept: Value | None) -> Value | None:
-    """What was answered before, or what the server suggests, if that fits."""
+    """Return the earlier answer, or the server's suggestion, if that fits."""
     if kept is not None:
         return kept
     try:
@@ -183,7 +183,7 @@ def _suggested(one: FormField, kept: Value | None) -> Value | None:
 
 
 def _can_repeat(one: FormField, value: object) -> bool:
-    """Whether a value that is there can be kept with one key."""
+    """True if a value that is there can be kept with one key."""
     return value is not None and (one.several or not one.options)
 
 

@@ -102,7 +102,7 @@ def _options(rules: Mapping[str, Any]) -> list[tuple[str | bool, str]]:
 
 
 def accepted(one: FormField) -> str:
-    """What is accepted, in words."""
+    """Say what is accepted."""
     low, high = one.rules.get("minimum"), one.rules.get("maximum")
     few, many = _length_rules(one)
     match one.kind:

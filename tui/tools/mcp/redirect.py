@@ -38,7 +38,7 @@ class RedirectReceiver:
         self._state = _query(address).get("state", "")
 
     async def result(self, paste: Paste | None) -> AuthorizationCodeResult:
-        """What the browser was sent with, or what the person pasted. Raises ToolError."""
+        """Return what the browser was sent with, or what the person pasted. Raises ToolError."""
         if paste is None:
             return await self._received
         pasted = asyncio.ensure_future(paste())

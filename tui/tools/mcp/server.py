@@ -60,12 +60,12 @@ class Server(Endpoint):
 
     @property
     def has_tokens(self) -> bool:
-        """Whether it is reached with the tokens of a sign-in."""
+        """True if it is reached with the tokens of a sign-in."""
         return self.connection.has_tokens
 
     @property
     def offers(self) -> str:
-        """What it has beside tools, and how the person names that; "" for nothing."""
+        """Its offers beside tools, and how the person names them; "" for nothing."""
         parts: list[str] = []
         if self.resources:
             parts.append(f"{plural(len(self.resources), 'resource')} (@{self.name}:…)")

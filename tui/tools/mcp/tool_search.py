@@ -1,7 +1,5 @@
-"""Which tools of MCP servers stand in every request, and how the others are found by words.
-
-Pure: a tool's words are those of its name, its description and its arguments.
-"""
+"""The choice of MCP tools that are in every request, and the search for the others by words. Pure:
+a tool's words are those of its name, its description and its arguments."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ class ToolIndex:
         return [self.tools[-place] for _, place in best]
 
     def _score(self, wanted: str, words: Counter[str]) -> float:
-        """How much a word of a query says for a tool: the rarer it is, the more."""
+        """Weigh how much a word of a query says for a tool: the rarer it is, the more."""
         hits = [wanted] if wanted in words else []
         if not hits and len(wanted) >= _STEM:
             hits = [word for word in words if len(word) >= _STEM and _same_stem(word, wanted)]
