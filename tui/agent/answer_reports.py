@@ -62,8 +62,8 @@ def refusal(details: Mapping[str, Any]) -> str:
     """Say why the model declined, in a sentence or two."""
     category, explanation = (string_of(details.get(n)) for n in ("category", "explanation"))
     why = _CATEGORIES.get(category, category)
-    said = f"The model declined to answer{f' ({category}: {why})' if category else ''}."
-    return " ".join([said, explanation]).strip()
+    sentence = f"The model declined to answer{f' ({category}: {why})' if category else ''}."
+    return " ".join([sentence, explanation]).strip()
 
 
 def past(records: Sequence[Record]) -> list[str]:
@@ -84,10 +84,12 @@ def past(records: Sequence[Record]) -> list[str]:
     broken = next((r for r in reversed(sent) if r.data.get("break")), None)
     if broken is None:
         return [last, "Every request so far extends the one before."]
-    said = f"The last break was at request {_number(broken.data)}: {broken.data.get('break')}."
-    return [last, said]
+    break_line = (
+        f"The last break was at request {_number(broken.data)}: {broken.data.get('break')}."
+    )
+    return [last, break_line]
 
 
 def _number(data: Mapping[str, Any]) -> int:
-    found = data.get("n")
-    return found if isinstance(found, int) else 0
+    number = data.get("n")
+    return number if isinstance(number, int) else 0

@@ -49,8 +49,8 @@ class BackgroundJobs:
         """Keep a command of the person's own, which is recorded from now on: it may outlive the
         program."""
         birth = await asyncio.to_thread(born, command.pid)
-        said = _short(string_of(command.call.get("command")))
-        self.ctx.record(ProcessBegan(origin.call_id, command.pid, birth, said))
+        label = _short(string_of(command.call.get("command")))
+        self.ctx.record(ProcessBegan(origin.call_id, command.pid, birth, label))
         limits = self.ctx.config.guard
         return await self.ctx.toolbox.jobs.adopt(command, path=path, limits=limits, origin=origin)
 

@@ -94,7 +94,7 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
     A break from a record on covers the changes of it and of what follows. One without covers
     everything, but not for good where it is void with a compaction that was undone.
     """
-    found = _Fresh()
+    fresh = _Fresh()
     places = {record.id: place for place, record in enumerate(records)}
     floor = len(records)
     recorded: BreakReason | None = None
@@ -103,10 +103,10 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
         data = record.data
         if overlay := overlay_in(record):
             if not overlay.wait and places.get(overlay.target, 0) < floor:
-                found.overlays.append(overlay)
+                fresh.overlays.append(overlay)
         elif record.type == "pin":
             if places.get(str(data.get("target")), 0) < floor:
-                found.pins.add(str(data.get("target")))
+                fresh.pins.add(str(data.get("target")))
         elif record.type == "uncompaction":
             undone = BreakReason("", "person")
         elif record.type == "compaction" and undone:
@@ -122,10 +122,10 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
                 break
             floor = min(floor, places.get(start, 0))
         elif whole := _of_all(record):
-            found.whole = whole
-            return found
-    found.whole = recorded or undone
-    return found
+            fresh.whole = whole
+            return fresh
+    fresh.whole = recorded or undone
+    return fresh
 
 
 def _before_undone(records: Sequence[Record], since: int) -> int:

@@ -50,12 +50,12 @@ class CallChanges:
 
     def added_to(self, output: ToolOutput) -> ToolOutput:
         """The result of the call, with how many files it changed, for the person."""
-        found = self.checkpoint
-        if found is None or not found.files:
+        checkpoint = self.checkpoint
+        if checkpoint is None or not checkpoint.files:
             return output
-        what = f"{plural(found.files, 'file')} changed"
+        what = f"{plural(checkpoint.files, 'file')} changed"
         summary = f"{output.summary} · {what}" if output.summary else what
-        details = {**output.details, "changed_files": list(found.changed)}
+        details = {**output.details, "changed_files": list(checkpoint.changed)}
         return replace(output, summary=summary, details=details)
 
 

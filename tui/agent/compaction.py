@@ -113,9 +113,9 @@ class Compactor:
         Not again in a turn in which it failed. Raises LimitReachedError where two compactions in a
         row brought the work no further.
         """
-        held, limit = self.ctx.ledger.tokens, self.ctx.config.compaction.threshold
+        used, limit = self.ctx.ledger.tokens, self.ctx.config.compaction.threshold
         window = self.ctx.link.model.window
-        if not compaction_triggers.over(held, window, limit):
+        if not compaction_triggers.over(used, window, limit):
             self._announce(self.ctx.ledger.forecast(limit * window))
             return False
         if self._gave_up == _last_prompt(self.ctx.records):
@@ -134,8 +134,8 @@ class Compactor:
     def plan(self, focus: str = "") -> CompactionPreview | None:
         """Return what `compact` would do now; None where there is nothing to compact."""
         view = self.requests.view()
-        asked = self._for_server()
-        planned = self._cut_plan(asked, view) if asked else self._plan(view)
+        request = self._for_server()
+        planned = self._cut_plan(request, view) if request else self._plan(view)
         if planned is None:
             return None
         items = {item.id: item for item in self.ctx.ledger.items()}
@@ -143,17 +143,17 @@ class Compactor:
         def of(ids: Sequence[str]) -> tuple[Item, ...]:
             return tuple(items[id_] for id_ in ids if id_ in items)
 
-        before, gone = self.ctx.ledger.tokens, of(planned.summarised)
+        before, leaving = self.ctx.ledger.tokens, of(planned.summarised)
         old = items.get(view.summary.record.id) if view.summary else None
-        freed = sum(item.tokens for item in gone) + (old.tokens if old else 0)
-        kept = max(0, before - freed)
-        price = self._price(planned, asked, before, kept)
+        freed = sum(item.tokens for item in leaving) + (old.tokens if old else 0)
+        remaining = max(0, before - freed)
+        price = self._price(planned, request, before, remaining)
         return CompactionPreview(
             of(planned.kept),
-            gone,
+            leaving,
             of(planned.pinned),
             before,
-            kept,
+            remaining,
             focus,
             price,
             forecast(self.ctx, freed),
@@ -166,8 +166,8 @@ class Compactor:
         ctx = self.ctx
         last = (r.data.get("usage") for r in reversed(ctx.records) if r.type == "compaction")
         length = Usage.from_json(next(last, None)).output_tokens or _SUMMARY_TOKENS
-        gone = thoughtless(ctx.records)
-        staying = set(() if asked and asked.cut.follows else planned.kept) - gone
+        dropped = thoughtless(ctx.records)
+        staying = set(() if asked and asked.cut.follows else planned.kept) - dropped
         lost = sum(has_thinking(content_of(r)) for r in ctx.records if r.id in staying)
         behind = round(asked.cut.weight * ctx.ledger.ratio) if asked else 0
         return price_of_compaction(
@@ -190,15 +190,15 @@ class Compactor:
         if reason != "overflow" and await self._blocked_by_hooks(reason, focus):
             return False
         view, fill = self.requests.view(), reason == "automatic"
-        asked = self._for_server(fill=fill)
-        planned = self._cut_plan(asked, view) if asked else self._plan(view, fill=fill)
+        request = self._for_server(fill=fill)
+        planned = self._cut_plan(request, view) if request else self._plan(view, fill=fill)
         if planned is None:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
         before = self.ctx.ledger.tokens
         self.ctx.publish(facts.CompactionStarted(reason, before, planned.messages))
         try:
-            made = await self._made(reason, planned, asked, focus, fill=fill)
+            made = await self._made(reason, planned, request, focus, fill=fill)
             made = await self._examined(made)
         except asyncio.CancelledError:
             self._give_up(before, reason, "it was interrupted")
@@ -378,9 +378,13 @@ class Compactor:
 
     def _covered(self, planned: CompactionPlan, view: View) -> list[Message]:
         """The messages that the summary is made of, as the model saw them."""
-        stands = {id_: s for id_, s in view.stands.items() if s.state != "summarised"}
+        shown_states = {id_: s for id_, s in view.stands.items() if s.state != "summarised"}
         return compaction_view.covered_messages(
-            self.ctx.records, planned, self.ctx.link.model.id, pinned=view.pinned, stands=stands
+            self.ctx.records,
+            planned,
+            self.ctx.link.model.id,
+            pinned=view.pinned,
+            stands=shown_states,
         )
 
     def _freed(self, planned: CompactionPlan, view: View) -> int:
@@ -440,10 +444,10 @@ def _block_fields(asked: SummaryRequest | None, made: ServerSummarizer) -> dict[
     block = made.sent() if asked else None
     if asked is None or block is None:
         return {}
-    stands = {"bound": asked.bound, "frame": asked.frame, "follows": asked.cut.follows}
-    return {"block": block, "server": made.ctx.link.server, **stands}
+    fields = {"bound": asked.bound, "frame": asked.frame, "follows": asked.cut.follows}
+    return {"block": block, "server": made.ctx.link.server, **fields}
 
 
 def _last_prompt(records: Sequence[Record]) -> str:
-    found = (record.id for record in reversed(records) if is_prompt(record))
-    return next(found, "")
+    prompts = (record.id for record in reversed(records) if is_prompt(record))
+    return next(prompts, "")

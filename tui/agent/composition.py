@@ -231,9 +231,9 @@ def known_model(launch: Launch, name: str) -> ModelInfo:
         from tui.provider.practice.provider import INFO  # noqa: PLC0415 - one is used
 
         return INFO
-    found = catalogue.model_info(name)
+    info = catalogue.model_info(name)
     window = launch.config.context_window
-    return replace(found, window=window, source="config") if window else found
+    return replace(info, window=window, source="config") if window else info
 
 
 def listed_model(launch: Launch, name: str) -> ModelInfo:
@@ -243,13 +243,13 @@ def listed_model(launch: Launch, name: str) -> ModelInfo:
     if launch.access.practice:
         return known
     listed = model_list.listed(launch.folders.cache, launch.base_url)
-    said = next((model for model in listed if model.get("id") == name), None)
-    if said is None:
+    entry = next((model for model in listed if model.get("id") == name), None)
+    if entry is None:
         return known
     from tui.provider.anthropic import convert  # noqa: PLC0415 - as above
 
-    found, window = convert.model_info(name, said), launch.config.context_window
-    return replace(found, window=window, source="config") if window else found
+    info, window = convert.model_info(name, entry), launch.config.context_window
+    return replace(info, window=window, source="config") if window else info
 
 
 def asked_model(launch: Launch, name: str) -> ModelInfo | None:
@@ -289,8 +289,8 @@ async def refresh_models(launch: Launch, clock: Clock) -> None:
         api_key=launch.access.key, profile=profile, clock=clock, base_url=url
     )
     try:
-        if found := await server.list_models():
-            await asyncio.to_thread(model_list.keep, cache, url, found, clock.now())
+        if models := await server.list_models():
+            await asyncio.to_thread(model_list.keep, cache, url, models, clock.now())
     finally:
         await server.aclose()
 
@@ -330,7 +330,7 @@ def make_agent(
     policy = _policy(launch)
     own_tools = {tool.name: tool for tool in launch.own_tools}
     require_tools((*policy.deny, *policy.ask), NAMES.union(own_tools))
-    found = _project_files(launch)
+    files = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
         on=launch.access.around is None and not launch.answers_only,
@@ -340,7 +340,7 @@ def make_agent(
         today=clock.now().astimezone().date(),
         auto_grant=permissions.auto_grant,
         branch=branch_of(launch.workspace.root),
-        sources=(*found.sources, *skills.sources()),
+        sources=(*files.sources, *skills.sources()),
         caps=launch.config.bootstrap,
     )
     session.redact = launch.config.redact == "record"
@@ -392,13 +392,13 @@ def make_agent(
                 find_rules=lambda: _rules(launch),
                 memory_file=memory_file if session.path else None,
                 directives={
-                    name: given
+                    name: value
                     for name in ("elevated", "verbose", "effort")
-                    if (given := getattr(launch, name))
+                    if (value := getattr(launch, name))
                 },
                 notices=(
                     *launch.notices,
-                    *found.problems,
+                    *files.problems,
                     *skills.notices(unasked=launch.one_turn),
                 ),
             ),
@@ -443,9 +443,9 @@ def _small_model(launch: Launch) -> ModelInfo | None:
     one only if it lists it."""
     if launch.access.practice:
         return None
-    found = listed_model(launch, launch.config.small_model)
+    model = listed_model(launch, launch.config.small_model)
     chosen = launch.config.small_model != Config().small_model
-    return found if chosen or is_first_party(launch) or found.source == "server" else None
+    return model if chosen or is_first_party(launch) or model.source == "server" else None
 
 
 def _confinement(
@@ -460,19 +460,19 @@ def _confinement(
 
 
 def _project_files(launch: Launch) -> ProjectFiles:
-    found = project_files.find(
+    files = project_files.find(
         launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
     )
     agents = _agents(launch)
     listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing)
-    problems = (*found.problems, *agents.problems)
-    return ProjectFiles((*launch.texts, *found.sources, listed), problems)
+    problems = (*files.problems, *agents.problems)
+    return ProjectFiles((*launch.texts, *files.sources, listed), problems)
 
 
 def _rules(launch: Launch) -> Sequence[RuleFile]:
     """The rules that hold for some files only. Blocks."""
-    found, _ = rule_files.load(launch.workspace.root, launch.folders, launch.trust.allows)
-    return [rule for rule in found if rule.paths]
+    rules, _ = rule_files.load(launch.workspace.root, launch.folders, launch.trust.allows)
+    return [rule for rule in rules if rule.paths]
 
 
 def _agents(launch: Launch) -> AgentDefinitions:
@@ -510,8 +510,8 @@ def _agent_model(launch: Launch, name: str) -> ModelInfo | None:
     if it lists it."""
     if launch.access.practice:
         return None
-    found = listed_model(launch, launch.whole_name(name))
-    return found if is_first_party(launch) or found.source == "server" else None
+    model = listed_model(launch, launch.whole_name(name))
+    return model if is_first_party(launch) or model.source == "server" else None
 
 
 def _by_requests(config: Config) -> Config:

@@ -54,20 +54,20 @@ class EditChecks:
         """Tell the person of problems that came late; the next request tells the model."""
         if self.ctx.toolbox.checkers is None:
             return
-        found = self.ctx.toolbox.checkers.take(self._edited)
+        problems = self.ctx.toolbox.checkers.take(self._edited)
         self._complain()
-        if not found:
+        if not problems:
             return
-        self._late += found
-        named = "; ".join(problem_lines(found)[:_NAMED])
-        more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        self.ctx.publish(Notice(f"{_counted(found)} after the last edits: {named}{more}"))
+        self._late += problems
+        named = "; ".join(problem_lines(problems)[:_NAMED])
+        more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
+        self.ctx.publish(Notice(f"{_counted(problems)} after the last edits: {named}{more}"))
 
     def take_late(self) -> dict[str, Any] | None:
         """The fields of the notice about what came late; None where nothing did."""
         self.collect()
-        found, self._late = self._late, []
-        return problems_notice(_wrapped(found)) if found else None
+        problems, self._late = self._late, []
+        return problems_notice(_wrapped(problems)) if problems else None
 
     async def _checked(self, output: ToolOutput) -> ToolOutput:
         checkers, clock = self.ctx.toolbox.checkers, self.ctx.clock
@@ -139,10 +139,10 @@ def _files_of(details: Mapping[str, Any]) -> list[tuple[Path, str | None]]:
 
 def _edits(files: Sequence[tuple[Path, str | None]]) -> list[FileEdit]:
     """Those that are texts and not too large, with what they held and hold. Blocks."""
-    found: list[FileEdit] = []
+    edits: list[FileEdit] = []
     for path, copy in files:
         after = read_text(path)
         before = read_text(Path(copy)) if copy else None
         if after is not None and (before is not None or copy is None):
-            found.append(FileEdit(path, before, after))
-    return found
+            edits.append(FileEdit(path, before, after))
+    return edits

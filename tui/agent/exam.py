@@ -145,10 +145,10 @@ class _Sitting:
 
     async def _marked(self, facts: Sequence[ExamFact]) -> list[MarkedFact]:
         answer = await self._ask(exam.answer_prompt(self.summary, facts), _ANSWER_TOKENS)
-        given = exam.numbered_in(answer, len(facts))
+        answers = exam.numbered_in(answer, len(facts))
         marked = [
             MarkedFact(fact, one, exam.is_same(fact.answer, one))
-            for fact, one in zip(facts, given, strict=True)
+            for fact, one in zip(facts, answers, strict=True)
         ]
         open_ = [n for n, one in enumerate(marked) if not one.held and exam.is_given(one.given)]
         if open_:

@@ -35,13 +35,13 @@ class FileStates:
         """Return the present states of the files of excerpts, by path, each in the form of its
         excerpt. Forgets all others. Leaves out those that were not looked at when `stop` was
         set."""
-        found: dict[str, FileState] = {}
+        states: dict[str, FileState] = {}
         for one in excerpts:
             if stop.is_set():
-                return found
-            found[one.path] = self._state(one, stop)
-        self._known = {path: known for path, known in self._known.items() if path in found}
-        return found
+                return states
+            states[one.path] = self._state(one, stop)
+        self._known = {path: known for path, known in self._known.items() if path in states}
+        return states
 
     def _state(self, excerpt: Excerpt, stop: Event) -> FileState:
         path = excerpt.path

@@ -137,11 +137,11 @@ class HookRunner:
         most_s: float = TIMEOUT_MAX_S,
     ) -> HookAnswer:
         """Run the hooks for an event side by side. Never raises but for a cancellation."""
-        found = (await self.load()).of(event, names)
-        if not found:
+        hooks = (await self.load()).of(event, names)
+        if not hooks:
             return NOTHING
-        given = json.dumps(self._common(event) | dict(fields or {}), default=str).encode()
-        work = [asyncio.create_task(self._run(hook, given, most_s)) for hook in found]
+        event_data = json.dumps(self._common(event) | dict(fields or {}), default=str).encode()
+        work = [asyncio.create_task(self._run(hook, event_data, most_s)) for hook in hooks]
         try:
             runs = await asyncio.gather(*work)
         finally:
@@ -199,28 +199,28 @@ class HookRunner:
         process = _Process(hook, self.ctx.workspace.root, min(hook.timeout_s, most_s))
         outcome, problem = await process.run(given)
         printed, code = bytes(process.out), process.code
-        said = hook_answers.NOTHING
+        reply = hook_answers.NOTHING
         try:
-            said = await asyncio.to_thread(hook_answers.read, printed, hook.event)
+            reply = await asyncio.to_thread(hook_answers.read, printed, hook.event)
         except asyncio.CancelledError:
             outcome = "cancelled"
         if outcome == "cancelled":
-            said = hook_answers.NOTHING
-        elif hook.event in _BLOCK and (why := _blocks(hook, outcome, code, said, problem)):
+            reply = hook_answers.NOTHING
+        elif hook.event in _BLOCK and (why := _blocks(hook, outcome, code, reply, problem)):
             outcome, problem = "blocked", why
-        elif said.unclear:
-            outcome, problem = "failed", f"its answer can't be understood: {said.unclear}"
-        elif said.verdict and outcome == "failed":
+        elif reply.unclear:
+            outcome, problem = "failed", f"its answer can't be understood: {reply.unclear}"
+        elif reply.verdict and outcome == "failed":
             outcome = "ok"
-        return _Run(hook, outcome, code, self.ctx.clock.monotonic() - started, said, problem)
+        return _Run(hook, outcome, code, self.ctx.clock.monotonic() - started, reply, problem)
 
     def _record(self, run: _Run, call_id: str) -> None:
         """Keep how a hook ended, and show it; of one that cannot run, the question says it."""
         if run.hook.problem:
             return
         hook, seconds = run.hook, round(run.seconds, 3)
-        said = (run.said.notice, run.said.text if hook.event not in SPEAKS else "")
-        shown = "\n".join(filter(None, said))
+        texts = (run.said.notice, run.said.text if hook.event not in SPEAKS else "")
+        shown = "\n".join(filter(None, texts))
         text = _cut(shown if run.outcome == "ok" else run.problem)
         ended = run.outcome, run.code, seconds, text, call_id
         self.ctx.record(HookFinished(hook.event, hook.command, *ended))
@@ -361,9 +361,9 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
 
 def _context(run: _Run) -> str:
     """Return the text that a hook wants the model to know."""
-    said = run.said
+    reply = run.said
     speaks = run.hook.event in SPEAKS and run.outcome == "ok"
-    return "\n\n".join(filter(None, (said.text if speaks else "", said.context)))
+    return "\n\n".join(filter(None, (reply.text if speaks else "", reply.context)))
 
 
 def _cut(text: str) -> str:

@@ -91,18 +91,18 @@ def keep_to_limits(
     if not with_images.of(ctx.records):
         return False
     most = most_media(model.window)
-    gone = _beyond_limits(ctx.records, view, most, documents=documents)
-    for change in _overlays(ctx.records, gone):
+    beyond = _beyond_limits(ctx.records, view, most, documents=documents)
+    for change in _overlays(ctx.records, beyond):
         ctx.record(change)
-    refused = gone.pop(NO_DOCUMENTS)
-    if crowd := gone.pop(CROWD):
+    refused = beyond.pop(NO_DOCUMENTS)
+    if crowd := beyond.pop(CROWD):
         what = _in_words(crowd)
         per = "images and pages" if "document" in what else ""
         text = f"{what}, the oldest, left out: {model.id} accepts at most {most}"
         ctx.publish(Notice(" ".join(filter(None, [text, per, "per request."]))))
-    if others := [one for images in gone.values() for one in images]:
+    if others := [one for images in beyond.values() for one in images]:
         what = _in_words(others)
-        whys = " and ".join(_WHY[why] for why, images in gone.items() if images)
+        whys = " and ".join(_WHY[why] for why, images in beyond.items() if images)
         kind = "images and documents" if "document" in what else "images"
         text = f"{what} left out: the request has too many {kind} {whys}."
         ctx.publish(Notice(f"{text} Attach a smaller copy to include it."))
@@ -123,10 +123,10 @@ def _beyond_limits(
     refused = [one for one in shown if not documents and one.block.get("type") == "document"]
     shown = [one for one in shown if one not in refused] if refused else shown
     crowd = _surplus(shown, most)
-    rest = shown[len(crowd) :]
+    remaining = shown[len(crowd) :]
     sent = max((n for n, record in enumerate(records) if record.type == REQUEST), default=-1)
-    order = sorted(rest, key=lambda one: one.number <= sent)
-    many = sum(one.block.get("type") == "image" for one in rest) - MANY_IMAGES
+    order = sorted(remaining, key=lambda one: one.number <= sent)
+    many = sum(one.block.get("type") == "image" for one in remaining) - MANY_IMAGES
     large = [one for one in order if _is_large(one.block)][: max(0, many)]
     places = {(one.number, one.place) for one in large}
     others = [one for one in order if (one.number, one.place) not in places]
@@ -203,8 +203,8 @@ async def fit_images(output: ToolOutput, spill: Path, outputs: OutputStore | Non
         where = ""
         if not output.details.get("path"):
             where = await asyncio.to_thread(_save_original, image, spill, outputs)
-        said = f"[The image was {image.change}.{f' The original is in {where}.' if where else ''}]"
-        content += [image.block, text_block(said)]
+        note = f"[The image was {image.change}.{f' The original is in {where}.' if where else ''}]"
+        content += [image.block, text_block(note)]
         changes.append(image.change)
     if not changes:
         return output

@@ -153,20 +153,20 @@ def _digest(path: Path) -> str | None:
 def _of_sub_agents(records: Sequence[Record], path: Path | None) -> list[Orphan]:
     """The commands of a session's sub-agents; those whose files can't be read are passed over."""
     started = (record.data for record in records if record.type == SUB_AGENT)
-    found: list[Orphan] = []
+    orphans: list[Orphan] = []
     for data in {string_of(one.get("session")): one for one in started}.values():
         with suppress(OSError, SessionError):
             file = file_of_child(path, string_of(data.get("path")))
             if file is not None and _JOB in file.read_bytes():
-                found += _orphans(read(file).branch, one_line(string_of(data.get("agent"))))
-    return found
+                orphans += _orphans(read(file).branch, one_line(string_of(data.get("agent"))))
+    return orphans
 
 
 def _orphans(
     records: Sequence[Record], agent: str = "", *, kept: Path | None = None
 ) -> list[Orphan]:
     """The commands that run without anybody. Those that are kept are taken over."""
-    found: list[Orphan] = []
+    orphans: list[Orphan] = []
     for record in records:
         if record.type != "job":
             continue
@@ -175,8 +175,8 @@ def _orphans(
             continue
         if birth and born(pid) == birth and not _is_supervised(record, kept):
             command = str(record.data.get("command", ""))
-            found.append(Orphan(pid, birth, command, record.time, agent))
-    return found
+            orphans.append(Orphan(pid, birth, command, record.time, agent))
+    return orphans
 
 
 def _is_supervised(record: Record, kept: Path | None) -> bool:
@@ -186,12 +186,12 @@ def _is_supervised(record: Record, kept: Path | None) -> bool:
 
 def calls_of(records: Sequence[Record], ids: Collection[str]) -> list[Block]:
     """The calls of these ids, in the order in which they were made."""
-    wanted, found = set(ids), list[Block]()
+    wanted, matching = set(ids), list[Block]()
     for record in records:
         if record.type == "assistant":
             calls = tool_calls(blocks_of(record.data.get("content")))
-            found += [call for call in calls if call.get("id") in wanted]
-    return found
+            matching += [call for call in calls if call.get("id") in wanted]
+    return matching
 
 
 def last_of_turn(records: Sequence[Record]) -> Record | None:

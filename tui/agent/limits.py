@@ -173,15 +173,15 @@ class SessionCost:
 def spent_by_model(records: Iterable[Record]) -> list[dict[str, Any]]:
     """Sum up the usage of the answers in records: `{"model", "requests", "usage"}` for each model.
     Those of sub-agents have records of their own."""
-    found: dict[str, tuple[int, Usage]] = {}
+    by_model: dict[str, tuple[int, Usage]] = {}
     for record in records:
         usage = Usage.from_json(record.data.get("usage")) if record.type in _COSTLY else Usage()
         if usage.total:
-            count, before = found.get(model := str(record.data.get("model")), (0, Usage()))
-            found[model] = count + 1, before + usage
+            count, before = by_model.get(model := str(record.data.get("model")), (0, Usage()))
+            by_model[model] = count + 1, before + usage
     return [
         {"model": model, "requests": count, "usage": usage.to_json()}
-        for model, (count, usage) in found.items()
+        for model, (count, usage) in by_model.items()
     ]
 
 
@@ -229,23 +229,23 @@ class LoopDetector:
             return None
         results = {str(r.data.get("call_id")): r for r in records if r.type == "tool_result"}
         now: dict[bytes, int] = {}
-        found: Block | None = None
+        last_call: Block | None = None
         for call in counted:
             pair = _pair(call, results.get(str(call.get("id"))))
             now[pair] = self._times.get(pair, 0) + 1
             if now[pair] >= LOOP_REPEATS:
-                found = call
+                last_call = call
         self._times = now
-        return found
+        return last_call
 
 
 def _pair(call: Block, result: Record | None) -> bytes:
     """Return what makes two calls with their results the same; not their ids, nor their
     durations."""
-    said: object = None
+    outcome: object = None
     if result is not None:
         id_ = str(call.get("id"))
         text = text_of(blocks_of(result.data.get("content"))).replace(id_, "")
-        said = [result.data.get("is_error"), _SECONDS.sub("", text)]
-    value = [call.get("name"), call.get("input"), said]
+        outcome = [result.data.get("is_error"), _SECONDS.sub("", text)]
+    value = [call.get("name"), call.get("input"), outcome]
     return sha256(json.dumps(value, sort_keys=True, default=str).encode()).digest()

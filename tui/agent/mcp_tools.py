@@ -56,8 +56,8 @@ class McpTools:
     def switch(self, server: Server, tool: str, *, on: bool) -> None:
         """Offer a tool of a server to the model, or keep it from it, in this session."""
         (server.switched_off.discard if on else server.switched_off.add)(tool)
-        found = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
-        off = {one.name: sorted(one.switched_off) for one in found if one.switched_off}
+        servers = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
+        off = {one.name: sorted(one.switched_off) for one in servers if one.switched_off}
         self.ctx.record(ToolsSwitched(off))
 
     async def before_request(self) -> None:
@@ -133,8 +133,8 @@ class McpTools:
         if not changes:
             return
         direct = self._place(now)
-        gone = {name for tools in before.values() for name in tools}
-        for name in gone:
+        old_names = {name for tools in before.values() for name in tools}
+        for name in old_names:
             self.ctx.toolbox.tools.pop(name, None)
         fresh = {name: tool for tools in now.values() for name, tool in tools.items()}
         listed: dict[str, Tool[Any]] = {name: fresh[name] for name in fresh if name in direct}
@@ -144,9 +144,9 @@ class McpTools:
                 name: self.ctx.toolbox.tools.get(name, tool) for name, tool in self._search.items()
             }
         self.ctx.toolbox.tools.update(listed)
-        self.requests.exchange(gone, listed.values())
-        said = " and ".join(change.text.rstrip(".") for change in changes)
-        self.ctx.debug(f"[DEBUG] Tools: {said}")
+        self.requests.exchange(old_names, listed.values())
+        summary = " and ".join(change.text.rstrip(".") for change in changes)
+        self.ctx.debug(f"[DEBUG] Tools: {summary}")
         for change in changes:
             if not first:
                 self.ctx.publish(change)

@@ -108,14 +108,14 @@ def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGE
     """
     changes: dict[str, bool | str] = {}
     end, limit = 0, count_typed(typed)
-    while found := _LEADING.match(typed, end, limit):
-        if typed[found.end() : found.end() + 1].strip():
+    while match := _LEADING.match(typed, end, limit):
+        if typed[match.end() : match.end() + 1].strip():
             break  # pasted text continues the word
-        if found[3]:
-            changes["effort"] = found[3].lower()
+        if match[3]:
+            changes["effort"] = match[3].lower()
         else:
-            changes[found[1].lower()] = (found[2] or "on").lower() == "on"
-        end = found.end(1) if _begins_a_sentence(typed, found) else found.end()
+            changes[match[1].lower()] = (match[2] or "on").lower() == "on"
+        end = match.end(1) if _begins_a_sentence(typed, match) else match.end()
     text = _BETWEEN.sub("", typed[end:], count=1) if changes else typed
     left = _LEADING.match(typed, end)
     pasted = left[0].strip() if left else ""
@@ -127,8 +127,8 @@ def _begins_a_sentence(typed: str, found: re.Match[str]) -> bool:
 
     `off` always switches off: nobody loses a safeguard to a sentence.
     """
-    rest = typed[found.end() :].partition("\n")[0].strip()
-    return (found[2] or "").lower() == "on" and bool(rest) and not rest.startswith("/")
+    following = typed[found.end() :].partition("\n")[0].strip()
+    return (found[2] or "").lower() == "on" and bool(following) and not following.startswith("/")
 
 
 def from_json(value: Any) -> Directives:
@@ -136,10 +136,10 @@ def from_json(value: Any) -> Directives:
     known = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     effort = known.get("effort", "")
     switches = [f.name for f in fields(Directives) if f.name != "effort"]
-    found = {name: known.get(name) for name in switches}
-    if odd := [name for name, on in found.items() if not isinstance(on, bool)]:
+    values = {name: known.get(name) for name in switches}
+    if odd := [name for name, on in values.items() if not isinstance(on, bool)]:
         log.warning("the session's directives are damaged (%s) and count as off", ", ".join(odd))
-    on = {name: value is True for name, value in found.items()}
+    on = {name: value is True for name, value in values.items()}
     return Directives(**on, effort=effort if isinstance(effort, str) else "")
 
 

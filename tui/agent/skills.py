@@ -41,8 +41,8 @@ class OfferedSkills:
 
     def tools(self) -> dict[str, Tool[Any]]:
         """The tool that loads them; none where there are none."""
-        found = self._installed.skills
-        return {Skill.name: Skill(self._installed.instructions)} if found else {}
+        installed = self._installed.skills
+        return {Skill.name: Skill(self._installed.instructions)} if installed else {}
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -52,14 +52,14 @@ class OfferedSkills:
     def notices(self, *, unasked: bool) -> Sequence[str]:
         """Return first notes for the person: that the list is too long, and what was left out where
         they were not asked about their trust."""
-        found: list[str] = []
+        lines: list[str] = []
         if unasked and (left := self._installed.untrusted):
             what = f"{plural(len(left), 'skill')} of this folder left out"
-            found.append(f"{what}, because you don't trust it as it is now: {_some(left)}.")
+            lines.append(f"{what}, because you don't trust it as it is now: {_some(left)}.")
         if short := self._installed.listing()[1]:
             what = f"The list of skills has more than {LIST_MAX:,} characters"
-            found.append(f"{what}: the model sees only the names of {_some(short)}.")
-        return found
+            lines.append(f"{what}: the model sees only the names of {_some(short)}.")
+        return lines
 
 
 def _some(names: Sequence[str]) -> str:

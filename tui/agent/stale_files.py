@@ -75,8 +75,8 @@ class StaleFiles:
     async def outdated(self, is_sent: Callable[[str], bool]) -> set[str]:
         """The records in the window that show files as they are no longer."""
         beliefs, now = await self._compare(is_sent)
-        found = seen_files.outdated(beliefs.values(), now)
-        return {one.record for each in found for one in each.belief.excerpts}
+        changed = seen_files.outdated(beliefs.values(), now)
+        return {one.record for each in changed for one in each.belief.excerpts}
 
     def take_differences(self) -> list[dict[str, Any]]:
         """The fields of the notices that show what changed: the model knows these files then."""
@@ -85,8 +85,10 @@ class StaleFiles:
             if one.found is None:
                 self._ctx.toolbox.files.forget(Path(path))
             else:
-                found = one.found
-                self._ctx.toolbox.files.note_seen(found.path, found.stat, found.sha256, found.data)
+                snapshot = one.found
+                self._ctx.toolbox.files.note_seen(
+                    snapshot.path, snapshot.stat, snapshot.sha256, snapshot.data
+                )
         return [one.data for one in shown.values()]
 
     async def show_difference(self, record: str, is_sent: Callable[[str], bool]) -> str:
@@ -100,15 +102,15 @@ class StaleFiles:
             raise HoldfastError("This item shows no file as the model last saw it.")
         path, shown = belief.last.path, self.show(belief.last.path)
         await in_thread(lambda _stop: self._check_readable(path, shown))
-        found = await in_thread(lambda _stop: _read_now(path, shown))
-        state = found.sha256 if found else GONE
+        snapshot = await in_thread(lambda _stop: _read_now(path, shown))
+        state = snapshot.sha256 if snapshot else GONE
         if state == belief.last.state:
             raise HoldfastError(f"{shown} is as the model last saw it.")
-        text = await in_thread(lambda _stop: _difference(self._before(belief), found, shown))
+        text = await in_thread(lambda _stop: _difference(self._before(belief), snapshot, shown))
         if not text:
             raise HoldfastError(f"{shown} changed too much to show.", hint=_READ_AGAIN)
         data = seen_files.difference_of(path, state or "", shown, text)
-        self._to_show[path] = _Shown(data, found)
+        self._to_show[path] = _Shown(data, snapshot)
         return shown
 
     def _check_readable(self, path: str, shown: str) -> None:
@@ -166,9 +168,9 @@ class StaleFiles:
         """Return what the model knows of each file in its window. Holdfast's own copies of outputs
         are left out: they grow while a command runs."""
         self._seen.follow(self._ctx.records)
-        found = self._seen.beliefs(self._ctx.ledger.state_of, is_sent)
+        beliefs = self._seen.beliefs(self._ctx.ledger.state_of, is_sent)
         own = f"{self._ctx.workspace.tool_results}/"
-        return {path: one for path, one in found.items() if not path.startswith(own)}
+        return {path: one for path, one in beliefs.items() if not path.startswith(own)}
 
 
 def _changed_after(path: str, time: str) -> bool:

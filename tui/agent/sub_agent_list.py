@@ -182,15 +182,15 @@ class SubAgentList:
         earlier run of the program started it."""
         if not resume:
             return self.of_call(call_id)
-        found = [one for one in self.all if one.session_id.startswith(resume.strip())]
-        if len(found) != 1:
+        matches = [one for one in self.all if one.session_id.startswith(resume.strip())]
+        if len(matches) != 1:
             known = ", ".join(one.session_id for one in self.all) or "none yet"
             raise ToolError(
                 f"No sub-agent has the session {resume!r}.", hint=f"There are: {known}."
             )
-        if found[0].session_id in self.taken or found[0].works:
+        if matches[0].session_id in self.taken or matches[0].works:
             raise ToolError("This sub-agent still works.", hint="Wait for its result.")
-        return found[0]
+        return matches[0]
 
     async def settle(self) -> None:
         """Record what sub-agents did that ended with an earlier run of the program: what they cost
@@ -236,14 +236,14 @@ def _of_record(record: Record) -> SubAgent:
 
 def _unfinished(records: Iterable[Record]) -> list[Record]:
     """The records of sub-agents that started and did not end."""
-    found: dict[str, Record] = {}
+    open_records: dict[str, Record] = {}
     for record in records:
         session = string_of(record.data.get("session"))
         if record.data.get("state") == "started":
-            found[session] = record
+            open_records[session] = record
         else:
-            found.pop(session, None)
-    return list(found.values())
+            open_records.pop(session, None)
+    return list(open_records.values())
 
 
 def changes_in(records: Iterable[Record], call_id: str, session: str) -> Iterator[FileChanged]:
@@ -257,5 +257,7 @@ def changes_in(records: Iterable[Record], call_id: str, session: str) -> Iterato
 
 def last_words(records: Iterable[Record]) -> str:
     """The text of the last answer that has one."""
-    said = (text_of(content_of(one)) for one in reversed(list(records)) if one.type == "assistant")
-    return next((text for text in said if text.strip()), "")
+    answers = (
+        text_of(content_of(one)) for one in reversed(list(records)) if one.type == "assistant"
+    )
+    return next((text for text in answers if text.strip()), "")

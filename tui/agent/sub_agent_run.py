@@ -219,17 +219,17 @@ class SubAgentRun:
 
 def _untrusted_sources(records: Iterable[Record]) -> list[str]:
     """Name the sources of texts in a session that somebody else wrote, each once."""
-    found: dict[str, None] = {}
+    sources: dict[str, None] = {}
     for record in records:
         content, name = content_of(record), string_of(record.data.get("name"))
         if record.type == "tool_result":
             marked = (untrusted.source_of(string_of(block.get("text"))) for block in content)
-            found |= dict.fromkeys(filter(None, marked))
+            sources |= dict.fromkeys(filter(None, marked))
             if name.startswith(_MCP):
-                found[name] = None
+                sources[name] = None
         elif record.type == "assistant":
-            found |= {result_of(block).name: None for block in content if is_result(block)}
-    return list(found)
+            sources |= {result_of(block).name: None for block in content if is_result(block)}
+    return list(sources)
 
 
 def _follow(one: SubAgent, event: Fact) -> None:

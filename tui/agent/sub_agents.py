@@ -151,9 +151,9 @@ class SubAgentStarter:
 
     async def _definition(self, name: str) -> AgentDefinition:
         find = self._ctx.toolbox.find_agents
-        found = await asyncio.to_thread(find) if find else AgentDefinitions({})
-        if (definition := found.find(name)) is None:
-            known = ", ".join(found.all) or "none"
+        definitions = await asyncio.to_thread(find) if find else AgentDefinitions({})
+        if (definition := definitions.find(name)) is None:
+            known = ", ".join(definitions.all) or "none"
             raise ToolError(f"There is no sub-agent {name!r}.", hint=f"There are: {known}.")
         return definition
 
@@ -164,20 +164,20 @@ class SubAgentStarter:
             return ctx.link.model
         if name == SMALL:
             return ctx.link.small_model or ctx.link.model
-        found = await asyncio.to_thread(ctx.link.find_model, name)
-        if found is None:
+        model = await asyncio.to_thread(ctx.link.find_model, name)
+        if model is None:
             tool.emit(f"This server has no {one_line(name)}: {ctx.link.model.id} is asked.\n")
-        return found or ctx.link.model
+        return model or ctx.link.model
 
     async def _session(self, before: SubAgent | None, call_id: str) -> Session:
         clock = self._ctx.clock
         if before is None:
             return Session.create_child(self._ctx.session, call_id, clock=clock)
         if before.path is None:
-            kept = self._list.known.get(before.session_id)
-            if kept is None or kept.session is None:
+            known = self._list.known.get(before.session_id)
+            if known is None or known.session is None:
                 raise ToolError("The session of this sub-agent was not kept.")
-            return kept.session
+            return known.session
         file = await asyncio.to_thread(self._list.file_of, before)
         assert file is not None
         opening = asyncio.ensure_future(asyncio.to_thread(Session.open, file, clock=clock))
@@ -208,11 +208,11 @@ class SubAgentStarter:
         task = f"{definition.prompt}\n\n{own_place.role}" if own_place else definition.prompt
 
         def sources() -> Sequence[Source]:
-            found = ctx.sources.find_files() if ctx.sources.find_files else ()
+            files = ctx.sources.find_files() if ctx.sources.find_files else ()
             role = Source("role", definition.name, task)
             less = {"agents", "boot", "own"}
             less |= set() if definition.may_have(Skill.name) else {"skills"}
-            return [role, *(source for source in found if source.origin not in less)]
+            return [role, *(source for source in files if source.origin not in less)]
 
         def composed() -> system_prompt.SystemPrompt:
             return system_prompt.compose(

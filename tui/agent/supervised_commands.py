@@ -115,12 +115,12 @@ class SupervisedCommands:
         """Return the states of the background commands, by their calls: the folder of one that has
         ended may be gone already."""
         jobs = self.ctx.toolbox.jobs
-        found = states_of(jobs.ended_before)
+        states = states_of(jobs.ended_before)
         for job in jobs.list():
             end = job.kept.end
             known: Kept = "running" if end is None else "lost" if end.lost else "finished"
-            found[job.origin.call_id] = known
-        return found
+            states[job.origin.call_id] = known
+        return states
 
     async def state(self, call_id: str) -> Kept:
         """Return the state of a call's command. One that was not started never is: the call may
@@ -128,9 +128,9 @@ class SupervisedCommands:
         if call_id in self.jobs():
             return self.jobs()[call_id]
         folder = self.folder(call_id)
-        kept = await asyncio.to_thread(state_of, folder)
-        if kept != "unstarted":
-            return kept
+        known_state = await asyncio.to_thread(state_of, folder)
+        if known_state != "unstarted":
+            return known_state
         if not await asyncio.to_thread(forbid_start, folder):
             return await asyncio.to_thread(state_of, folder)
         await self.forget(call_id)
@@ -156,12 +156,12 @@ class SupervisedCommands:
         jobs.ended_before = await asyncio.to_thread(ended_jobs, records)
         if place is None or self.ctx.session.read_only:
             return
-        found = await asyncio.to_thread(_folders_in, place)
-        if not found:
+        folders = await asyncio.to_thread(_folders_in, place)
+        if not folders:
             return
         known = ends_in(records)
         confinement = self.ctx.toolbox.confinement
-        for folder, call in found:
+        for folder, call in folders:
             if confinement is not None:
                 await asyncio.to_thread(confinement.take_over, folder)
             call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
@@ -202,12 +202,12 @@ def ended_jobs(records: Sequence[Record]) -> dict[str, EndedJob]:
     """The background commands whose end is recorded, and not the result of their call: by their
     calls."""
     ends = ends_in(records)
-    found: dict[str, EndedJob] = {}
+    ended: dict[str, EndedJob] = {}
     for record in records:
         call, job = (string_of(record.data.get(name)) for name in ("call_id", "job"))
         if record.type == JOB_ENDED and job and (call, "") not in ends:
-            found[call] = EndedJob(job, record.data.get("state") == END_UNKNOWN)
-    return found
+            ended[call] = EndedJob(job, record.data.get("state") == END_UNKNOWN)
+    return ended
 
 
 def states_of(ended: Mapping[str, EndedJob]) -> dict[str, Kept]:
@@ -217,13 +217,13 @@ def states_of(ended: Mapping[str, EndedJob]) -> dict[str, Kept]:
 
 def ends_in(records: Sequence[Record]) -> set[tuple[str, str]]:
     """The commands whose end is recorded: the call of each, and the job, "" for none."""
-    found: set[tuple[str, str]] = set()
+    ends: set[tuple[str, str]] = set()
     for record in records:
         if record.type == "tool_result":
-            found.add((string_of(record.data.get("call_id")), ""))
+            ends.add((string_of(record.data.get("call_id")), ""))
         elif record.type == JOB_ENDED:
-            found.add((string_of(record.data.get("call_id")), string_of(record.data.get("job"))))
-    return found
+            ends.add((string_of(record.data.get("call_id")), string_of(record.data.get("job"))))
+    return ends
 
 
 def _last_number(records: Sequence[Record]) -> int:

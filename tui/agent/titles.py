@@ -134,8 +134,8 @@ def first_exchange(records: Sequence[Record]) -> tuple[str, str] | None:
             if tool_calls(content) or prompt is None:
                 return None
             typed = prompt.data.get("text")
-            asked = typed if isinstance(typed, str) else text_of(content_of(prompt))
-            return asked, text_of(content)
+            question = typed if isinstance(typed, str) else text_of(content_of(prompt))
+            return question, text_of(content)
     return None
 
 

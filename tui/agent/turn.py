@@ -146,8 +146,8 @@ class ModelStream:
 
     def _returned(self, block: Block) -> facts.ToolFinished:
         """The end of a call of the server's, which may have begun in the answer before."""
-        found, now = result_of(block), self.ctx.clock.monotonic()
-        return structs.replace(found, seconds=now - self._called.pop(found.id, now))
+        result, now = result_of(block), self.ctx.clock.monotonic()
+        return structs.replace(result, seconds=now - self._called.pop(result.id, now))
 
     def forget(self) -> None:
         """Forget what was streamed: it is void, or complete."""
@@ -248,7 +248,7 @@ class TurnRunner:
             ctx.publish(facts.Notice(f"/{command.name} allows in this turn: {rules}."))
         if command.model is None or command.model.id == usual.id:
             return None
-        model, held = command.model, ctx.ledger.tokens
+        model, size = command.model, ctx.ledger.tokens
         if not self.requests.fits(model).ok:
             why = "its window is too small for this session"
             what = f"/{command.name} asks for {model.id}, but {why}. Asking {usual.id}."
@@ -256,10 +256,10 @@ class TurnRunner:
             return None
         self.requests.use(model)
         price = ctx.price_of(model.id)
-        usd = price.forecast(written=held, prompt=held, life=ctx.link.cache_life) if price else None
+        usd = price.forecast(written=size, prompt=size, life=ctx.link.cache_life) if price else None
         cost = f" (≈ {money(usd)})" if usd else ""
         what = f"/{command.name} asks {model.id} in this turn"
-        ctx.publish(facts.Notice(f"{what}: {tokens(held)} tokens are written for it{cost}."))
+        ctx.publish(facts.Notice(f"{what}: {tokens(size)} tokens are written for it{cost}."))
         return usual
 
     def _end_command(self, usual: ModelInfo | None) -> None:
@@ -316,7 +316,7 @@ class TurnRunner:
         text = "\n\n".join([*parts, *([printed] if printed else [])])
         if text:
             content = [*(image.block for image in prompt.images.values()), text_block(text)]
-            said = facts.UserMessage(
+            message = facts.UserMessage(
                 text,
                 text.removeprefix(own or text).lstrip("\n"),
                 content=content,
@@ -324,10 +324,10 @@ class TurnRunner:
                 images=list(prompt.images),
                 command=prompt.command.to_json() if prompt.command else {},
             )
-            record = self.ctx.recorder.write(said)
+            record = self.ctx.recorder.write(message)
             if self.ctx.checkpoints is not None and self.ctx.parent is None:
                 self.ctx.checkpoints.begin(record.id)
-            shown.append(said)
+            shown.append(message)
         await self.ctx.recorder.show(*shown)
         runs = prompt.command.runs if prompt.command else ()
         calls = [*(call("run_command", {"command": run}) for run in runs), *prompt.reads]
