@@ -59,8 +59,8 @@ class CallbackApprover(RulesOnly):
         self._approve = approve
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
-        given = self._approve(call, decision)
-        answer = await given if inspect.isawaitable(given) else given
+        approval = self._approve(call, decision)
+        answer = await approval if inspect.isawaitable(approval) else approval
         if isinstance(answer, Answer):
             return answer
         return Answer("once" if answer else "no", by="program")

@@ -189,5 +189,5 @@ def _findings(request: Request) -> tuple[str, ...]:
 def _asked_last(agent: Agent) -> str:
     """The newest prompt of a session, "" where there is none."""
     records = reversed(agent.session.records)
-    asked = (str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text"))
-    return next(asked, "")
+    prompts = (str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text"))
+    return next(prompts, "")

@@ -83,8 +83,8 @@ async def take(
 
 def _has_it(owner: BackgroundSession) -> bool:
     """True if a process runs, or, where it was killed, some thread of it still has the lock."""
-    held = holder(Path(owner.path))
-    return background.is_running(owner) or (held is not None and held.pid == owner.pid)
+    locked = holder(Path(owner.path))
+    return background.is_running(owner) or (locked is not None and locked.pid == owner.pid)
 
 
 def _asked(home: Folders, owner: BackgroundSession, *, now: bool) -> bool:
@@ -95,8 +95,8 @@ def _asked(home: Folders, owner: BackgroundSession, *, now: bool) -> bool:
 async def _ask_patience(conversation: Conversation, owner: BackgroundSession) -> str | None:
     """Ask about a process that finishes something first."""
     home, clock = conversation.services.folders, conversation.services.clock
-    found = await asyncio.to_thread(background.sessions, home, clock.now())
-    does = next((one.detail for one in found if one.id == owner.id), "")
+    sessions = await asyncio.to_thread(background.sessions, home, clock.now())
+    does = next((one.detail for one in sessions if one.id == owner.id), "")
     text = f"The background process finishes what it has begun{f': {does}' if does else ''}."
     question = ChoiceQuestion("It isn't at a safe point yet", text, _WAIT, unasked=True)
     return await conversation.frontend.choose(question)

@@ -33,14 +33,14 @@ _FILES = {
 
 def taken_over(work: InterruptedWork) -> str:
     """Say what happened to the commands of calls that are kept."""
-    kept = [call for call in work.calls if call.recovery == "result"]
-    runs = {call.call_id for call in kept if call.kept == "running"}
-    said = [
+    kept_calls = [call for call in work.calls if call.recovery == "result"]
+    runs = {call.call_id for call in kept_calls if call.kept == "running"}
+    parts = [
         f"`{_short(call.label)}` {'still runs' if call.call_id in runs else 'has ended meanwhile'}"
-        for call in kept
+        for call in kept_calls
     ]
-    one = len(kept) == 1
-    return f"The last run was interrupted. {'; '.join(said)}: {'its' if one else 'their'} " + (
+    one = len(kept_calls) == 1
+    return f"The last run was interrupted. {'; '.join(parts)}: {'its' if one else 'their'} " + (
         "output and result are kept." if not runs else "output is kept, and it continues here."
     )
 

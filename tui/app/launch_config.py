@@ -127,9 +127,9 @@ def with_key(
     if launch.access.key or launch.access.sign_in or launch.access.practice:
         return launch
     url, foreign = launch.config.base_url, launch.access.foreign_server
-    found = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)
-    if found or url:
-        return launch.signed_by(found)
+    credential = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)
+    if credential or url:
+        return launch.signed_by(credential)
     raise CredentialsError(without, hint=hint)
 
 
@@ -154,11 +154,11 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
 
 def _texts(options: Options) -> tuple[Source, ...]:
     """The texts of the command line for the system prompt."""
-    given = (
+    sources = (
         Source("own", "--system-prompt", options.models.system_prompt or ""),
         Source("added", "--append-system-prompt", options.models.append_system_prompt or ""),
     )
-    return tuple(source for source in given if source.text.strip())
+    return tuple(source for source in sources if source.text.strip())
 
 
 def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def tools_of(agent: Agent, server: Server) -> str:
     """Say how many tools a server has, how many are off, and how many the model finds by search."""
     off = sum(tool.own_name in server.switched_off for tool in server.tools)
-    found, count = agent.mcp.searched_tools(server), len(server.tools)
-    by_search = "by search" if found == count - off else f"{found:,} by search"
-    parts = [plural(count, "tool"), f"{off:,} off" if off else "", by_search if found else ""]
+    searched, count = agent.mcp.searched_tools(server), len(server.tools)
+    by_search = "by search" if searched == count - off else f"{searched:,} by search"
+    parts = [plural(count, "tool"), f"{off:,} off" if off else "", by_search if searched else ""]
     return ", ".join(filter(None, parts))
 
 

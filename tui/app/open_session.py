@@ -128,8 +128,8 @@ async def _accept(
     if choice.path is None or choice.read_only:
         return choice
     with gc_pause(loading=True):
-        found = await _damage(agent)  # of a long session it takes a while
-    return await ask_damaged(conversation, agent, choice, found) if found else choice
+        damage = await _damage(agent)  # of a long session it takes a while
+    return await ask_damaged(conversation, agent, choice, damage) if damage else choice
 
 
 async def after_opening(conversation: Conversation, choice: SessionChoice) -> None:
@@ -323,8 +323,8 @@ async def _damage(agent: Agent) -> list[Finding]:
     before."""
     seen = await asyncio.to_thread(agent.context.view)
     session = agent.session
-    found = new_findings(session.records, (*session.findings, *seen.findings))
-    return damage_findings(found)
+    findings = new_findings(session.records, (*session.findings, *seen.findings))
+    return damage_findings(findings)
 
 
 async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice | None:
@@ -334,9 +334,9 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 
     repository = SessionRepository.of(conversation.services)
     loaded = await asyncio.to_thread(importers.load, path)
-    found = damage_findings(await asyncio.to_thread(repository.damage, loaded))
-    if found:
-        question = DamageQuestion(Damage(path, loaded.branch, found), None)
+    damage = damage_findings(await asyncio.to_thread(repository.damage, loaded))
+    if damage:
+        question = DamageQuestion(Damage(path, loaded.branch, damage), None)
         if await conversation.frontend.choose(question) != "continue":
             return None
     return SessionChoice(await asyncio.to_thread(repository.take_over, path))

@@ -74,8 +74,8 @@ class Outcome:
                 self.model = event.model
             case facts.AssistantMessage():
                 self.result = event.text or self.result
-            case facts.ToolStarted(name=PresentPlan.name, input=given):
-                self._presented = str(given.get("plan") or "").strip()
+            case facts.ToolStarted(name=PresentPlan.name, input=arguments):
+                self._presented = str(arguments.get("plan") or "").strip()
             case facts.QuestionAnswered(name=PresentPlan.name, by="default"):
                 self.plan, self.result = self._presented, ""
             case facts.SourcesCited(pages):

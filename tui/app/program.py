@@ -208,19 +208,19 @@ class CompositionRoot:
             return f"Signed in with {launch.access.sign_in}."
         server = f" at {shown(launch.base_url)}" if launch.base_url else ""
         with suppress(CredentialsError):
-            found = credentials.find_credential(os.environ, home, launch.config.base_url)
-            if isinstance(found, credentials.ApiKey) and found.key == launch.access.key:
-                words = credentials.in_words(found, env=os.environ, folders=home)
+            credential = credentials.find_credential(os.environ, home, launch.config.base_url)
+            if isinstance(credential, credentials.ApiKey) and credential.key == launch.access.key:
+                words = credentials.in_words(credential, env=os.environ, folders=home)
                 return f"In use: {launch.model}{server}, with {words}."
         return f"In use: {launch.model}{server}."
 
     def profile(self) -> str:
         """The profile of this machine that can be used, "" for none. Blocks."""
         try:
-            found = credentials.saved_profile(os.environ)
+            signed_in = credentials.saved_profile(os.environ)
         except CredentialsError:
             return ""
-        return found.profile if found else ""
+        return signed_in.profile if signed_in else ""
 
     async def model_info(self, name: str) -> ModelInfo:
         return known_model(self.launch, name)
@@ -240,9 +240,9 @@ class CompositionRoot:
         asked, those of the catalogue that may be there."""
         config = self.launch.config
         named = [config.model, *config.fallback_models, config.small_model, *config.prices]
-        said = {string_of(model.get("id")): model for model in self._listed}
-        if said:
-            named += (name for name in said if said[name].get("lifecycle") != "retired" and name)
+        by_id = {string_of(model.get("id")): model for model in self._listed}
+        if by_id:
+            named += (name for name in by_id if by_id[name].get("lifecycle") != "retired" and name)
         elif not config.base_url:
             named += catalogue.names()
         if self.launch.access.practice:
@@ -251,11 +251,11 @@ class CompositionRoot:
         rows: list[ModelRow] = []
         for name in dict.fromkeys(named):
             known, price = known_model(self.launch, name), price_of(name, config.prices)
-            if name in said and known.source != "config":
-                known = convert.model_info(name, said[name])
-            told = f"${price.rates.input:g} in, ${price.rates.output:g} out" if price else "—"
+            if name in by_id and known.source != "config":
+                known = convert.model_info(name, by_id[name])
+            rates = f"${price.rates.input:g} in, ${price.rates.output:g} out" if price else "—"
             rank, goes = ranks.get(name, 0), retirement(known.retires_at, self.clock.now())
-            rows.append(ModelRow(name, known.window, known.source, told, rank, retires=goes))
+            rows.append(ModelRow(name, known.window, known.source, rates, rank, retires=goes))
         return rows
 
     async def save_theme(self, name: str) -> None:
@@ -345,11 +345,11 @@ class CompositionRoot:
                 self.launch = self.launch.reached(practice=True)
                 return "The practice model works offline. It follows rules and says so."
             case ProfileSetup(name):
-                if (found := credentials.saved_profile(os.environ)) is None:
+                if (profile := credentials.saved_profile(os.environ)) is None:
                     raise CredentialsError(f"Profile {name} is gone.", hint="Run `ant auth login`.")
                 self._use_server("", "")
                 credentials.forget_key("", env=os.environ, folders=self.launch.folders)
-                self.launch = self.launch.signed_by(found).reached(practice=False)
+                self.launch = self.launch.signed_by(profile).reached(practice=False)
                 return f"Signed in with profile {name}.{_next_start()}"
             case KeySetup(key):
                 return self._use_key(key.strip(), "", "")

@@ -76,11 +76,11 @@ def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None
         named += [f"and {more} more"] if more > 0 else []
     if conversation.in_turn and conversation.services.background_options is not None:
         along = ", and so do its commands" if running else ""
-        said = f"In the background it continues without a screen{along}."
-        return ChoiceQuestion("The agent is working", said, _TURN, named)
+        text = f"In the background it continues without a screen{along}."
+        return ChoiceQuestion("The agent is working", text, _TURN, named)
     if running:
-        said = f"{plural(len(running), 'command')} in the background. The next start shows them."
-        return ChoiceQuestion("Commands are still running", said, _COMMANDS, named)
+        text = f"{plural(len(running), 'command')} in the background. The next start shows them."
+        return ChoiceQuestion("Commands are still running", text, _COMMANDS, named)
     return None
 
 

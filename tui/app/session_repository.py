@@ -75,15 +75,15 @@ class SessionRepository:
         from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
         where = None if everywhere else self.workspace
-        found = catalog.scan(self.folders, where)
-        entries = index.entries(self.folders.cache, found, progress)
-        rows = [row_of(entry, one) for entry, one in zip(entries, found, strict=True)]
+        files = catalog.scan(self.folders, where)
+        entries = index.entries(self.folders.cache, files, progress)
+        rows = [row_of(entry, one) for entry, one in zip(entries, files, strict=True)]
         if sub_agents:
-            found = catalog.scan_children(self.folders, where)
-            entries = index.entries(self.folders.cache, found, progress)
+            files = catalog.scan_children(self.folders, where)
+            entries = index.entries(self.folders.cache, files, progress)
             rows += [
                 replace(row_of(entry, one), parent=str(catalog.parent_of(Path(entry.path))))
-                for entry, one in zip(entries, found, strict=True)
+                for entry, one in zip(entries, files, strict=True)
             ]
         every = background.sessions(self.folders, self.clock.now())
         states = {one.path: one.state for one in every if one.running}
@@ -120,8 +120,8 @@ class SessionRepository:
         there = catalog.scan(self.folders)
         if any(row.parent for row in rows):
             there = sorted([*there, *catalog.scan_children(self.folders)], reverse=True)
-        found = [one for one in there if one[1] in by_path]
-        hits = index.search(self.folders.cache, found, text, progress=progress)
+        files = [one for one in there if one[1] in by_path]
+        hits = index.search(self.folders.cache, files, text, progress=progress)
         return [SearchHit(by_path[hit.path], hit.message, hit.snippet) for hit in hits]
 
     def preview(self, row: SessionRow, message: str = "") -> SessionPreview:
@@ -160,8 +160,8 @@ class SessionRepository:
 
     def damage(self, loaded: LoadedSession) -> tuple[Finding, ...]:
         """Return what is wrong with a session, in its file and as a conversation."""
-        _, found = repair(history(loaded.branch).messages, tail="open")
-        return (*loaded.findings, *found)
+        _, findings = repair(history(loaded.branch).messages, tail="open")
+        return (*loaded.findings, *findings)
 
     def take_over(self, path: Path) -> Path:
         """Copy another agent's session into one of ours, its findings noted. Returns the file."""
@@ -171,10 +171,10 @@ class SessionRepository:
         header = copies.header_of(loaded, clock=self.clock, cwd=self.workspace)
         made = copies.place_of(header, folders=self.folders, clock=self.clock)
         records = loaded.branch
-        if found := self.damage(loaded):
+        if findings := self.damage(loaded):
             last = records[-1] if records else None
             id_, time = (f"{last.id}-found", last.time) if last else ("found", header.created)
-            data = {"findings": [finding.to_json() for finding in found]}
+            data = {"findings": [finding.to_json() for finding in findings]}
             records.append(Record("repair", id_, last.id if last else None, time, data))
         copies.write_session(made, header, records)
         return made

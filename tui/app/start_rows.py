@@ -119,8 +119,8 @@ def _changes(workspace: Path) -> StartRow | None:
     if repository_objection(workspace, area.contains):
         return None
     words = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all", "--", ".")
-    said = answer(workspace, *words, env=plain_environment(area), patience_s=_GIT_S)
-    if not said or not (count := said.count("\0")):
+    status = answer(workspace, *words, env=plain_environment(area), patience_s=_GIT_S)
+    if not status or not (count := status.count("\0")):
         return None
     return StartRow(
         f"Review {plural(count, 'uncommitted change')}",
@@ -178,8 +178,8 @@ def _examples(workspace: Path, *, known: bool) -> Iterator[StartRow]:
 
 def _is_empty(workspace: Path) -> bool:
     try:
-        with os.scandir(workspace) as found:
-            return next(found, None) is None
+        with os.scandir(workspace) as entries:
+            return next(entries, None) is None
     except OSError:
         return True
 

@@ -43,8 +43,8 @@ def in_worktree(options: Options) -> Generator[Options]:
     assert lock
     tree = entered.tree
     try:
-        said = (_welcome(entered), *entered.notes)
-        yield options.having(cwd=entered.folder, worktree=None, notices=said)
+        notices = (_welcome(entered), *entered.notes)
+        yield options.having(cwd=entered.folder, worktree=None, notices=notices)
     finally:
         lock.release()
         lines = leave(tree)
@@ -99,8 +99,8 @@ def _entered(options: Options) -> EnteredWorktree | Options:
             if repository.at(top):
                 return _entered_again(repository, top, cwd)
         elif (checkout := checkout_of(cwd)).is_dir():
-            gone = f"The worktree {top.name} is gone: working in {shorten(checkout)}."
-            return replace(options, cwd=checkout, notices=(gone,))
+            notice = f"The worktree {top.name} is gone: working in {shorten(checkout)}."
+            return replace(options, cwd=checkout, notices=(notice,))
     return options
 
 

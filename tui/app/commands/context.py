@@ -184,11 +184,11 @@ async def _keep_note(conversation: Conversation, path: Path, note: str) -> None:
         say(f"A note has at most {NOTE_MAX} characters.", "warning", hint="/memory edits the file.")
         return
     try:
-        kept = await asyncio.to_thread(remember, path, [note], today)
+        saved = await asyncio.to_thread(remember, path, [note], today)
     except StorageError as error:
         say(error.message, "error")
         return
-    if kept.added:
+    if saved.added:
         say("Saved to MEMORY.md.", "success", hint="New sessions read it; /reload uses it now.")
     else:
         say("MEMORY.md has this note already.")
@@ -228,8 +228,8 @@ async def plan(conversation: Conversation, wanted: str) -> None:
 async def _show_plan(conversation: Conversation, agent: Agent) -> None:
     from tui.agent.plans import last_approved  # noqa: PLC0415 - where it is asked for
 
-    if found := last_approved(agent.session.records):
-        await conversation.frontend.show_plan(found)
+    if plan := last_approved(agent.session.records):
+        await conversation.frontend.show_plan(plan)
     else:
         conversation.frontend.say("No approved plan in this session.", hint="/plan starts one.")
 
@@ -254,6 +254,6 @@ async def add_dir(conversation: Conversation, folder: str) -> None:
 
 def _folder(root: Path, typed: str) -> Path | None:
     """The folder that was typed; None where there is none. Blocks."""
-    given = Path(typed.strip("\"'")).expanduser()
-    real = Path(os.path.realpath(root / given))
+    path = Path(typed.strip("\"'")).expanduser()
+    real = Path(os.path.realpath(root / path))
     return real if real.is_dir() else None

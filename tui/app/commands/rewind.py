@@ -57,10 +57,10 @@ async def rewind(conversation: Conversation, wanted: str) -> None:
     if wanted == UNDO:
         await _undo(conversation)
         return
-    found: list[Point] = []
+    choices: list[Point] = []
     if agent is not None:
-        found = await asyncio.to_thread(points, list(agent.session.records), agent.checkpoints)
-    if agent is None or not found:
+        choices = await asyncio.to_thread(points, list(agent.session.records), agent.checkpoints)
+    if agent is None or not choices:
         say("Nothing to rewind yet.")
         return
     if agent.session.path is None:
@@ -68,14 +68,14 @@ async def rewind(conversation: Conversation, wanted: str) -> None:
         return
     if conversation.idle_agent() is None:
         return
-    if wanted and not (wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(found)):
+    if wanted and not (wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(choices)):
         say(f"No prompt {wanted}.", "warning", hint="See /rewind.")
         return
-    answer = str(len(found) - int(wanted)) if wanted else None
-    answer = answer or await conversation.frontend.choose(PointQuestion(found))
+    answer = str(len(choices) - int(wanted)) if wanted else None
+    answer = answer or await conversation.frontend.choose(PointQuestion(choices))
     if answer is None or conversation.agent is not agent:
         return
-    await _to(conversation, agent, found[int(answer)])
+    await _to(conversation, agent, choices[int(answer)])
 
 
 async def _to(conversation: Conversation, agent: Agent, point: Point) -> None:
@@ -225,14 +225,14 @@ async def _undo(conversation: Conversation) -> None:
 def _last_rewind(records: Sequence[Record]) -> tuple[str, str] | None:
     """The checkpoints before and after the last rewind that restored files."""
     before = ""
-    found = None
+    last = None
     for record in records:
         id_ = str(record.data.get("checkpoint") or "")
         if record.type == "rewind":
             before = id_
         elif record.type == CHECKPOINT and record.data.get("by") == "rewind" and before:
-            found = (before, id_)
-    return found
+            last = (before, id_)
+    return last
 
 
 def points(records: Sequence[Record], checkpoints: Checkpoints | None = None) -> list[Point]:

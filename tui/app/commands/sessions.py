@@ -45,11 +45,11 @@ async def resume(conversation: Conversation, wanted: str) -> None:
             await switch_session(conversation, choice)
         return
     rows = await conversation.services.list_sessions()
-    found = [row for row in rows if row.id.startswith(wanted)]
-    if len(found) == 1:
-        await switch_session(conversation, SessionChoice(found[0].path))
+    matches = [row for row in rows if row.id.startswith(wanted)]
+    if len(matches) == 1:
+        await switch_session(conversation, SessionChoice(matches[0].path))
         return
-    many = f"{len(found)} sessions start" if found else "No session in this folder starts"
+    many = f"{len(matches)} sessions start" if matches else "No session in this folder starts"
     conversation.frontend.say(f"{many} with {wanted}.", "warning", hint="See /sessions.")
 
 
@@ -93,14 +93,14 @@ async def repair(conversation: Conversation, _: str) -> None:
         return
     if not conversation.says_idle():
         return
-    found = damage_findings((*agent.session.findings, *agent.context.view().findings))
+    findings = damage_findings((*agent.session.findings, *agent.context.view().findings))
     now = SessionChoice(agent.session.path)
-    if not found:
+    if not findings:
         say("This session needs no repair.", "success")
     elif now.path is None:
-        say(f"Repaired in memory: {plural(len(found), 'place')}.")
+        say(f"Repaired in memory: {plural(len(findings), 'place')}.")
     else:
-        choice = await ask_damaged(conversation, agent, now, found)
+        choice = await ask_damaged(conversation, agent, now, findings)
         if choice is not None and choice != now:
             await switch_session(conversation, choice)
 

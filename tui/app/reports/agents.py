@@ -62,6 +62,6 @@ def seconds_of(one: SubAgent, clock: Clock) -> float:
 def facts_of(one: SubAgent, clock: Clock) -> str:
     """Say how it stands, how long it worked, and what that came to."""
     seconds = seconds_of(one, clock)
-    took = [duration(seconds)] if seconds >= 1 else []
+    worked = [duration(seconds)] if seconds >= 1 else []
     counted = one.calls or one.spent.requests
-    return " · ".join([one.state, *took, *([one.figures] if counted else [])])
+    return " · ".join([one.state, *worked, *([one.figures] if counted else [])])

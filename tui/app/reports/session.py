@@ -55,13 +55,13 @@ async def session_diff(conversation: Conversation) -> tuple[int, str] | None:
     are none."""
     agent = conversation.agent
     now = await agent.checkpoints.now() if agent and agent.checkpoints else ""
-    found = await asyncio.to_thread(_since_start, agent, now) if agent else None
-    if agent is None or found is None or not found.own_files:
+    changes = await asyncio.to_thread(_since_start, agent, now) if agent else None
+    if agent is None or changes is None or not changes.own_files:
         hint = "" if now else "(Changes made by commands aren't known: there are no checkpoints.)"
         conversation.frontend.say("No files changed in this session.", hint=hint)
         return None
-    text = await asyncio.to_thread(_diff_text, agent, found, conversation.services.workspace)
-    return len(found.own_files), text
+    text = await asyncio.to_thread(_diff_text, agent, changes, conversation.services.workspace)
+    return len(changes.own_files), text
 
 
 def _since_start(agent: Agent, now: str) -> WorkspaceChanges:
