@@ -35,11 +35,11 @@ def run(options: Options) -> int:
     if options.help.topic is None:
         _show("\n".join([_contents(), *(topic.text for topic in manual.topics())]))
         return 0
-    found = manual.named(options.help.topic)
-    if len(found) == 1:
-        _show(f"{found[0].text}\nOnline: {manual.address(found[0].name)}\n")
-    elif found:
-        print_text(_listed(found), end="")
+    topics = manual.named(options.help.topic)
+    if len(topics) == 1:
+        _show(f"{topics[0].text}\nOnline: {manual.address(topics[0].name)}\n")
+    elif topics:
+        print_text(_listed(topics), end="")
     elif matches := manual.search(options.help.topic):
         print_text(_mentions(options.help.topic, matches), end="")
     else:

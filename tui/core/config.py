@@ -451,8 +451,8 @@ class CheckerSettings(_Section, frozen=True, kw_only=True):
     @property
     def words(self) -> tuple[str, ...]:
         """The words of the command. Raises ValueError where a quote is open."""
-        given = self.command
-        return tuple(shlex.split(given)) if isinstance(given, str) else given
+        command = self.command
+        return tuple(shlex.split(command)) if isinstance(command, str) else command
 
 
 class DiagnosticSettings(_Section, frozen=True, kw_only=True):

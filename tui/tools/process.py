@@ -102,9 +102,9 @@ def born(pid: int) -> str:
     if Path("/proc/self/stat").exists():
         return ""
     with suppress(OSError, subprocess.SubprocessError):  # macOS
-        asked = ["ps", "-o", "lstart=", "-p", str(pid)]
+        command = ["ps", "-o", "lstart=", "-p", str(pid)]
         return subprocess.run(
-            asked, capture_output=True, text=True, check=True, timeout=2
+            command, capture_output=True, text=True, check=True, timeout=2
         ).stdout.strip()
     return ""
 

@@ -24,10 +24,10 @@ class WireFact(msgspec.Struct, frozen=True, tag_field="type"):
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON object: its `type`, then its fields."""
-        told: dict[str, Any] = msgspec.to_builtins(self)
+        data: dict[str, Any] = msgspec.to_builtins(self)
         if isinstance(usage := getattr(self, "usage", None), Usage):
-            told["usage"] = usage.to_json()
-        return told
+            data["usage"] = usage.to_json()
+        return data
 
 
 class DurableFact(WireFact, frozen=True):
@@ -47,8 +47,8 @@ class DurableFact(WireFact, frozen=True):
         form = record_form.form_of(type(self))
         if not form.hides:
             return super().to_json()
-        told = {"type": self.type}
-        return told | {
+        data = {"type": self.type}
+        return data | {
             key: msgspec.to_builtins(record_form.plain(getattr(self, name)))
             for name, key in form.told
         }

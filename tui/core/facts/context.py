@@ -290,8 +290,8 @@ class ExamFinished(DurableFact, frozen=True, tag="exam_finished"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        facts, _, *rest = values
-        return cls(facts, sum(one.get("held") is True for one in facts), *rest)
+        facts, _, *others = values
+        return cls(facts, sum(one.get("held") is True for one in facts), *others)
 
 
 class CompactionUndone(DurableFact, frozen=True, tag="compaction_undone"):

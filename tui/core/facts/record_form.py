@@ -41,17 +41,17 @@ def form_of(kind: type[Any]) -> RecordForm:
     """The form of a class of durable facts."""
     fields = {one.name: one for one in msgspec.structs.fields(kind)}
     written: list[tuple[str, str, bool]] = []
-    for said in kind.written.split() or fields:
-        key, _, name = said.removesuffix("?").partition("=")
-        written.append((key, name or key, said.endswith("?")))
+    for word in kind.written.split() or fields:
+        key, _, name = word.removesuffix("?").partition("=")
+        written.append((key, name or key, word.endswith("?")))
     keys = {name: key for key, name, _ in written}
-    told = [one for one in fields.values() if not _is_hidden(one)]
+    shown = [one for one in fields.values() if not _is_hidden(one)]
     return RecordForm(
-        told=tuple((one.name, one.encode_name) for one in told),
+        told=tuple((one.name, one.encode_name) for one in shown),
         written=tuple(written),
         keys=tuple(keys.get(name, "") for name in fields),
         read=tuple(_reading(one, name in keys) for name, one in fields.items()),
-        hides=len(told) < len(fields),
+        hides=len(shown) < len(fields),
     )
 
 
@@ -82,8 +82,8 @@ def _any(value: object) -> object:
 
 
 def _maybe(read: Read, null: bool, value: object) -> object:
-    found = read(value)
-    return msgspec.UNSET if found is None and not null else found
+    known = read(value)
+    return msgspec.UNSET if known is None and not null else known
 
 
 def _text(value: object) -> str:

@@ -200,7 +200,7 @@ def _located(folder: Path) -> Iterator[Path]:
     mark = f"--{secrets.token_hex(8)}"  # git prints an option that it doesn't know
     words = ("--show-toplevel", mark, "--absolute-git-dir", mark)
     try:
-        said = git(folder, "rev-parse", *words, "--git-common-dir")
+        output = git(folder, "rev-parse", *words, "--git-common-dir")
     except GitError as error:
         if "not a git repository" in error.message:
             if damaged := next(_with_git(folder), None):
@@ -222,7 +222,7 @@ def _located(folder: Path) -> Iterator[Path]:
                 f"{shorten(folder)} belongs to another user, so git doesn't use it.", hint=hint
             ) from error
         raise
-    lines = said.removesuffix("\n").split(f"\n{mark}\n")
+    lines = output.removesuffix("\n").split(f"\n{mark}\n")
     return (Path(os.path.realpath(folder / line)) for line in lines)
 
 

@@ -126,10 +126,10 @@ def listed(paths: Iterable[str]) -> str:
 
 def _listed_settings(where: Path, env: Mapping[str, str] | None) -> str:
     words = ("config", "--list", "--includes", "--show-scope", "--name-only", "-z")
-    said = _run(where, words, {**_alone(env), **switched_off("")})
-    if "command\0safe.barerepository\0" not in said:
+    output = _run(where, words, {**_alone(env), **switched_off("")})
+    if "command\0safe.barerepository\0" not in output:
         raise GitError("This git is too old for Holdfast.", hint="Install git 2.31 or later.")
-    return said
+    return output
 
 
 def _alone(env: Mapping[str, str] | None) -> dict[str, str]:
@@ -141,17 +141,17 @@ def _alone(env: Mapping[str, str] | None) -> dict[str, str]:
 def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str = "") -> str:
     if not where.is_dir():
         raise GitError(f"{shorten(where)} is gone.", hint="It was removed or moved.")
-    said = ""
+    message = ""
     for _ in range(_LOCK_TRIES):
         done = _done(where, args, env, os.fsencode(stdin))
         if not done.returncode:
             return os.fsdecode(done.stdout)
-        said = refusal(done)
-        if ".lock': File exists" not in said:
+        message = refusal(done)
+        if ".lock': File exists" not in message:
             break
         sleep(_LOCK_WAIT_S)
-    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
-    raise GitError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
+    lines = [line for line in message.splitlines() if line.startswith(("fatal:", "error:"))]
+    raise GitError(f"git {args[0]} failed: {(lines or message.splitlines())[0]}")
 
 
 def _done(

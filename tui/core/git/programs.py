@@ -48,8 +48,8 @@ def own_keys(listed: str) -> list[str]:
 
 def own_filters(keys: Iterable[str]) -> tuple[str, ...]:
     """The names of the filters that some of the keys define."""
-    found = (_FILTER.fullmatch(key) for key in keys)
-    return tuple(dict.fromkeys(one[1] for one in found if one))
+    matches = (_FILTER.fullmatch(key) for key in keys)
+    return tuple(dict.fromkeys(one[1] for one in matches if one))
 
 
 def merges(keys: Iterable[str]) -> bool:

@@ -270,8 +270,8 @@ class Repository:
             leave_ignored_folder(folder)
 
     def _registered(self) -> list[Path]:
-        found = (one.get("worktree", "") for one in _listed_worktrees(self.main))
-        return [Path(os.path.realpath(path)) for path in found]
+        paths = (one.get("worktree", "") for one in _listed_worktrees(self.main))
+        return [Path(os.path.realpath(path)) for path in paths]
 
     def _of(self, path: Path) -> Worktree:
         """A worktree as its own note says, as far as that can be believed."""
@@ -307,8 +307,8 @@ def _listed_worktrees(where: Checkout) -> Iterator[dict[str, str]]:
         entries, end = where.git("worktree", "list", "--porcelain"), "\n"
     for entry in entries.split(end * 2):
         pairs = (line.partition(" ") for line in entry.split(end) if line)
-        if found := {name: value for name, _, value in pairs}:
-            yield found
+        if fields := {name: value for name, _, value in pairs}:
+            yield fields
 
 
 def _is_inside(path: Path, folder: Path) -> bool:

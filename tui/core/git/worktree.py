@@ -99,8 +99,8 @@ class UseLock:
         A folder that allows no locks is worked in without one."""
         with suppress(OSError):
             if not self._lock(fcntl.LOCK_SH):
-                said = "The worktree is being removed by another session."
-                raise GitError(said, hint="Try again.")
+                message = "The worktree is being removed by another session."
+                raise GitError(message, hint="Try again.")
 
     def acquire(self) -> bool:
         """Hold it alone. False where others hold it."""

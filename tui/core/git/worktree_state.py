@@ -172,8 +172,8 @@ def _ignored(tree: Worktree) -> Iterator[str]:
     """The ignored files and folders that no tool makes again and that aren't mere copies."""
     wanted = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     names = sorted(tree.checkout.names(*wanted))
-    found = [one for one in names if not _is_replaceable(tree, one)]
-    for name, following in itertools.pairwise((*found, "")):
+    lasting = [one for one in names if not _is_replaceable(tree, one)]
+    for name, following in itertools.pairwise((*lasting, "")):
         if not (name.endswith("/") and following.startswith(name)):  # git names its parts, too
             yield name
     if (tree.git_dir / "modules").is_dir():

@@ -56,25 +56,25 @@ async def fill_form(server: str, message: str, schema: Mapping[str, Any], ask: A
     fields = fields_of(schema)
     if not fields:
         return await _confirm(server, message, ask)
-    given: Content = {}
+    filled: Content = {}
     wrong: dict[str, str] = {}
     todo: Sequence[FormField] = fields
     while True:
         pages = [
-            _page(server, message, one, given.get(one.name), wrong.get(one.name, ""))
+            _page(server, message, one, filled.get(one.name), wrong.get(one.name, ""))
             for one in todo
         ]
         answers = await ask(pages)
         if (ended := _ended(server, answers, len(todo))) is not None:
             return ended
-        wrong = _take(todo, answers.answers, given)
+        wrong = _take(todo, answers.answers, filled)
         if wrong:
             todo = [one for one in todo if one.name in wrong]
             continue
-        content: Content = {name: value for name, value in given.items() if value is not None}
+        content: Content = {name: value for name, value in filled.items() if value is not None}
         if len(fields) == 1 and fields[0].options and not fields[0].several:
             return Reply("accept", content)
-        answers = await ask([_review(server, fields, given)])
+        answers = await ask([_review(server, fields, filled)])
         if (ended := _ended(server, answers, 1)) is not None:
             return ended
         if answers.answers[0].chosen == (_SEND.label,):

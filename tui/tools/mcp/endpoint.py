@@ -87,15 +87,17 @@ class Endpoint:
             async with open_address(config.url, config.headers, sse=sse, auth=check) as streams:
                 yield streams
             return
-        given = child_environment() if self.environment is None else dict(self.environment)
-        given |= config.env
+        environment = child_environment() if self.environment is None else dict(self.environment)
+        environment |= config.env
         command: Sequence[str] = config.words
         with await asyncio.to_thread(_open_log, self.log_file) as words:
             if config.sandbox != "outside":
                 if self.confine is None:
                     raise ToolError("It should run in the sandbox, but there is none.")
-                command = await self.confine(command, given, config.sandbox)
-            async with open_process(command, env=given, cwd=self.cwd, errors=words) as streams:
+                command = await self.confine(command, environment, config.sandbox)
+            async with open_process(
+                command, env=environment, cwd=self.cwd, errors=words
+            ) as streams:
                 yield streams
 
     async def log_end(self, most: int) -> str:

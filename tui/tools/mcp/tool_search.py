@@ -30,14 +30,14 @@ def chosen(
 ) -> frozenset[str]:
     """The servers whose tools stand in the requests: those that are `direct` already, then the
     lightest ones as long as all of them stay within the budget."""
-    found = {name for name in tools if name in direct}
-    used = sum(weights[name] for name in found)
-    for name in sorted(tools.keys() - found, key=lambda one: (weights[one], one)):
+    picked = {name for name in tools if name in direct}
+    used = sum(weights[name] for name in picked)
+    for name in sorted(tools.keys() - picked, key=lambda one: (weights[one], one)):
         used += weights[name]
         if used > budget or len(tools[name]) > DIRECT_MAX:
             break
-        found.add(name)
-    return frozenset(found)
+        picked.add(name)
+    return frozenset(picked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,8 +180,8 @@ def _message(line: bytes) -> JSONRPCMessage | None:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         try:
-            given = sound(json.loads(line.decode("utf-8", "replace")))
-            message = jsonrpc_message_adapter.validate_python(given, by_name=False)
+            value = sound(json.loads(line.decode("utf-8", "replace")))
+            message = jsonrpc_message_adapter.validate_python(value, by_name=False)
         except (ValueError, RecursionError) as error:
             log.info("an MCP server printed what is no message: %.300s", error)
             return None
