@@ -99,6 +99,7 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
     floor = len(records)
     recorded: BreakReason | None = None
     undone: BreakReason | None = None
+    # from the newest back: a break covers what was recorded before it
     for record in reversed(records[since:]):
         data = record.data
         if overlay := overlay_in(record):
@@ -109,6 +110,7 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
                 fresh.pins.add(str(data.get("target")))
         elif record.type == "uncompaction":
             undone = BreakReason("", "person")
+        # it was undone, so it changed nothing
         elif record.type == "compaction" and undone:
             pass
         elif record.type == BREAK:
@@ -118,6 +120,7 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
                 str(data.get("reason")), str(data.get("by")), recorded=True
             )
             start = data.get("from")
+            # a break without a place covers everything before it
             if not isinstance(start, str):
                 break
             floor = min(floor, places.get(start, 0))

@@ -136,6 +136,7 @@ class Checkpoints:
         async with self._lock:
             if self._problem and not (prompt and self._may_go_on()):
                 return None
+            # a job that ran since the last one may have changed the files
             jobs_run = bool(self.running_jobs())
             if not by and (self._jobs_ran or jobs_run):
                 by = "job"
@@ -143,6 +144,7 @@ class Checkpoints:
             try:
                 try:
                     taken = await asyncio.to_thread(self._take_now)
+                # the damaged store was put aside: the second try begins a new one
                 except CheckpointsDamagedError as error:
                     self.publish(Notice(error.message))
                     taken = await asyncio.to_thread(self._take_now)
@@ -155,6 +157,7 @@ class Checkpoints:
                 self._problem = None
                 self.publish(Notice("Checkpoints of the files are taken again."))
             self._say_skipped(taken.skipped)
+            # without changes the last checkpoint still holds
             if prompt or taken.id != self._last:
                 recorded = CheckpointTaken(taken.id, taken.files, call_id, by, prompt)
                 self.recorder.write(recorded)

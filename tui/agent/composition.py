@@ -328,6 +328,7 @@ def make_agent(
     clock, control = clock or SystemClock(), RetryControl()
     permissions = launch.config.permissions
     policy = _policy(launch)
+    # a rule for a tool that doesn't exist would protect nothing
     own_tools = {tool.name: tool for tool in launch.own_tools}
     require_tools((*policy.deny, *policy.ask), NAMES.union(own_tools))
     files = _project_files(launch)

@@ -201,6 +201,7 @@ async def fit_images(output: ToolOutput, spill: Path, outputs: OutputStore | Non
             content.append(block)
             continue
         where = ""
+        # the file that it was read from is the original
         if not output.details.get("path"):
             where = await asyncio.to_thread(_save_original, image, spill, outputs)
         note = f"[The image was {image.change}.{f' The original is in {where}.' if where else ''}]"

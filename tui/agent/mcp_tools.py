@@ -133,12 +133,14 @@ class McpTools:
         if not changes:
             return
         direct = self._place(now)
+        # tools that stay are exchanged, too: their schemas may differ
         old_names = {name for tools in before.values() for name in tools}
         for name in old_names:
             self.ctx.toolbox.tools.pop(name, None)
         fresh = {name: tool for tools in now.values() for name, tool in tools.items()}
         listed: dict[str, Tool[Any]] = {name: fresh[name] for name in fresh if name in direct}
         self.ctx.toolbox.deferred = {name: fresh[name] for name in fresh if name not in direct}
+        # once the search is in the frame it stays, so that the frame does not change
         if self.ctx.toolbox.deferred or SEARCH_TOOLS[0] in self.ctx.toolbox.tools:
             listed |= {
                 name: self.ctx.toolbox.tools.get(name, tool) for name, tool in self._search.items()
@@ -175,6 +177,7 @@ class McpTools:
             name: sum(estimate.json_weight(tool.schema()) for tool in tools)
             for name, tools in fresh.items()
         }
+        # servers that are in the frame stay in it: moving them out would break the cache
         sent = {name for name in fresh if not framed.isdisjoint(now[name])}
         budget = self.ctx.config.tool_search_tokens
         self._direct |= chosen(fresh, weights, budget, self._direct | sent)
@@ -190,6 +193,7 @@ class McpTools:
             tool
             for name in self._direct & now.keys()
             for tool in [
+                # sent tools come first, so that the limit drops only new ones
                 *(one for one in now[name] if one in framed),
                 *(one for one in now[name] if one not in framed),
             ][:DIRECT_MAX]

@@ -113,6 +113,7 @@ def _elsewhere(
         for state in scan(sources.folders, sources.workspace)
         if sources.path is None or Path(state[1]) != sources.path
     ]
+    # the index finds sessions; their passages are then searched as the window's are
     by_session: dict[str, set[str]] = {}
     for hit in index.search(sources.folders.cache, files, query, progress=still_wanted):
         if hit.path in by_session or len(by_session) < _SESSIONS:

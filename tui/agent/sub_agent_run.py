@@ -197,6 +197,7 @@ class SubAgentRun:
         foot = f'[{" · ".join(parts)} · resume="{one.session_id}" continues it]'
         failed = one.state != "done" or not answer
         heard = self._marked(answer)
+        # the parent must not take the words of a failed run for a result
         if failed:
             how = {
                 "stopped": "The user stopped it.",

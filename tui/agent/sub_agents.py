@@ -112,8 +112,10 @@ class SubAgentStarter:
             started = facts.SubAgentStarted(
                 one.call_id, one.session_id, path, one.agent, about, one.model, resumed
             )
+            # on disk before it works, so that a crash leaves a trace of its session
             await ctx.recorder.record_synced(started)
             async with self._place(one, tool):
+                # the person may have stopped it while it waited for a place
                 if not one.stopped:
                     await work.do(params.prompt, left_open=left_open)
         except asyncio.CancelledError:
@@ -121,6 +123,7 @@ class SubAgentStarter:
             tool.emit(f"[its work so far is kept: session {one.session_id}]\n")
             raise
         finally:
+            # whatever happened, its session is closed and its worktree left
             if work is not None:
                 await to_the_end(work.end())
             else:

@@ -110,9 +110,11 @@ class ModelStream:
             async for part in parts:
                 match part:
                     case Completed():
+                        # the text was shown as it came; the complete answer replaces it
                         self.forget()
                         return part
                     case AttemptStarted(attempt, model):
+                        # the text of the attempt before it is void
                         self.forget()
                         self.model = model
                         await self._measure_fallback()
@@ -132,6 +134,7 @@ class ModelStream:
                         self.ctx.publish(self._returned(block))
                         continue
                     case RetryScheduled() | ModelSwitched():
+                        # the streamed text is recorded before it is forgotten
                         self.ctx.record(structs.replace(part, streamed=self.text))
                         self.forget()
                         continue
@@ -226,6 +229,7 @@ class TurnRunner:
                     hint="Nothing is lost. Details are in the log file.",
                 )
             )
+        # moved without an await in between, so that nothing is counted twice
         spent, self.ctx.state.turn_spent = self.ctx.state.turn_spent, Spent()
         self.ctx.state.spent_before += spent
         known = spent.requests or self.ctx.price is not None
@@ -314,6 +318,7 @@ class TurnRunner:
         parts = [part for part in (own, prompt.attached) if part.strip()]
         printed = printed_before(self.ctx.records) if parts else ""
         text = "\n\n".join([*parts, *([printed] if printed else [])])
+        # directives alone are no message
         if text:
             content = [*(image.block for image in prompt.images.values()), text_block(text)]
             message = facts.UserMessage(

@@ -273,11 +273,13 @@ def start(
         )
     assert child.stdin is not None
     assert child.stdout is not None
+    # it may have failed before it read this; then its output says why
     with suppress(BrokenPipeError):
         child.stdin.write(json.dumps(order).encode())
         child.stdin.close()
     with child.stdout:
         output = child.stdout.read().decode("utf-8", "replace").strip()
+    # the last line is its report
     try:
         report = object_of(json.loads(output.splitlines()[-1] if output else ""))
     except ValueError:

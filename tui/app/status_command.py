@@ -118,6 +118,7 @@ async def output_of(command: str, given: str, cwd: Path) -> tuple[str, str]:
     except TimeoutError:
         return "", f"took longer than {LIMIT_S:g} s and was stopped"
     finally:
+        # it may have started others: they end with it
         if process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)

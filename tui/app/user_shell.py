@@ -78,6 +78,7 @@ async def run(
             drop(capture)
         raise
     finally:
+        # however it ended, its card ends
         printed.add(b"", final=True)
         seconds = clock.monotonic() - started
         seen = "goes with your next prompt" if shared else "hidden from the model"

@@ -159,6 +159,7 @@ class BatchApiRun:
                 await self._work(book)
             except _StoppedError:
                 self.reason = "interrupted"
+            # these end the command; all others end only the run
             except (UsageError, LimitReachedError, StorageError):
                 raise
             except HoldfastError as error:
@@ -186,6 +187,7 @@ class BatchApiRun:
                 if not self._tried:
                     raise UsageError("There is no message batch to cancel here.")
                 return
+            # nothing is under way: note the questions before they are sent
             if batch is None:
                 await book.take_up_added()
                 todo = [
@@ -429,6 +431,7 @@ class BatchApiRun:
             self._say(f"Ignored a result for {id_!r}: this run didn't ask for it.")
         if unsaved:
             raise next(iter(unsaved.values()))
+        # the server's results are complete: what still waits gets none
         for id_ in book.state.batch.waiting if book.state.batch else ():
             lost = ProviderError(
                 "stream_broken",
@@ -513,6 +516,7 @@ class BatchApiRun:
             shown.append(facts.ErrorRaised(kind, failure.message, True, failure.hint))
         outcome = "done" if failure is None else "failed"
         shown.append(facts.TurnFinished(outcome, made.usage, made.cost_usd))
+        # the same events as for an agent's turn, so that one reader serves both
         for event in shown:
             self._publish(FromAgent(task.index, event))
         self._publish(

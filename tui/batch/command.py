@@ -211,6 +211,7 @@ def dry_run(planned: RunPlan) -> int:
         print_line(f"  {task.index + 1:>4}  {todo:<9}  {one_line(task.task, 200)}")
     for line in not_taken(planned.file):
         print_notice(line)
+    # a task that was running left changes that the next run puts back first
     if not begun:
         planned.isolation.check()
     return EXIT_DONE
@@ -228,6 +229,7 @@ async def _work(planned: RunPlan, options: Options) -> int:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
         runner = shop.runner
     leave = runner.leave if isinstance(runner, Runner) else None
+    # a terminal that was closed leaves the tasks to the next run; a closed pipe stops them
     printer.on_lost = leave if leave and sys.stdout.isatty() else runner.stop
     if options.batch.retry_failed:
         runner.take_up_failed()

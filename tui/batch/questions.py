@@ -124,6 +124,7 @@ class Questions:
         opened = await asyncio.to_thread(Session.open, path, clock=self.clock)
         opened.redact = self.launch.config.redact == "record"
         try:
+            # a killed run may have recorded the answer already
             request = _open_request(opened.records)
             if request is not None and isinstance(answer, Completed):
                 bound = string_of(request.data.get("bound")) or string_of(

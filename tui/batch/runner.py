@@ -78,9 +78,11 @@ class Runner:
             if setup.isolation.name == "none":
                 run.say(_NO_ISOLATION)
             try:
+                # a killed run may have left finished tasks unmerged
                 await self._merge(book)
                 await self._work(book)
             finally:
+                # agents that were left still write their records
                 await asyncio.gather(*self._left_agents)
                 await self._leave_groups(self._groups)
             await self._merge(book, everything=True)

@@ -205,6 +205,7 @@ class TaskRun:
         """After a failure that nobody knows: ask whether it is worth it, and undo what was done."""
         question = prompts.question(self.task.task, reason, made.output)
         asking = asyncio.ensure_future(self._setup.ask(question))
+        # the person may stop the run while the model thinks about the failure
         await self._run.or_stopped(asking)
         try:
             analysed = await asking
@@ -221,6 +222,7 @@ class TaskRun:
             self._say(f"  no retry: {analysis.reason or 'another attempt would fail too'}")
             return None
         self._say(f"  starting over: {analysis.reason or reason}")
+        # another attempt must find the folder as the first one did
         await self._undo()
         await self._group.leave()
         if self._run.fatal:

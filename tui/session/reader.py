@@ -211,11 +211,13 @@ def _records(
             findings.add("B53", line.where, "linked to the record before it: no id or no parent")
             parent = last
         time = string_of(value.get("time")) or time
+        # the head is in the attributes of the record
         for name in _HEAD_FIELDS:
             value.pop(name, None)
         if odd := leave_out_odd(kind, value):
             findings.add("B56", line.where, f"odd fields left out or repaired: {', '.join(odd)}")
         record = Record(kind, id_, parent, time, value)
+        # a copy is harmless; another record with the same id needs an id of its own
         before = by_id.get(id_)
         if before is not None:
             if before == record:

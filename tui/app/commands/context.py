@@ -64,6 +64,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
         details=preview_lines(planned),
     )
     wanted = await conversation.frontend.choose(question)
+    # another session may have been opened meanwhile
     if wanted == "compact" and conversation.agent is agent:
         conversation.start_side_work("compacting", agent.context.compact(planned.focus))
 

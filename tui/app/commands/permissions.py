@@ -69,6 +69,7 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     if chosen is None:
         return
     row = rows[int(chosen.removeprefix("rule"))]
+    # it would be back with the next start
     if row.origin == YOURS:
         await asyncio.to_thread(edit.forget_allowed, folders, str(row.rule))
     agent.permissions.gate.revoke(row.rule)

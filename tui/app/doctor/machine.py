@@ -78,6 +78,7 @@ def packages(_: Subject) -> Iterator[Check]:
     count = 0
     for line in wanted:
         match = _REQUIREMENT.fullmatch(line.strip())
+        # for an extra or another platform
         if match is None or not _is_wanted(match[3] or ""):
             continue
         name, versions = match[1], match[2].strip()

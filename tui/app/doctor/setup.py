@@ -103,6 +103,7 @@ def server(what: Subject) -> Iterator[Check]:
     if status is None:
         fix = "Check the connection, HTTPS_PROXY and base_url."
         yield Check("server", "fail", f"can't reach {name}: {why}", fix)
+    # the check sends no token of a sign-in, so that a refusal says nothing about it
     elif status in {401, 403} and signed_in:
         yield Check("server", "ok", f"{timing}; {signed_in} signs in with the first request")
     elif status in {401, 403} and token:

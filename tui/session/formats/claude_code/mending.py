@@ -140,6 +140,7 @@ def _with_preserved(lines: list[MendedLine], repairs: Repairs) -> list[MendedLin
         own, preserved_part = line.value.get("uuid"), preserved(line.value)
         anchor, uuids = preserved_part.get("anchorUuid"), preserved_part.get("uuids")
         named = cast("list[Any]", uuids) if isinstance(uuids, list) else []
+        # links to records that are lost would end the conversation there
         names = [one for one in named if isinstance(one, str) and one in known - {own, anchor}]
         anchor = anchor if isinstance(anchor, str) and anchor in known else own
         segment = object_of(sound.get("preservedSegment"))
@@ -222,6 +223,7 @@ def _paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
         if not isinstance(own, str):
             out.append(line)
             continue
+        # the API refuses a conversation that begins with an answer
         if pairing.prompt is not None and own == pairing.answer:
             repairs.add(0, "the conversation began with an answer: a prompt was put before it", b"")
             out.append(MendedLine(0, encoded(pairing.prompt), pairing.prompt))
@@ -251,6 +253,7 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
         answerable = _drop(pairing, run, "id", None)
         following = runs[number + 1][1] if number + 1 < len(runs) else []
         results = {call for one in following for call in ids(one, "tool_result")}
+        # the API refuses a call without a result
         if missing := sorted(answerable - results):
             last = next(r for r in reversed(run) if pairing.blocks.get(str(r["uuid"])) != [])
             own = str(last["uuid"])
@@ -260,6 +263,7 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
             ]
             new = str(uuid.uuid5(_SPACE, own))
             pairing.added[own] = _user_record(last, new, own, content)
+    # what follows a changed message must link to it
     _relink(pairing, conversation, runs)
     first = next((r for r in spoken if pairing.blocks.get(str(r["uuid"])) != []), None)
     if first is not None and first.get("type") == "assistant":

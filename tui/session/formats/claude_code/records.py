@@ -115,6 +115,7 @@ def _parents(records: Records) -> dict[str, str | None]:
             continue
         segment = object_of(object_of(record.get("compactMetadata")).get("preservedSegment"))
         if preserved_part := preserved(record):
+            # one form lists each message that a compaction left
             uuids = [
                 one
                 for one in cast("list[Any]", preserved_part.get("uuids") or [])
@@ -129,6 +130,7 @@ def _parents(records: Records) -> dict[str, str | None]:
             )
             parents.update(zip(uuids, [anchor, *uuids], strict=False))
         elif segment:
+            # the other names only the first and the last
             first, anchor, last = (
                 text_or_none(segment.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")
             )
@@ -136,6 +138,7 @@ def _parents(records: Records) -> dict[str, str | None]:
                 parents[first] = anchor
         else:
             continue
+        # whatever followed the anchor follows the messages that were left
         for own, parent in parents.items():
             if parent == anchor and own != first:
                 parents[own] = last
@@ -237,6 +240,7 @@ def _parallel_records(records: Records, way: list[str]) -> dict[str, list[str]]:
         free = [own for own in hanging if own not in taken]
         results = [own for own in free if records[own]["parentUuid"] in pieces]
         known = {call for own in results for call in _results(records[own])}
+        # a result outside the pieces counts only for a call that has no other result
         for own in sorted(set(free) - set(results), key=lambda own: places[own]):
             calls = _results(records[own])
             fresh = [call for call in calls if call not in answered and call not in known]

@@ -112,6 +112,7 @@ def _convert_answer(message: StoredMessage, telling: Conversion) -> None:
     signed = is_anthropic(provider, model)
     for number, step in enumerate(_steps(message.parts)):
         blocks = [block for part in step if (block := _block(part, signed=signed))]
+        # each step of an answer was a request of its own
         done = next((part for part in step if part.get("type") == "step-finish"), JsonObject())
         reason = string(done, "reason") or string(info, "finish")
         if blocks:
