@@ -243,8 +243,8 @@ class Agent:
         return self._ctx.events.run(self._turns.collect, ids)
 
     async def leave(self) -> None:
-        """Let commands that run go on without this program: `close` stops none then. The turn ends
-        where the next run can continue it, if it comes to such a place at once."""
+        """Let commands that run continue without this program: `close` stops none then. The turn
+        ends where the next run can continue it, if it comes to such a place at once."""
         self._let_commands_go_on()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_S):

@@ -104,8 +104,8 @@ class Launch:
     """Everything that decides what an agent is made of.
 
     `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
-    what the person should be told first; `boot` is a boot file named elsewhere, in the place of
-    the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run. `effort` is
+    the person's first notices; `boot` is a boot file named elsewhere, in the place of
+    the usual ones; `one_turn` says that nobody types any more, as in `-p` and a run. `effort` is
     how deep the model thinks, "" as configured; `trust` says what of the folder's own files counts.
     `confined`: commands run in a sandbox, as the configuration says. `texts` go into the system
     prompt, and `own_tools` are offered beside the built-in ones: both are of who starts this run.

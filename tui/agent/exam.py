@@ -1,7 +1,7 @@
 """The exam of a summary before it is accepted: asked, answered and marked by the small model.
 
-Nothing here changes the conversation, and no failure stops a compaction: it is said instead. The
-questions and their marking are in `tui.context.exam`.
+Nothing here changes the conversation, and no failure stops a compaction: it is reported instead.
+The questions and their marking are in `tui.context.exam`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A hook gets a JSON object on its standard input and answers by its exit code, or by a JSON object on
 its standard output (`tui.agent.hook_answers`); both as those of Claude Code. A decision counts
 whatever the exit code. Without one, 0 is fine, 2 blocks with what it wrote to standard error as the
-reason, and any other code is a failure of the hook alone: it is said, and the turn continues,
+reason, and any other code is a failure of the hook alone: it is shown, and the turn continues,
 unless the hook's `on_error` is "block". The same holds for one that takes too long, which is
 killed. A call is asked about where a hook that was to judge it could not be run. Each run is in the
 record.

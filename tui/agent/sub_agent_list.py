@@ -108,7 +108,7 @@ class SubAgentList:
         self._read = 0
         self._last: Record | None = None
         self.taken: set[str] = set()
-        """The sessions of earlier sub-agents that go on."""
+        """The sessions of earlier sub-agents that continue."""
         self.known: dict[str, SubAgent] = {}
         """The sub-agents of this run of the program, by the id of the session."""
         self._settled = False
@@ -143,7 +143,7 @@ class SubAgentList:
         return sum(one.jobs.move() for one in self.known.values() if one.jobs)
 
     def leave(self) -> None:
-        """Let the commands that run in them go on without this program."""
+        """Let the commands that run in them continue without this program."""
         for one in self.known.values():
             if one.jobs:
                 one.jobs.leave()
@@ -178,7 +178,7 @@ class SubAgentList:
         return any(record.data.get("call_id") == call_id for record in records)
 
     def earlier(self, resume: str, call_id: str) -> SubAgent | None:
-        """The sub-agent to go on with: the one that is named, or that of the call itself, if an
+        """The sub-agent to continue: the one that is named, or that of the call itself, if an
         earlier run of the program started it."""
         if not resume:
             return self.of_call(call_id)

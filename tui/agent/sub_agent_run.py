@@ -94,7 +94,7 @@ class SubAgentRun:
         return self.agent.session.records
 
     async def do(self, prompt: str, *, left_open: bool) -> None:
-        """Let it work to the end of its turn. `left_open`: its call is made again, so it goes on
+        """Let it work to the end of its turn. `left_open`: its call is made again, so it continues
         where an earlier run of the program ended."""
         one, self._noted = self.one, self.first
         one.state, one.started = "running", self.ctx.clock.monotonic()
@@ -165,7 +165,7 @@ class SubAgentRun:
         self._figures = one.figures
         try:
             await self.agent.close()
-        except HoldfastError as error:  # what it did is in memory still, and its result is told
+        except HoldfastError as error:  # its work is in memory still, and its result is returned
             one.problem = f"{error.message} {error.hint}".strip()
         if self.own is not None:
             await self.own.leave()

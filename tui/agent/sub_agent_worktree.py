@@ -1,6 +1,6 @@
 """A sub-agent in a git worktree of its own: its tools, its commands and its sandbox work there.
 
-An unchanged one is removed at the end. Another stays, and the parent is told where its work is.
+An unchanged one is removed at the end. Another stays, and the parent learns where its work is.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SubAgentWorktree:
 
     @classmethod
     async def make(cls, ctx: AgentContext, agent: str, session_id: str) -> SubAgentWorktree:
-        """The worktree of a sub-agent's session, in which it goes on after an earlier run. Raises
+        """The worktree of a sub-agent's session, in which it continues after an earlier run. Raises
         ToolError where there can be none."""
         root = ctx.workspace.root
         agent = re.sub(r"^[^A-Za-z0-9]+", "", agent)[:_NAME_CHARS] or "agent"

@@ -476,7 +476,7 @@ class TurnRunner:
         view = await self._overflow.before_request(view)
         if view.summary and (not before.summary or view.summary.record != before.summary.record):
             await self.requests.frame.read_files()
-            await self.requests.settle()  # what the view says no more is said again
+            await self.requests.settle()  # what left the view is recorded again
             view = self.requests.view()
         if self.requests.leave_out_images(view, ctx.link.model):
             view = self.requests.view()
@@ -528,9 +528,9 @@ class TurnRunner:
         return content
 
     async def _check_stop_reason(self, answer: Completed, *, has_calls: bool) -> bool:
-        """An answer that did not end by itself is said to be so, with what to do.
+        """Report an answer that did not end by itself, with what to do.
 
-        Returns whether the model is to go on with it.
+        Returns True if the model is to continue it.
         """
         match answer.stop_reason:
             case "refusal":

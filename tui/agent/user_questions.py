@@ -43,8 +43,8 @@ class UserQuestions:
 async def put(
     ctx: AgentContext, call_id: str, tool: str, questions: Sequence[UserQuestion]
 ) -> UserAnswers:
-    """Put questions to the person when nothing else is asked, and tell of both. Cancelling it
-    takes them back."""
+    """Put questions to the person when nothing else is asked, and publish question and answer.
+    Cancelling it takes them back."""
     server = questions[0].server
     async with ctx.rules.asking:
         shown = tuple(map(question_json, questions))

@@ -342,7 +342,7 @@ async def opened(
 
 async def open_session(conversation: Conversation, choice: SessionChoice) -> None:
     """Open a session, where nobody can be asked: one that is damaged is repaired in what is sent,
-    as always, and what an earlier run left open is said."""
+    as always, and what an earlier run left open is reported."""
 
     async def accept(_: Agent) -> SessionChoice:
         return choice

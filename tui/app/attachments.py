@@ -128,7 +128,7 @@ class PromptImages:
         await self._keep({word: image for word, image in loose.items() if word not in self._files})
 
     async def of_image(self, data: bytes, name: str = "clipboard") -> str:
-        """The word of an image that is attached; "" where it can't be, which is said."""
+        """The word of an image that is attached; "" where it can't be, with a message."""
         try:
             image = await asyncio.to_thread(fitted, data, name)
             if image is not None:

@@ -376,7 +376,7 @@ def _request_of(home: Folders, id_: str) -> Path:
 
 
 def lasting_options(options: Options) -> dict[str, Any]:
-    """The options with which somebody else may go on with the session."""
+    """The options with which somebody else may continue the session."""
     return {
         name: value for name, value in options_to_json(options).items() if name not in _NOT_KEPT
     }

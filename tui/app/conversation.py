@@ -84,13 +84,13 @@ class Conversation:
         return self._work.accepts_prompts
 
     def open_agent(self) -> Agent | None:
-        """The agent of the session that is open; else it is said that there is none."""
+        """The agent of the open session; else a message says that there is none."""
         if self.agent is None:
             self.frontend.say("No session is open yet.")
         return self.agent
 
     def idle_agent(self) -> Agent | None:
-        """The agent, while it does nothing and may write; else it is said why not."""
+        """The agent, while it does nothing and may write; else a message says why not."""
         agent = self.open_agent()
         if agent is None or not self.says_idle():
             return None
@@ -211,7 +211,7 @@ class Conversation:
         """Before the session is left: let the model keep what is worth it, within bounds.
 
         Stopping it skips it, and so does asking to leave once more. Returns whether the caller is
-        to go on: False where another way to leave was chosen meanwhile.
+        to continue: False where another way to leave was chosen meanwhile.
         """
         self._leave_requests += 1
         request, agent = self._leave_requests, self.agent
@@ -250,7 +250,7 @@ class Conversation:
         self._wake()
 
     def _wake(self) -> None:
-        """Let an idle agent go on where a command has ended and it shall know at once."""
+        """Let an idle agent continue where a command has ended and it is to know at once."""
         agent = self.agent
         if agent and agent.jobs.wakes and not self.busy and not agent.session.read_only:
             self.resume_turn()

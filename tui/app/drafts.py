@@ -65,7 +65,7 @@ class DraftSaver:
         """Show what an earlier run left behind, then follow the session.
 
         What was typed and queued goes back into the prompt, to be sent again. A command goes there
-        alone or is only told of, as another line would be run with it; none is run by itself.
+        alone or is only reported, as another line would be run with it; none is run by itself.
         """
         before, frontend = session.unsent, self._frontend
         await self._images.restore(before.images)

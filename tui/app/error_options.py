@@ -71,7 +71,7 @@ _CARDS: Final[Mapping[str, _ErrorCard]] = {
 
 
 async def retry(conversation: Conversation, argument: str) -> None:
-    """/retry: do not wait any longer, or go on with the turn that stopped."""
+    """/retry: do not wait any longer, or continue the turn that stopped."""
     agent, say = conversation.open_agent(), conversation.frontend.say
     other = argument.strip().lower() == "other"
     if agent is None:
@@ -92,7 +92,7 @@ async def retry(conversation: Conversation, argument: str) -> None:
 
 
 async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None:
-    """Ask how to go on from an error that would only come again, and do that."""
+    """Ask how to continue after an error that would only come again, and do that."""
     agent, frontend = conversation.agent, conversation.frontend
     if agent is None or (trouble := failed_request(agent, error)) is None:
         return

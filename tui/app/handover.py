@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui.core.paths import Folders
 
 PATIENCE_S: Final = 5.0
-"""After how long the person is asked what to do about a process that still finishes something."""
+"""Seconds until the person is asked what to do about a process that still finishes something."""
 LONG_PATIENCE_S: Final = 60.0
 """The same, where they chose to wait."""
 _POLL_S: Final = 0.1

@@ -63,7 +63,9 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
     if options.models.practice_script is not None:
         from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed
 
-        read_script(options.models.practice_script)  # a broken one is told before anything opens
+        read_script(
+            options.models.practice_script
+        )  # a broken one is reported before anything opens
     wait = options.limits.max_wait
     extra = tuple(folder_of(folder, "--add-dir") for folder in options.permissions.add_dirs)
     ceiling = loaded.config.permissions.ceiling

@@ -26,7 +26,7 @@ async def model(conversation: Conversation, name: str) -> None:
 
 
 async def choose_model(conversation: Conversation) -> bool:
-    """Let the person choose. Whether another model is asked now."""
+    """Let the person choose. Returns True if another model is asked now."""
     agent = conversation.agent
     if agent is None:
         return False

@@ -108,7 +108,7 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
                 raise
             conversation.frontend.say(error.message, "error", hint=error.hint)
             wanted = None
-        except Exception as error:  # the boundary: the program goes on without a session
+        except Exception as error:  # the boundary: the program continues without a session
             log.exception("couldn't open the session")
             conversation.frontend.say(
                 f"Couldn't open the session ({type(error).__name__}).",
@@ -124,7 +124,7 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
 async def _accept(
     conversation: Conversation, choice: SessionChoice, agent: Agent
 ) -> SessionChoice | None:
-    """A session was read: the choice itself where it shall be shown, another, or None."""
+    """A session was read: the choice itself where it is to be shown, another, or None."""
     if choice.path is None or choice.read_only:
         return choice
     with gc_pause(loading=True):
@@ -259,7 +259,7 @@ class SessionWatch:
 
     async def check(self, conversation: Conversation) -> bool:
         """Show what has changed with the saving since the last look. Whether the session was
-        taken away, which is told once each time that one is opened."""
+        taken away, which is reported once each time that one is opened."""
         agent = conversation.agent
         if agent is None or conversation.opening or self._looking:
             return False
@@ -298,7 +298,7 @@ def say_other_worktree(conversation: Conversation, agent: Agent) -> None:
 async def ask_damaged(
     conversation: Conversation, agent: Agent, choice: SessionChoice, found: Sequence[Finding]
 ) -> SessionChoice | None:
-    """Show what is wrong with a session's file, and how to go on; what is to be opened, None for
+    """Show what is wrong with a session's file, and how to continue; what is to be opened, None for
     nothing. Raises SessionError, StorageError."""
     path, clock, session = choice.path, conversation.services.clock, agent.session
     if path is None:

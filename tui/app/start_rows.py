@@ -47,7 +47,7 @@ _MAKE_TEST: Final = re.compile(rb"^test\s*:(?!=)", re.MULTILINE)
 @dataclass(frozen=True, slots=True)
 class StartRow:
     """One thing to begin with. It resumes the session at `path`, else `prompt` is sent; `detail`
-    is said after the label where there is room."""
+    follows the label where there is room."""
 
     label: str
     detail: str = ""

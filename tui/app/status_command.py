@@ -45,7 +45,7 @@ class StatusFigures:
 
 @dataclass(slots=True, kw_only=True)
 class StatusCommand:
-    """Runs the command once what it is told has changed, and at most once in its interval.
+    """Runs the command once its input has changed, and at most once in its interval.
 
     `figures` says how things are now, None before a session is open; `show` takes the text for
     the foot of the screen, `complain` why there is none, once until it works again.

@@ -29,7 +29,7 @@ KEPT_CHARS = 8000
 SLICE = 256 * 1024
 """Number of bytes that are shown at once: they take some 3 ms."""
 STOPPED = "stopped"
-"""The summary of a command that was cancelled: the model is not told of it."""
+"""The summary of a command that was cancelled: the model does not hear of it."""
 PAUSE_S = 0.005
 """Between two slices, for keys and frames."""
 FLOOD = 64 * 1024**2

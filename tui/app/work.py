@@ -30,7 +30,7 @@ class Work:
 
     def __init__(self) -> None:
         self.stopping = False
-        """It was told to stop, maybe before its first step."""
+        """It was asked to stop, maybe before its first step."""
         self._task: asyncio.Task[None] | None = None
         self._kind: Kind = "turn"
 
@@ -118,7 +118,7 @@ async def follow(stream: AsyncIterator[Fact], show: Callable[[Fact], None], what
 
 
 def explained(error: Exception) -> facts.ErrorRaised:
-    """An error that no event told of, for the person."""
+    """An error that no event reported, for the person."""
     known = isinstance(error, HoldfastError)
     message = error.message if known else f"Something went wrong ({type(error).__name__})."
     hint = error.hint if known else "Nothing is lost. Details are in the log file."

@@ -29,7 +29,7 @@ from tui.session import catalog
 @contextmanager
 def in_worktree(options: Options) -> Generator[Options]:
     """The options for work in the worktree that they name; as they are where they mean none.
-    At the end an unchanged one is removed, and what became of it is said. Raises UsageError."""
+    At the end an unchanged one is removed, and its end is reported. Raises UsageError."""
     try:
         entered = _entered(options)
         lock = None if isinstance(entered, Options) else in_use(entered.tree)
@@ -86,7 +86,7 @@ def _entered(options: Options) -> EnteredWorktree | Options:
         return Repository.of(folder).enter(options.opening.worktree, folder)
     if options.cwd is not None:
         return options
-    with suppress(HoldfastError):  # it is said when the session is opened
+    with suppress(HoldfastError):  # reported when the session is opened
         path = catalog.resolve(options.opening.resume or "", folders())
         cwd = catalog.cwd_of(path)
         if path.resolve().parent != folders().sessions_of(cwd).resolve():

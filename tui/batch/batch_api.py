@@ -124,7 +124,7 @@ class BatchApiRun:
         self._stop.set()
 
     def take_up_failed(self) -> None:
-        """Ask the failed tasks of the earlier run again. To be said before `run`."""
+        """Ask the failed tasks of the earlier run again. To be called before `run`."""
         self._again = True
 
     async def close(self) -> None:
@@ -135,7 +135,7 @@ class BatchApiRun:
         """Ask, wait, and take the results; returns how every task stands.
 
         Raises UsageError and LimitReachedError where nothing can be sent, StorageError where the
-        state cannot be saved. What the server refuses is said, and in `reason`.
+        state cannot be saved. A refusal of the server is shown, and in `reason`.
         """
         plan, folder = self._plan, RunFolder(self._plan.target)
         began = self._clock.monotonic()
@@ -347,7 +347,7 @@ class BatchApiRun:
         self._say(f"Canceled {batch}. Answers that it has already are taken.")
 
     async def _wait_for(self, batch: str) -> None:
-        """Wait until a batch has ended, and show how it stands whenever that changes."""
+        """Wait until a batch has ended, and show its state whenever that changes."""
         pause = FIRST_POLL_S
         while True:
             now = await self._retried(lambda: self._server.describe(batch))

@@ -88,7 +88,7 @@ def exit_code(runner: Runner | BatchApiRun, state: RunState) -> int:
 
 
 def write_summary(summary: RunSummary, planned: RunPlan) -> list[Path]:
-    """Write the summary where it goes. Returns where it went; what fails is said."""
+    """Write the summary where it goes. Returns where it went; reports what fails."""
     own = RunFolder(planned.target).summary_file
     wanted = [own] if planned.summary is None else [own, planned.summary]
     done: list[Path] = []

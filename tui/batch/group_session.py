@@ -66,7 +66,7 @@ class GroupSession:
             self.agent.cancel()
 
     async def leave(self) -> None:
-        """Let go of the agent. What could not be saved is said, never raised."""
+        """Let go of the agent. A failed save is reported, never raised."""
         agent, self.agent = self.agent, None
         if agent is not None:
             try:

@@ -146,7 +146,7 @@ class RunStore:
         self, task: TaskState, place: TaskPlace | None, folders: Folders, clock: Clock
     ) -> str:
         """Make a task interrupted, with its commands ended and its files as they were before.
-        Returns what is said of it."""
+        Returns a report of it."""
         sentence = "."
         async for command in end_commands(
             task.session_id or "", folders, self.folder.target, clock

@@ -125,7 +125,7 @@ class Runner:
         self._skipped.add(index)
 
     def take_up_failed(self) -> None:
-        """Run the failed tasks of the earlier run again. To be said before `run`."""
+        """Run the failed tasks of the earlier run again. To be called before `run`."""
         self._again = True
 
     async def redo(self, index: int) -> None:
@@ -310,7 +310,7 @@ class Runner:
     async def _unmerged(
         self, book: RunStore, task: TaskState, message: str, error_class: str | None = None
     ) -> None:
-        """Note why a task is not merged. It is said once."""
+        """Note why a task is not merged, and report it once."""
         if task.message != message or task.error_class != error_class:
             await book.save(replace(task, message=message, error_class=error_class))
             self.setup.publish(TaskMerged(task.index, "unmerged", task.change, message))

@@ -9,7 +9,7 @@ Every transition is saved before it is announced. A failure is answered by its c
     unknown               a small model says whether another attempt, begun afresh, is worth it
 
 A task that ends as failed or interrupted leaves the files as they were; its attempt is kept. One
-that a killed run was at goes on (`resumption`).
+that a killed run was at continues (`resumption`).
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> 
 
 
 def _rules(permissions: object, kind: str) -> AllowedTools:
-    """The rules of a kind in ours. What is no list of texts is named as what can't be said."""
+    """The rules of a kind in ours. Anything but a list of texts is named as not expressible."""
     named: object = object_of(permissions).get(kind, [])
     every = cast("list[object]", named) if isinstance(named, list) else [named]
     texts = [one for one in every if isinstance(one, str)]

@@ -259,7 +259,7 @@ def described(hooks: dict[str, Any]) -> Sequence[str]:
 
 
 def _parsed(path: Path, hooks: dict[str, Any], problems: list[str]) -> Iterator[Hook]:
-    """The hooks of a file. What is wrong with one is said; a guard that is wrong still stands, for
+    """The hooks of a file. A fault of one is reported; a faulty guard still stands, for
     more than it was meant for or as one that cannot run."""
     for event, groups in hooks.items():
         if event not in EVENTS:

@@ -1,6 +1,6 @@
 """Workspace trust: what a project's own files may change, decided by the person one by one.
 
-A decision is bound to the content that was seen: what changes is asked about again. Decisions are
+A decision is bound to the content that was seen: a change is asked about again. Decisions are
 stored in the data folder, by real path, so that nothing inside a project can item itself trust.
 """
 

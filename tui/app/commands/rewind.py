@@ -196,7 +196,7 @@ async def _restored(
 
 
 def _put_back(found: Sequence[Change], store: CheckpointStore) -> list[RestoredFile]:
-    """Restore from checkpoints. Of folders only what went wrong is told."""
+    """Restore from checkpoints. Of folders only failures are reported."""
     from tui.session.checkpoints.restore import restore as put_back  # noqa: PLC0415 - needs sqlite
 
     folders = {change.path for change in found if change.is_folder}

@@ -111,7 +111,7 @@ async def init(conversation: Conversation, _: str) -> None:
 
 
 def _begun(conversation: Conversation, what: str) -> Agent | None:
-    """The agent whose session holds something; else it is said that there is nothing yet."""
+    """The agent whose session holds something; else a message says that there is nothing yet."""
     agent = conversation.agent
     if agent is None or not agent.session.records:
         conversation.frontend.say(f"Nothing to {what} yet.")

@@ -60,7 +60,7 @@ def seconds_of(one: SubAgent, clock: Clock) -> float:
 
 
 def facts_of(one: SubAgent, clock: Clock) -> str:
-    """Say how it stands, how long it worked, and what that came to."""
+    """Describe its state, how long it worked, and what that cost."""
     seconds = seconds_of(one, clock)
     worked = [duration(seconds)] if seconds >= 1 else []
     counted = one.calls or one.spent.requests

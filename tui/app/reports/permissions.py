@@ -122,7 +122,7 @@ _REFUSED = frozenset({"deny", "no"})
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """One decision: when, about which call, what was said, by whom, and why."""
+    """One decision: its time, its call, the answer, who gave it, and why."""
 
     time: str
     tool: str

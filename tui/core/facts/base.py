@@ -12,7 +12,7 @@ from tui.core.messages import Usage
 
 T = TypeVar("T")
 Kept: TypeAlias = Annotated[T, record_form.KEPT]
-"""A field that is written and not told: its class has it for the record alone."""
+"""A field that is written and not published: its class has it for the record alone."""
 
 
 class WireFact(msgspec.Struct, frozen=True, tag_field="type"):
@@ -36,8 +36,8 @@ class DurableFact(WireFact, frozen=True):
     `record_type` is the type of its record, where that is not the tag. `written` names the fields
     of the record in their order: as `name`, or `name=field` where the fact has another name for
     it; one that ends in `?` is left out where it is empty. Without it every field is written. A
-    field that is not named there is only told; one that is `Kept` is only written. What is UNSET
-    is left out.
+    field that is not named there is only published; one that is `Kept` is only written. UNSET fields
+    are left out.
     """
 
     record_type: ClassVar[str] = ""
@@ -87,4 +87,4 @@ class DurableFact(WireFact, frozen=True):
 
 
 class RecordFact(DurableFact, frozen=True):
-    """A durable fact that nobody is told as it happens: what is shown then is told by another."""
+    """A durable fact that isn't published as it happens: another one shows it."""

@@ -1,4 +1,4 @@
-"""The conversation: what is said, and how a turn ends."""
+"""The conversation: its messages, and the end of a turn."""
 
 from __future__ import annotations
 

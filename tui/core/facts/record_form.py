@@ -17,7 +17,7 @@ from msgspec.structs import FieldInfo
 from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, string_of
 
 KEPT: Final = "kept"
-"""Marks the type of a field that is written and not told."""
+"""Marks the type of a field that is written and not published."""
 
 Read: TypeAlias = Callable[[Any], Any]
 
@@ -27,7 +27,7 @@ class RecordForm:
     """The fields of a class: those `told`, as they are named outside; those `written`, as (key,
     field, whether an empty one is left out); and of each field in its place the key (`keys`; ""
     where it is in no record) and how to `read` it: the type of a value that is taken as it is, what
-    reads others, and what stands for none. `hides` says whether any is not told."""
+    reads others, and what stands for none. `hides` is True if any isn't published."""
 
     told: tuple[tuple[str, str], ...]
     written: tuple[tuple[str, str, bool], ...]

@@ -2,7 +2,7 @@
 
 Git goes where a `.git` file, a link or a setting leads, and where none is left, to the repository
 of a folder further up. So it is asked where it stands, and what it says counts only if folder and
-git folder name each other. From then on git is told both, and finds no other.
+git folder name each other. From then on git gets both, and looks for no other.
 """
 
 from __future__ import annotations

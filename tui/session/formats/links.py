@@ -121,7 +121,7 @@ def _link(parents: dict[str, Any], sides: dict[str, bool], roots: Collection[obj
             lost = next(reversed(path))  # its parent is not there, or closes a circle
             elsewhere = isinstance(at, str) and at not in path and at
             if elsewhere and (sides[lost] or sides[lost] not in last):
-                break  # what it goes on from is in another file
+                break  # it continues a record of another file
             parents[lost] = None if lost in roots else last.get(sides[lost])
             changed.add(lost)
             at = parents[lost]

@@ -1,4 +1,4 @@
-"""One configured MCP server: how it stands, and what it offers."""
+"""One configured MCP server: its state, and its offers."""
 
 from __future__ import annotations
 

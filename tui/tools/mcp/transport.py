@@ -165,7 +165,7 @@ async def _write(
 async def _refuse(
     incoming: Incoming, waiting: dict[RequestId, None], why: str, code: int = PARSE_ERROR
 ) -> None:
-    """Answer the calls that wait with an error: whose answer it was cannot be told."""
+    """Answer the calls that wait with an error: whose answer it was is not known."""
     log.warning("an MCP server: %s", why)
     for id_ in list(waiting):
         del waiting[id_]

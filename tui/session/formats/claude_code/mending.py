@@ -162,7 +162,7 @@ def _with_preserved(lines: list[MendedLine], repairs: Repairs) -> list[MendedLin
 
 
 def _with_sides(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
-    """The lines without marks of a side chain on what the conversation itself goes on from: the
+    """The lines without marks of a side chain on what the conversation itself continues: the
     program leaves it out, or looks elsewhere for its end."""
     followed: set[str | None] = set()
     for line in reversed(lines):

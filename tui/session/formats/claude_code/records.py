@@ -92,7 +92,7 @@ def text_or_none(value: object) -> str | None:
 
 
 def branch(records: Records) -> list[JsonObject]:
-    """The conversation: what is said, and the records between. Empty where nobody speaks."""
+    """The messages of the conversation, and the records between. Empty where nobody speaks."""
     parents = _parents(records)
     path: list[str] = []
     at = _leaf(records, parents)
