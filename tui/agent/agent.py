@@ -182,7 +182,7 @@ class Agent:
         return Skill.name in self._ctx.toolbox.tools
 
     async def start(self) -> list[Fact]:
-        """The events that come before the first turn; what the session says is put in force.
+        """The events that come before the first turn; the session's settings are put in force.
 
         Does not touch the network; begins to load what the first request will need.
         """

@@ -28,7 +28,7 @@ _CATEGORIES: Final = {
 def extended(
     request: Record, before: Record | None, last: Usage | None, answer: Completed
 ) -> RequestExtended:
-    """A request beside the one `before` it to the same model, with what its answer says.
+    """Compare a request with the one `before` it to the same model, with its answer's report.
 
     `last` is the usage of the answer before.
     """

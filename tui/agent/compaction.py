@@ -76,7 +76,7 @@ class CompactionPreview:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A summary, what it stands for, what it used, and what is recorded of the server's block.
+    """A summary, the records that it replaces, its usage, and the record of the server's block.
     `exam` is what came of its exam, None where there was none.
 
     `notes` are for the memory, None where none were asked for with it; `flushed`: that was done

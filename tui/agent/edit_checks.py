@@ -51,7 +51,7 @@ class EditChecks:
             return output
 
     def collect(self) -> None:
-        """Tell the person of problems that came late; the next request tells the model."""
+        """Tell the person of problems that came late; the model gets them with the next request."""
         if self.ctx.toolbox.checkers is None:
             return
         problems = self.ctx.toolbox.checkers.take(self._edited)

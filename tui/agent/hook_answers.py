@@ -1,4 +1,4 @@
-"""Reads what a hook answered: a decision whatever stands around it, or why it can't be understood.
+"""Reads what a hook answered: a decision whatever is around it, or why it can't be understood.
 
 The format is Claude Code's, but where 2.1.332 runs the call (tried: a line of text before or after
 the object, `Deny`, no wrapper, a key given twice, two objects, a cut answer), this says no: what

@@ -82,8 +82,8 @@ def keep_to_limits(
     *,
     documents: bool = True,
 ) -> bool:
-    """Record which images and documents are left out of the next request to a model. Whether there
-    is one.
+    """Record which images and documents are left out of the next request to a model. Returns True
+    if any are.
 
     `with_images` is an index of `image_records`: most sessions have none. `documents`: its server
     takes documents, as far as is known.

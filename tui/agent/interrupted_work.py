@@ -228,7 +228,7 @@ async def publish_opening(
     directives: DirectiveState,
     pruning: PruneSchedule,
 ) -> None:
-    """Publish what comes before the first turn, and put in force what the session says."""
+    """Publish what comes before the first turn, and put the session's settings in force."""
     session, root = ctx.session, str(ctx.workspace.root)
     path = str(session.path) if session.path else None
     ctx.publish(facts.SessionStarted(session.id, path, ctx.link.model.id, root, session.resumed))

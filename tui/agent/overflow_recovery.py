@@ -249,7 +249,7 @@ def cap(sizes: Sequence[int], total: int) -> int:
 
 
 def silent_overflow(records: Sequence[Record], model: str, window: int) -> Record | None:
-    """The last answer, where its request was larger than the window and no server said so.
+    """The last answer, where its request was larger than the window and no server complained.
 
     None where another model gave it, or where a compaction came since.
     """

@@ -28,8 +28,8 @@ _NAME_CHARS: Final = 40
 
 @dataclass(slots=True)
 class SubAgentWorktree:
-    """The worktree of one run of a sub-agent. `outcome` says at its end what became of it, to
-    the model, and `stays` to the person where it is still there."""
+    """The worktree of one run of a sub-agent. `outcome` is its end in words for the model, and
+    `stays` those for the person where it is still there."""
 
     entered: EnteredWorktree
     workspace: Workspace

@@ -42,7 +42,7 @@ class TokenMeter:
         return ledger.under(other) if other else ledger.tokens
 
     def update(self, view: View) -> None:
-        """Take from a view how each record stands.
+        """Take the state of each record from a view.
 
         What a resumed session masked or cut was so before its last answer was measured.
         """
@@ -74,7 +74,7 @@ class TokenMeter:
         return estimate.load_ratio(self._ctx.cache, model) if self._ctx.cache else None
 
     def measure(self) -> ContextMeasured:
-        """The figures of the next request as it stands now."""
+        """The figures of the next request as it would be now."""
         ledger, model = self._ctx.ledger, self._ctx.link.model
         threshold = self._ctx.config.compaction.threshold
         now, spent = ledger.measure(), self._ctx.spent()

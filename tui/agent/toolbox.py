@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Toolbox:
-    """The tools of one agent and what stands behind them.
+    """The tools of one agent and the services behind them.
 
     The agent owns the jobs and, unless they are shared, the servers. A sub-agent owns its jobs; all
     else is its parent's.

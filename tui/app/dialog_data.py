@@ -106,7 +106,7 @@ class SetupQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOption:
-    """One way on. `help` says what becomes of the conversation."""
+    """One way to continue. `help` says what becomes of the conversation."""
 
     name: str
     label: str

@@ -258,8 +258,8 @@ class SessionWatch:
     _looking: bool = False
 
     async def check(self, conversation: Conversation) -> bool:
-        """Show what has changed with the saving since the last look. Whether the session was
-        taken away, which is reported once each time that one is opened."""
+        """Show what has changed with the saving since the last look. Returns True if the session
+        was taken away, which is reported once each time that one is opened."""
         agent = conversation.agent
         if agent is None or conversation.opening or self._looking:
             return False
@@ -346,7 +346,7 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 
 
 async def forked(session: Session, services: AppServices) -> SessionChoice:
-    """A copy of a session that is open, as it stands in memory. Raises StorageError."""
+    """A copy of an open session, as it is in memory. Raises StorageError."""
     make = partial(
         copies.fork_records, folders=services.folders, clock=services.clock, cwd=services.workspace
     )
@@ -354,7 +354,7 @@ async def forked(session: Session, services: AppServices) -> SessionChoice:
 
 
 def _forked_file(path: Path, services: AppServices) -> Path:
-    """A copy of a session's file, as it stands on the disk. Blocks; raises SessionError."""
+    """A copy of a session's file, as it is on the disk. Blocks; raises SessionError."""
     return copies.fork(
         read(path), folders=services.folders, clock=services.clock, cwd=services.workspace
     )

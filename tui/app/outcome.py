@@ -97,7 +97,7 @@ class Outcome:
 
     @property
     def answer(self) -> str:
-        """The plan, if there is one, and what the model said last."""
+        """The plan, if there is one, and the model's last answer."""
         return "\n\n".join(filter(None, (self.plan, self.result)))
 
     @property

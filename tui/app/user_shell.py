@@ -136,7 +136,7 @@ class _Front:
     async def _shown(
         self, command: SupervisedCommand, printed: _CommandOutput, capture: Capture | None
     ) -> bool:
-        """Show what is new, a slice at a time. Whether more may come."""
+        """Show what is new, a slice at a time. Returns True if more may come."""
         over = command.end is not None
         behind = command.size - command.read_up_to - FLOOD
         if behind > 0:

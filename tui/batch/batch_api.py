@@ -132,7 +132,7 @@ class BatchApiRun:
         await self._server.aclose()
 
     async def run(self) -> RunState:
-        """Ask, wait, and take the results; returns how every task stands.
+        """Ask, wait, and take the results; returns the state of every task.
 
         Raises UsageError and LimitReachedError where nothing can be sent, StorageError where the
         state cannot be saved. A refusal of the server is shown, and in `reason`.

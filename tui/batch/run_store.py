@@ -180,7 +180,7 @@ class RunStore:
         busy: Callable[[TaskState], bool] = lambda _: False,
     ) -> int | None:
         """The first task to be done, in the order of the file, but first those that continue
-        where they were; None when none is left. `busy` says whether one has to wait for
+        where they were; None when none is left. `busy` is True for one that has to wait for
         another."""
         wanted = [t.index for t in self.state.tasks if self.is_to_do(t) and not busy(t)]
         wanted.sort(key=lambda index: index not in self.resumptions)

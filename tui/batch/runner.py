@@ -47,7 +47,7 @@ class Runner:
         self._again = False
 
     async def run(self) -> RunState:
-        """Work through the file; returns how every task stands. Continues with an earlier run.
+        """Work through the file; returns the state of every task. Continues with an earlier run.
 
         Raises UsageError where it cannot begin (another runner, a changed file, a dirty tree),
         StorageError where its state cannot be saved.
@@ -108,8 +108,8 @@ class Runner:
             group.cancel()
 
     def leave(self) -> None:
-        """End the run now, and let running tasks be: their commands run on, and the next run goes
-        on with them. For a terminal that is lost."""
+        """End the run now, and let running tasks be: their commands run on, and the next run
+        continues with them. For a terminal that is lost."""
         if not self.stopping:
             self.context.leaving = True
             self.context.stop()

@@ -242,7 +242,7 @@ class RunFolder:
         return state
 
     def save(self, state: RunState) -> None:
-        """Replace the state, synced. Raises StorageError; the old one then stands."""
+        """Replace the state, synced. Raises StorageError; the old one then remains."""
         data = msgspec.json.format(msgspec.json.encode(state), indent=1)
         hint = f"Free up space or fix the permissions of {self.state_file}, then run again."
         with os_error_as(StorageError, "Can't save the run's state", hint=hint):

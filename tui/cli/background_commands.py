@@ -134,7 +134,7 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
 
 
 def logs(options: Options, home: Folders, clock: Clock) -> int:
-    """Print what one has said, and with --follow what it says, until it ends."""
+    """Print the output of one, and with --follow what follows, until it ends."""
     one = background.find(home, options.target, clock.now())
     path = background.log_of(home, one.id)
     try:

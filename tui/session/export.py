@@ -44,7 +44,7 @@ class DocumentPart:
 def export(
     loaded: LoadedSession, format_: Literal["md", "html", "jsonl"], *, title: str = ""
 ) -> Exported:
-    """The active branch as a document; for jsonl every record, as it stands, less the secrets."""
+    """The active branch as a document; for jsonl every record, unchanged but for the secrets."""
     if format_ == "jsonl":
         return _jsonl(loaded)
     return document(loaded, format_, _parts(loaded.branch), title=title)

@@ -328,7 +328,7 @@ class Session:
         self._chain = ChainEnd(link)
 
     def _note(self, record: Record) -> None:
-        """Keep a record and what it says about the session."""
+        """Keep a record and its facts about the session."""
         self.records.append(record)
         data = record.data
         match record.type:

@@ -156,7 +156,7 @@ def load(
 
 
 def _missing(problem: str, path: Path | None = None) -> Hook:
-    """Make a hook that stands for guards that a file may have had."""
+    """Make a hook in the place of guards that a file may have had."""
     return Hook("PreToolUse", "", "", path=path, problem=problem.rstrip("."))
 
 

@@ -65,8 +65,8 @@ def brought_files(workspace: Path) -> Sequence[Path]:
 def load(
     workspace: Path, folders: Folders, allows: Callable[[str, bytes], bool]
 ) -> tuple[Sequence[RuleFile], Sequence[str]]:
-    """The rules that count, those of the person first, and what is wrong with others. `allows`
-    says whether the person trusts a workspace's file by its name, with what is in it. Blocks."""
+    """The rules that count, those of the person first, and what is wrong with others. `allows` is
+    true for a workspace's file that the person trusts, by its name and content. Blocks."""
     rules: list[RuleFile] = []
     problems: list[str] = []
     brought = brought_files(workspace)

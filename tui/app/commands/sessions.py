@@ -54,7 +54,7 @@ async def resume(conversation: Conversation, wanted: str) -> None:
 
 
 async def fork(conversation: Conversation, _: str) -> None:
-    """Go on with a copy of the session, as it stands in memory."""
+    """Continue in a copy of the session, as it is in memory."""
     if agent := _begun(conversation, "fork"):
         choice = await forked(agent.session, conversation.services)
         await switch_session(conversation, choice)
@@ -68,7 +68,7 @@ async def rename(conversation: Conversation, title: str) -> None:
 
 
 async def export(conversation: Conversation, format_: str) -> None:
-    """Write the session, as it stands in memory, into the workspace."""
+    """Write the session, as it is in memory, into the workspace."""
     say = conversation.frontend.say
     wanted = _FORMATS.get(format_.lower() or "md")
     if wanted is None:
@@ -120,7 +120,7 @@ def _begun(conversation: Conversation, what: str) -> Agent | None:
 
 
 def _write(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
-    """Write a session, as it stands in memory, as a document into a folder. Blocks."""
+    """Write a session, as it is in memory, as a document into a folder. Blocks."""
     from tui.app.session_repository import write_document  # noqa: PLC0415 - on demand, as below
     from tui.session.reader import LoadedSession  # noqa: PLC0415
 

@@ -36,8 +36,8 @@ class DurableFact(WireFact, frozen=True):
     `record_type` is the type of its record, where that is not the tag. `written` names the fields
     of the record in their order: as `name`, or `name=field` where the fact has another name for
     it; one that ends in `?` is left out where it is empty. Without it every field is written. A
-    field that is not named there is only published; one that is `Kept` is only written. UNSET fields
-    are left out.
+    field that is not named there is only published; one that is `Kept` is only written. UNSET
+    fields are left out.
     """
 
     record_type: ClassVar[str] = ""

@@ -105,7 +105,7 @@ class _Walk:
         self.scan.missing.update(inner for inner, _ in self._known.below(path))
 
     def _walk_known(self, folder: bytes) -> list[bytes]:
-        """Look at what is in a folder that is known, given with its slash. Returns the folders in
+        """Look at the contents of a known folder, given with its slash. Returns the folders in
         it that are known. What is known of one that can't be read stands."""
         inner: list[bytes] = []
         try:

@@ -216,7 +216,7 @@ class ServerLink:
             )
 
     async def _note(self, params: LoggingMessageNotificationParams) -> None:
-        """Keep what it tells by the protocol in its log, as what it writes."""
+        """Keep its messages of the protocol in its log, as its output."""
         text = params.data if isinstance(params.data, str) else json.dumps(params.data, default=str)
         sender = params.logger or self._endpoint.name
         self._notes += 1

@@ -101,7 +101,7 @@ class Server(Endpoint):
         await self.restart()
 
     def set_state(self, state: ServerState, detail: str) -> None:
-        """Take how the connection stands. A server that failed as it was started has no tools."""
+        """Take over the connection's state. A server that failed as it was started has no tools."""
         if state == "failed" and self.state == "starting":
             self.tools = ()
         self.state, self.detail = state, detail

@@ -108,7 +108,7 @@ def _put_together(pieces: Sequence[_Entry], findings: Findings) -> list[Block]:
 
 
 def _convert_user(entry: _Entry, telling: Conversion, *, earlier: bool) -> bool:
-    """Results, and what else the user's side said in one record."""
+    """Results, and other content of the user's side in one record."""
     value, blocks = entry.value, entry.blocks or []
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for number, block in enumerate(results):

@@ -49,7 +49,7 @@ class StoredMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session as opencode has it: what it says of itself, and its messages in their order."""
+    """A session as opencode has it: its description, and its messages in their order."""
 
     info: JsonObject
     messages: list[StoredMessage]
