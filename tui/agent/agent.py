@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 _LEAVE_S = 1.0
-"""How long a turn may take to come to a place where the next run can continue it."""
+"""Seconds that a turn may take to come to a place where the next run can continue it."""
 
 
 class Agent:
@@ -140,7 +140,8 @@ class Agent:
 
     @property
     def role(self) -> str:
-        """How its questions name it to the person; "" where there is no other to tell it from."""
+        """The name by which its questions are shown to the person; "" where there is no other
+        agent."""
         return self._ctx.role
 
     @role.setter
@@ -158,30 +159,30 @@ class Agent:
 
     @property
     def was_elevated(self) -> bool:
-        """Whether the session was elevated when it was closed, and is not now."""
+        """True if the session was elevated when it was closed, and is not now."""
         return self._directives.was_elevated and not self.directives.elevated
 
     @property
     def spent(self) -> Spent:
-        """What the turns of this agent have cost."""
+        """The cost of this agent's turns."""
         return self._ctx.state.spent_before
 
     def spending(self) -> SessionCost:
-        """What the whole session has cost, earlier runs included, and its last prompt."""
+        """The cost of the whole session, earlier runs included, and of its last prompt."""
         return self._ctx.spent()
 
     @property
     def queue(self) -> tuple[str, ...]:
-        """What was typed while the agent worked and has not been handed over yet."""
+        """The prompts typed while the agent worked that have not been handed over yet."""
         return tuple(prompt.typed for prompt in self._ctx.state.queue)
 
     @property
     def offers_skills(self) -> bool:
-        """Whether the model has the tool that loads skills."""
+        """True if the model has the tool that loads skills."""
         return Skill.name in self._ctx.toolbox.tools
 
     async def start(self) -> list[Fact]:
-        """The events that come before the first turn; what the session says is put in force.
+        """The events that come before the first turn; the session's settings are put in force.
 
         Does not touch the network; begins to load what the first request will need.
         """
@@ -233,7 +234,7 @@ class Agent:
         return self._ctx.events.run(self._turns.run, None, again, repeat=repeat)
 
     def interrupted_work(self) -> InterruptedWork:
-        """What an earlier run of the session left open. Blocks."""
+        """Find the work that an earlier run of the session left open. Blocks."""
         return self._dispatcher.interrupted_work()
 
     def collect(self, ids: Collection[str]) -> AsyncGenerator[Fact]:
@@ -242,8 +243,8 @@ class Agent:
         return self._ctx.events.run(self._turns.collect, ids)
 
     async def leave(self) -> None:
-        """Let commands that run go on without this program: `close` stops none then. The turn ends
-        where the next run can continue it, if it comes to such a place at once."""
+        """Let commands that run continue without this program: `close` stops none then. The turn
+        ends where the next run can continue it, if it comes to such a place at once."""
         self._let_commands_go_on()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_S):

@@ -1,4 +1,5 @@
-"""What the parts of one agent share: what it was built from, and what may change later."""
+"""The state that the parts of one agent share: what it was built from, and what may change
+later."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AgentContext:
-    """What the parts of one agent share.
+    """The state that the parts of one agent share.
 
     The agent owns the session, the provider, the jobs and, unless they are shared, the servers. A
     sub-agent owns its session and its jobs; all else is its parent's.
@@ -51,19 +52,19 @@ class AgentContext:
     rules: CallRules
     sources: FrameSources
     key: bytes = field(default=b"", repr=False)
-    """By which this installation knows again what it recorded."""
+    """The key by which this installation recognises what it recorded."""
     cache: Path | None = None
     """The folder where token ratios are kept, None to keep none."""
     folders: Folders | None = None
-    """Where the other sessions are that this one may read; None where it may read none."""
+    """The folders of the other sessions that this one may read; None where it may read none."""
     open_checkpoints: Callable[[], CheckpointStore] | None = None
     """Opens what holds the checkpoints of the workspace; None where none are taken. Blocks."""
     parent: AgentContext | None = None
-    """Of the agent that started this one."""
+    """The context of the agent that started this one."""
     isolated: bool = False
     """True if it works in a folder of its own, with a sandbox of its own around it."""
     role: str = ""
-    """What the sub-agent is and what it is about, for the person."""
+    """The kind of sub-agent and its subject, for the person."""
 
     state: TurnState = field(init=False)
     events: EventStream = field(default_factory=EventStream, init=False)
@@ -135,21 +136,22 @@ class AgentContext:
         return self.session.records
 
     def spent(self) -> SessionCost:
-        """What the whole session has cost so far, earlier runs included."""
+        """Count the cost of the whole session so far, earlier runs included."""
         return self.state.spending.count(self.records, self.config.prices)
 
     @property
     def price(self) -> ModelPrice | None:
-        """Of the model that is asked now; None where it is not known."""
+        """The price of the current model; None where it is not known."""
         return self.price_of(self.link.model.id)
 
     def price_of(self, model: str) -> ModelPrice | None:
-        """Of any model."""
+        """Return the price of any model."""
         return price_of(model, self.config.prices)
 
     @property
     def guard_limits(self) -> GuardLimits:
-        """How much of a result fits: the model that is asked, and one that answers for it."""
+        """The limits for the size of a result, for the current model and one that answers for
+        it."""
         return GuardLimits.of(self.config.guard, window=self.link.window)
 
     def publish(self, *events: Fact) -> None:

@@ -105,7 +105,7 @@ class AgentModels:
         return self._ctx.events.take()
 
     def fits(self, info: ModelInfo) -> Fit:
-        """Whether the session as it is fits a model; to be asked before switching."""
+        """Check that the session as it is fits a model; to be called before switching."""
         return self._requests.fits(info)
 
     def use(self, info: ModelInfo) -> Sequence[Fact]:

@@ -1,4 +1,4 @@
-"""What one agent may do: the mode, the rules in force, and the folders that it works in."""
+"""The permissions of one agent: the mode, the rules in force, and the folders that it works in."""
 
 from __future__ import annotations
 

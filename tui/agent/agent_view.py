@@ -1,4 +1,4 @@
-"""What the model sees of one agent's session: looked at, changed, summarized and priced."""
+"""The model's view of one agent's session: looked at, changed, summarized and priced."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class AgentView:
         return self._ctx.ledger
 
     def view(self) -> View:
-        """What the model will see of the record, less the prompt that follows."""
+        """Return the view that the model will have of the record, without the prompt that
+        follows."""
         return self._requests.view(prompt_follows=True)
 
     def next_request(self, *, prompt_follows: bool = False) -> Request:
@@ -57,7 +58,7 @@ class AgentView:
         return self._requests.fixed_texts()
 
     def measure(self) -> facts.ContextMeasured:
-        """How full the context is now."""
+        """Measure how full the context is now."""
         return self._requests.meter.measure()
 
     def waiting(self) -> Waiting:
@@ -107,7 +108,8 @@ class AgentView:
         return await frame.stale.show_difference(record, frame.is_sent)
 
     def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
-        """What `compact` would keep, sum up and hold on to; None where there is nothing to do."""
+        """Return what `compact` would keep, summarize and hold on to; None where there is nothing
+        to do."""
         return self._compactor.plan(focus)
 
     def compact(self, focus: str = "") -> AsyncGenerator[Fact]:

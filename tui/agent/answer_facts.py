@@ -1,4 +1,4 @@
-"""What pruning has to know of the answers of a growing branch: each is looked at once.
+"""Facts for pruning about the answers of a growing branch: each is looked at once.
 
 A branch that was rewound is looked at again.
 """
@@ -20,7 +20,7 @@ from tui.session.records import Record, is_answer
 
 @dataclass(slots=True)
 class AnswerFacts:
-    """How many answers came since the last compaction, the last of all answers, and how long the
+    """The number of answers since the last compaction, the last of all answers, and how long the
     cache holds what was written last."""
 
     since_compaction: int = 0
@@ -53,7 +53,7 @@ class AnswerFacts:
 
 @dataclass(slots=True)
 class ThinkingAnswers:
-    """Which answers are sent with their thinking, by the numbers of their records."""
+    """The answers that are sent with their thinking, by the numbers of their records."""
 
     _numbers: list[int] = field(default_factory=list[int])
     _thoughtless: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class ThinkingAnswers:
     _end: Record | None = None
 
     def between(self, records: Sequence[Record], start: int, end: int) -> int:
-        """How many there are from record number `start` to before number `end`."""
+        """Count them from record number `start` to before number `end`."""
         self._follow(records)
         return max(0, bisect_left(self._numbers, end) - bisect_left(self._numbers, start))
 

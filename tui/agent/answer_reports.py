@@ -1,4 +1,4 @@
-"""What an answer reports about its request: how it extends the last, what became of thinking."""
+"""Reports of an answer about its request: how it extends the last, and what became of thinking."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CATEGORIES: Final = {
 def extended(
     request: Record, before: Record | None, last: Usage | None, answer: Completed
 ) -> RequestExtended:
-    """A request beside the one `before` it to the same model, with what its answer says.
+    """Compare a request with the one `before` it to the same model, with its answer's report.
 
     `last` is the usage of the answer before.
     """
@@ -48,7 +48,7 @@ def extended(
 
 
 def dropped(answer: Completed) -> ThinkingDropped | None:
-    """What the server did with earlier thinking; None where it took all of it."""
+    """Return what the server did with earlier thinking; None where it took all of it."""
     kinds: dict[str, Counter[str]] = {DROPPED: Counter(), ALLOWED: Counter()}
     for one in answer.transformations:
         if (kind := string_of(one.get("type"))) in kinds:
@@ -59,15 +59,15 @@ def dropped(answer: Completed) -> ThinkingDropped | None:
 
 
 def refusal(details: Mapping[str, Any]) -> str:
-    """Why the model declined, in a sentence or two."""
+    """Say why the model declined, in a sentence or two."""
     category, explanation = (string_of(details.get(n)) for n in ("category", "explanation"))
     why = _CATEGORIES.get(category, category)
-    said = f"The model declined to answer{f' ({category}: {why})' if category else ''}."
-    return " ".join([said, explanation]).strip()
+    sentence = f"The model declined to answer{f' ({category}: {why})' if category else ''}."
+    return " ".join([sentence, explanation]).strip()
 
 
 def past(records: Sequence[Record]) -> list[str]:
-    """What became of the last request, and where the last break was and why, a line each.
+    """Describe the last request, and the last break with its reason, a line each.
 
     Nothing is known of the requests of an older version or another program.
     """
@@ -84,10 +84,12 @@ def past(records: Sequence[Record]) -> list[str]:
     broken = next((r for r in reversed(sent) if r.data.get("break")), None)
     if broken is None:
         return [last, "Every request so far extends the one before."]
-    said = f"The last break was at request {_number(broken.data)}: {broken.data.get('break')}."
-    return [last, said]
+    break_line = (
+        f"The last break was at request {_number(broken.data)}: {broken.data.get('break')}."
+    )
+    return [last, break_line]
 
 
 def _number(data: Mapping[str, Any]) -> int:
-    found = data.get("n")
-    return found if isinstance(found, int) else 0
+    number = data.get("n")
+    return number if isinstance(number, int) else 0

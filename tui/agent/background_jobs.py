@@ -17,7 +17,7 @@ from tui.tools.jobs import Job, Origin
 from tui.tools.process import born
 
 COMMAND_CHARS = 200
-"""Of a command in its records and events."""
+"""Characters of a command in its records and events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,15 @@ class BackgroundJobs:
 
     @property
     def unreported(self) -> bool:
-        """Whether a command has ended and the model does not know it."""
+        """True if a command has ended and the model does not know it."""
         return bool(unreported(self.ctx.records))
 
     async def adopt(self, command: SupervisedCommand, *, path: Path, origin: Origin) -> Job:
         """Keep a command of the person's own, which is recorded from now on: it may outlive the
         program."""
         birth = await asyncio.to_thread(born, command.pid)
-        said = _short(string_of(command.call.get("command")))
-        self.ctx.record(ProcessBegan(origin.call_id, command.pid, birth, said))
+        label = _short(string_of(command.call.get("command")))
+        self.ctx.record(ProcessBegan(origin.call_id, command.pid, birth, label))
         limits = self.ctx.config.guard
         return await self.ctx.toolbox.jobs.adopt(command, path=path, limits=limits, origin=origin)
 

@@ -1,4 +1,4 @@
-"""What a break costs: tokens written again, thinking lost, and the money."""
+"""The cost of a break: tokens written again, thinking lost, and the money."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -
     """A break after which `tokens` are written to the cache again, which else would be read; the
     next request has that many tokens `less` than the ledger says."""
     place = next((n for n, r in enumerate(ctx.records) if r.id == why.start), 0)
-    gone = thoughtless(ctx.records)
-    answers = (r for r in ctx.records[place:] if r.type == "assistant" and r.id not in gone)
+    dropped = thoughtless(ctx.records)
+    answers = (r for r in ctx.records[place:] if r.type == "assistant" and r.id not in dropped)
     lost = sum(has_thinking(content_of(record)) for record in answers)
     usd = None
     if ctx.price is not None:
@@ -39,15 +39,15 @@ def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -
 
 
 def cache_life(ctx: AgentContext) -> CacheLife:
-    """How long the server keeps what the session sends, by its frame."""
+    """Return how long the server keeps what the session sends, by its frame."""
     frame = next((r for r in reversed(ctx.records) if r.type == FRAME), None)
-    found = frame.data.get("cache_life", "5m") if frame else ctx.link.cache_life
-    return "1h" if found == "1h" else "5m"
+    life = frame.data.get("cache_life", "5m") if frame else ctx.link.cache_life
+    return "1h" if life == "1h" else "5m"
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePrice:
-    """What a change of what was sent comes to, before it is made.
+    """The price of a change to what was sent, before it is made.
 
     Each request has `saved` tokens less; `tokens` are written again once and `thoughts` lost, for
     `cost_usd`, None where no price is known. After `pays_after` requests it was worth it, None
@@ -64,20 +64,20 @@ class ChangePrice:
     def text(self) -> str:
         """In words, as part of a line."""
         sign = "−" if self.saved >= 0 else "+"
-        said = f"{sign}{tokens_text(abs(self.saved))} tokens per request"
+        words = f"{sign}{tokens_text(abs(self.saved))} tokens per request"
         if not self.tokens:
-            return said
+            return words
         usd = f" (≈ {money(self.cost_usd)})" if self.cost_usd is not None else ""
         lost = f", {plural(self.thoughts, 'thought')} lost" if self.thoughts else ""
-        said += f"; {tokens_text(self.tokens)} written again once{usd}{lost}"
+        words += f"; {tokens_text(self.tokens)} written again once{usd}{lost}"
         if self.pays_after is None:
-            return said
-        return f"{said}; pays after {plural(self.pays_after, 'request')}"
+            return words
+        return f"{words}; pays after {plural(self.pays_after, 'request')}"
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchPrice:
-    """What switching a server's tool comes to: by itself, and where the frame is made again for it
+    """The price of switching a server's tool: by itself, and where the frame is made again for it
     at once ("" where there is no need to)."""
 
     text: str
@@ -85,9 +85,10 @@ class SwitchPrice:
 
 
 def price_of_masks(ctx: AgentContext, saved: Mapping[str, int], joining: int) -> ChangePrice:
-    """What masking records comes to that are shown now, by the tokens that each of them saves.
+    """Return the price of masking records that are shown now, by the tokens that each of them
+    saves.
 
-    `joining` is what goes with them because it waited for a break, in tokens.
+    `joining` are the tokens that go with them because they waited for a break.
     """
     after = ctx.ledger.tokens - sum(saved.values()) - joining
     cost = cost_of_change(ctx, saved, less=sum(saved.values()) + joining)
@@ -107,23 +108,23 @@ def price_of_compaction(
     new_frame: bool,
     asked_fresh: bool,
 ) -> ChangePrice:
-    """What a summary comes to: `read` tokens are read for it, `kept` stay in each request, `output`
-    is how long it is about.
+    """Return the price of a summary: `read` tokens are read for it, `kept` stay in each request,
+    `output` is its approximate length.
 
-    With a `new_frame` all of it is written again, else what comes after the frame. The last
-    answer is not in the cache yet, and would be written by any request; with `asked_fresh` the one
-    for the summary does so, too.
+    With a `new_frame` all of it is written again, else what comes after the frame. The last answer
+    is not in the cache yet, and would be written by any request; with `asked_fresh` the one for the
+    summary does so, too.
     """
     after, fresh = kept + output, _fresh(ctx)
     written = max(0, after - fresh - (0 if new_frame else _fixed(ctx)))
     usd = None
     if ctx.price is not None:
         life, new = cache_life(ctx), min(fresh, read) if asked_fresh else 0
-        asked = ctx.price.forecast(
+        request_usd = ctx.price.forecast(
             read=read - new, written=new, output=output, prompt=read, life=life
         )
         again = ctx.price.forecast(written=written, prompt=after, life=life)
-        usd = asked + again - ctx.price.forecast(read=written, prompt=after)
+        usd = request_usd + again - ctx.price.forecast(read=written, prompt=after)
     cost = ContextBroken("compaction", "person", written, thoughts, usd)
     return _paying(ctx, freed - output, cost, after)
 
@@ -152,8 +153,8 @@ def _paying(ctx: AgentContext, saved: int, cost: ContextBroken, after: int) -> C
 def cost_of_change(
     ctx: AgentContext, targets: Collection[str], *, less: int = 0
 ) -> ContextBroken | None:
-    """What it would cost to send these records in another form from the next request on, which
-    then has that many tokens `less`.
+    """Return the cost of sending these records in another form from the next request on, which then
+    has that many tokens `less`.
 
     None where none of them was sent yet.
     """
@@ -167,10 +168,10 @@ def cost_of_change(
     items = [(item, behind[item.id]) for item in ctx.ledger.items() if item.id in behind]
     known = sum(item.tokens for item, record in items if record.id < last)
     scale = _measured(ctx, start) / known if known and _measured(ctx, start) else 1.0
-    gone, tokens = thoughtless(ctx.records), -scale * less
+    dropped, tokens = thoughtless(ctx.records), -scale * less
     for item, record in items:
         thought = 0.0
-        if record.type == "assistant" and record.id not in gone:
+        if record.type == "assistant" and record.id not in dropped:
             thought = item.tokens * _thinking_share(content_of(record))
         tokens += scale * ((item.tokens if record.id < last else 0) - thought)
     return broken(ctx, why, max(0, round(tokens)), less=less)
@@ -182,12 +183,12 @@ def _written_from(ctx: AgentContext, why: BreakReason, targets: Collection[str])
     Behind the first change the cache knows nothing; before it, it knows the ends of requests. So
     that is an answer: the first that loses its thinking, or the one before what changes.
     """
-    records, gone = ctx.records, thoughtless(ctx.records)
+    records, dropped = ctx.records, thoughtless(ctx.records)
     turn = next((n for n, record in enumerate(records) if record.id == why.start), 0)
     first = next((n for n, record in enumerate(records) if record.id in targets), 0)
     for place in range(turn, first):
         record = records[place]
-        loses = record.type == "assistant" and record.id not in gone
+        loses = record.type == "assistant" and record.id not in dropped
         if loses and has_thinking(content_of(record)):
             return place
     answers = (n for n in range(first, -1, -1) if is_answer(records[n]))
@@ -207,12 +208,12 @@ def _measured(ctx: AgentContext, start: int) -> int:
 
 
 def _thinking_share(content: Sequence[Block]) -> float:
-    """How much of an answer is thinking."""
+    """Return the share of thinking in an answer."""
     whole = estimate.content_weight(content) + estimate.MESSAGE_TOKENS
     return 1 - spoken_weight(content) / whole
 
 
 def spoken_weight(content: Iterable[Block]) -> float:
-    """What an answer weighs without its thinking, which is left out after a break."""
-    said = [block for block in content if str(block.get("type")) not in THINKING]
-    return estimate.content_weight(said) + estimate.MESSAGE_TOKENS
+    """Weigh an answer without its thinking, which is left out after a break."""
+    spoken = [block for block in content if str(block.get("type")) not in THINKING]
+    return estimate.content_weight(spoken) + estimate.MESSAGE_TOKENS

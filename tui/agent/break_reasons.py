@@ -1,4 +1,4 @@
-"""Why a request doesn't extend the last: what was recorded since that changes it. Pure."""
+"""The reason why a request doesn't extend the last: a recorded change since. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 
 _RENDERED = frozenset({"system_messages", "tool_additions", "turn_effort", "compaction_blocks"})
-"""What of a server's features decides how messages are rendered."""
+"""The features of a server that decide how messages are rendered."""
 
 _BY_VIEW = {
     "pruned": "prune",
@@ -28,7 +28,7 @@ _BY_VIEW = {
 
 @dataclass(frozen=True, slots=True)
 class BreakReason:
-    """Why, and by whom ("person", "program" or "server").
+    """The reason of a break, and its author ("person", "program" or "server").
 
     `start` is the record from which on thinking is left out, "" for all of it; `cause` the
     compaction with whose undoing it is void.
@@ -39,7 +39,7 @@ class BreakReason:
     start: str = ""
     cause: str = ""
     recorded: bool = False
-    """Whether a record says so already."""
+    """True if a record says so already."""
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a `break` record."""
@@ -51,7 +51,7 @@ class BreakReason:
 def reason_of(
     records: Sequence[Record], last: Record | None, pruned: Collection[str] = ()
 ) -> BreakReason:
-    """What happened after the request `last` that changes what it said; without it, after the
+    """Find what happened after the request `last` that changes its content; without it, after the
     first one, which was made to another model.
 
     A break that is recorded covers what came before it. `pruned` are the records that a rule prunes
@@ -79,8 +79,9 @@ def reason_of(
 
 @dataclass(slots=True)
 class _Fresh:
-    """What no break covers yet: `overlays` (the newest first) and `pins` of single records, and
-    `whole`, which changes all of it; that is a recorded break where nothing but those is left."""
+    """Changes that no break covers yet: `overlays` (the newest first) and `pins` of single records,
+    and `whole`, which changes all of it; that is a recorded break where nothing but those is
+    left."""
 
     overlays: list[Overlay] = field(default_factory=list[Overlay])
     pins: set[str] = field(default_factory=set[str])
@@ -88,26 +89,28 @@ class _Fresh:
 
 
 def _fresh(records: Sequence[Record], since: int) -> _Fresh:
-    """What was recorded after number `since`, and is not covered by a break.
+    """Collect the changes recorded after number `since` that no break covers.
 
     A break from a record on covers the changes of it and of what follows. One without covers
     everything, but not for good where it is void with a compaction that was undone.
     """
-    found = _Fresh()
+    fresh = _Fresh()
     places = {record.id: place for place, record in enumerate(records)}
     floor = len(records)
     recorded: BreakReason | None = None
     undone: BreakReason | None = None
+    # from the newest back: a break covers what was recorded before it
     for record in reversed(records[since:]):
         data = record.data
         if overlay := overlay_in(record):
             if not overlay.wait and places.get(overlay.target, 0) < floor:
-                found.overlays.append(overlay)
+                fresh.overlays.append(overlay)
         elif record.type == "pin":
             if places.get(str(data.get("target")), 0) < floor:
-                found.pins.add(str(data.get("target")))
+                fresh.pins.add(str(data.get("target")))
         elif record.type == "uncompaction":
             undone = BreakReason("", "person")
+        # it was undone, so it changed nothing
         elif record.type == "compaction" and undone:
             pass
         elif record.type == BREAK:
@@ -117,14 +120,15 @@ def _fresh(records: Sequence[Record], since: int) -> _Fresh:
                 str(data.get("reason")), str(data.get("by")), recorded=True
             )
             start = data.get("from")
+            # a break without a place covers everything before it
             if not isinstance(start, str):
                 break
             floor = min(floor, places.get(start, 0))
         elif whole := _of_all(record):
-            found.whole = whole
-            return found
-    found.whole = recorded or undone
-    return found
+            fresh.whole = whole
+            return fresh
+    fresh.whole = recorded or undone
+    return fresh
 
 
 def _before_undone(records: Sequence[Record], since: int) -> int:
@@ -148,7 +152,7 @@ def _covered_pins(records: Sequence[Record], pins: set[str]) -> set[str]:
 
 
 def _of_all(record: Record) -> BreakReason | None:
-    """What a record says of all that was sent, not of single records."""
+    """Return the reason by which a record changes all that was sent, not single records."""
     match record.type:
         case "compaction":
             by = "person" if record.data.get("reason") == "manual" else "program"

@@ -1,4 +1,4 @@
-"""What decides whether a call of one agent may run."""
+"""The rules that decide if a call of one agent may run."""
 
 from __future__ import annotations
 

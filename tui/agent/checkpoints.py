@@ -1,14 +1,14 @@
-"""When checkpoints of the workspace are taken, and what the record says of them.
+"""Checkpoints of the workspace: when they are taken, and their records.
 
 One is taken at each prompt, while the model thinks, and one before and after each call that may
 change files in ways that only the disk shows: commands, and tools of MCP servers. Sub-agents that
 work in the same folder share the session's. A checkpoint that can't be taken stops nothing: it is
-said once, and the next prompt tries again, but not in a folder with too many files.
+reported once, and the next prompt tries again, but not in a folder with too many files.
 
-`checkpoint` records: `checkpoint` is the id, `files` how many files differ from the one before, and
-`by` who changed them: "call", "job" where background commands ran meanwhile, "rewind", and "" for
-anybody else, the file tools among them, whose own results name what they wrote. `call_id` is the
-call that has just ended, or is about to begin, `prompt` the record of the prompt.
+`checkpoint` records: `checkpoint` is the id, `files` the number of files that differ from the one
+before, and `by` who changed them: "call", "job" where background commands ran meanwhile, "rewind",
+and "" for anybody else, the file tools among them, whose own results name what they wrote.
+`call_id` is the call that has just ended, or is about to begin, `prompt` the record of the prompt.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class CallChanges:
-    """What a call changed in files; None before it has ended, and where that isn't known."""
+    """The changes of a call in files; None before it has ended, and where that isn't known."""
 
     checkpoint: Checkpoint | None = None
 
     def added_to(self, output: ToolOutput) -> ToolOutput:
         """The result of the call, with how many files it changed, for the person."""
-        found = self.checkpoint
-        if found is None or not found.files:
+        checkpoint = self.checkpoint
+        if checkpoint is None or not checkpoint.files:
             return output
-        what = f"{plural(found.files, 'file')} changed"
+        what = f"{plural(checkpoint.files, 'file')} changed"
         summary = f"{output.summary} · {what}" if output.summary else what
-        details = {**output.details, "changed_files": list(found.changed)}
+        details = {**output.details, "changed_files": list(checkpoint.changed)}
         return replace(output, summary=summary, details=details)
 
 
@@ -69,9 +69,9 @@ class Checkpoints:
     publish: Callable[[Fact], None]
     running_jobs: Callable[[], int]
     _problem: CheckpointError | None = None
-    """Why there are none; None while there are."""
+    """The reason why there are none; None while there are."""
     _skipped: bool = False
-    """Whether the last one lacked room for some files."""
+    """True if the last one lacked room for some files."""
     _store: CheckpointStore | None = None
     _last: str = ""
     _jobs_ran: bool = False
@@ -80,7 +80,7 @@ class Checkpoints:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def store(self) -> CheckpointStore:
-        """What holds the checkpoints. Blocks."""
+        """Return the store of the checkpoints. Blocks."""
         self._store = self._store or self.open_store()
         return self._store
 
@@ -119,7 +119,7 @@ class Checkpoints:
             changes.checkpoint = await to_the_end(self._take("call", call_id))
 
     async def after(self, call_id: str) -> CallChanges:
-        """What a call has changed that began in an earlier run of the program."""
+        """Return the changes of a call that began in an earlier run of the program."""
         return CallChanges(await self._take("call", call_id))
 
     async def now(self) -> str:
@@ -136,6 +136,7 @@ class Checkpoints:
         async with self._lock:
             if self._problem and not (prompt and self._may_go_on()):
                 return None
+            # a job that ran since the last one may have changed the files
             jobs_run = bool(self.running_jobs())
             if not by and (self._jobs_ran or jobs_run):
                 by = "job"
@@ -143,6 +144,7 @@ class Checkpoints:
             try:
                 try:
                     taken = await asyncio.to_thread(self._take_now)
+                # the damaged store was put aside: the second try begins a new one
                 except CheckpointsDamagedError as error:
                     self.publish(Notice(error.message))
                     taken = await asyncio.to_thread(self._take_now)
@@ -155,6 +157,7 @@ class Checkpoints:
                 self._problem = None
                 self.publish(Notice("Checkpoints of the files are taken again."))
             self._say_skipped(taken.skipped)
+            # without changes the last checkpoint still holds
             if prompt or taken.id != self._last:
                 recorded = CheckpointTaken(taken.id, taken.files, call_id, by, prompt)
                 self.recorder.write(recorded)
@@ -180,7 +183,7 @@ class Checkpoints:
         self._skipped = files > 0
 
     def _may_go_on(self) -> bool:
-        """Whether what is in the way may be gone by now, such as a full disk."""
+        """True if the obstacle may be gone by now, such as a full disk."""
         return not isinstance(self._problem, WorkspaceTooLargeError)
 
     def _fail(self, error: CheckpointError) -> None:

@@ -46,17 +46,18 @@ _KEEP_TOKENS: Final = 20_000
 """The most that stays at the end of a conversation."""
 
 _SUMMARY_TOKENS: Final = 2000
-"""How long a summary is expected to be where there was none yet, with the thinking before it."""
+"""Expected tokens of a summary where there was none yet, with the thinking before it."""
 _RUNNING: Final = 0.5
-"""Of the threshold: so large a running turn is kept whole by a summary of what comes before it."""
+"""Share of the threshold: so large a running turn is kept whole by a summary of what comes before
+it."""
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow", "digest"]
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPreview:
-    """What a compaction would do, in tokens: what stays, what goes into the summary, and what
-    stays although it would go (pinned, or a prompt of the running turn)."""
+    """The effect of a compaction, in tokens: what stays, what goes into the summary, and what stays
+    although it would go (pinned, or a prompt of the running turn)."""
 
     kept: tuple[Item, ...]
     summarised: tuple[Item, ...]
@@ -66,7 +67,7 @@ class CompactionPreview:
     focus: str = ""
     price: ChangePrice | None = None
     exam: str = ""
-    """How the summary is examined, by whom and for how much; "" where it isn't."""
+    """The summary's exam, in words: the method, the model and the cost; "" where there is none."""
 
     @property
     def tokens_summarised(self) -> int:
@@ -75,7 +76,7 @@ class CompactionPreview:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A summary, what it stands for, what it used, and what is recorded of the server's block.
+    """A summary, the records that it replaces, its usage, and the record of the server's block.
     `exam` is what came of its exam, None where there was none.
 
     `notes` are for the memory, None where none were asked for with it; `flushed`: that was done
@@ -106,14 +107,15 @@ class Compactor:
     """The id of the prompt in whose turn it failed."""
 
     async def due(self) -> bool:
-        """Whether the view made last is strictly over the threshold; some turns before, say so.
+        """Return True if the view made last is strictly over the threshold; some turns before,
+        warn.
 
-        Not again in a turn in which it failed. Raises LimitReachedError where two compactions in
-        a row brought the work no further.
+        Not again in a turn in which it failed. Raises LimitReachedError where two compactions in a
+        row brought the work no further.
         """
-        held, limit = self.ctx.ledger.tokens, self.ctx.config.compaction.threshold
+        used, limit = self.ctx.ledger.tokens, self.ctx.config.compaction.threshold
         window = self.ctx.link.model.window
-        if not compaction_triggers.over(held, window, limit):
+        if not compaction_triggers.over(used, window, limit):
             self._announce(self.ctx.ledger.forecast(limit * window))
             return False
         if self._gave_up == _last_prompt(self.ctx.records):
@@ -130,10 +132,10 @@ class Compactor:
         return True
 
     def plan(self, focus: str = "") -> CompactionPreview | None:
-        """What `compact` would do now; None where there is nothing to compact."""
+        """Return what `compact` would do now; None where there is nothing to compact."""
         view = self.requests.view()
-        asked = self._for_server()
-        planned = self._cut_plan(asked, view) if asked else self._plan(view)
+        request = self._for_server()
+        planned = self._cut_plan(request, view) if request else self._plan(view)
         if planned is None:
             return None
         items = {item.id: item for item in self.ctx.ledger.items()}
@@ -141,17 +143,17 @@ class Compactor:
         def of(ids: Sequence[str]) -> tuple[Item, ...]:
             return tuple(items[id_] for id_ in ids if id_ in items)
 
-        before, gone = self.ctx.ledger.tokens, of(planned.summarised)
+        before, leaving = self.ctx.ledger.tokens, of(planned.summarised)
         old = items.get(view.summary.record.id) if view.summary else None
-        freed = sum(item.tokens for item in gone) + (old.tokens if old else 0)
-        kept = max(0, before - freed)
-        price = self._price(planned, asked, before, kept)
+        freed = sum(item.tokens for item in leaving) + (old.tokens if old else 0)
+        remaining = max(0, before - freed)
+        price = self._price(planned, request, before, remaining)
         return CompactionPreview(
             of(planned.kept),
-            gone,
+            leaving,
             of(planned.pinned),
             before,
-            kept,
+            remaining,
             focus,
             price,
             forecast(self.ctx, freed),
@@ -160,12 +162,12 @@ class Compactor:
     def _price(
         self, planned: CompactionPlan, asked: SummaryRequest | None, before: int, kept: int
     ) -> ChangePrice:
-        """What a compaction comes to, if its summary is as long as the last one."""
+        """Return the price of a compaction, if its summary is as long as the last one."""
         ctx = self.ctx
         last = (r.data.get("usage") for r in reversed(ctx.records) if r.type == "compaction")
         length = Usage.from_json(next(last, None)).output_tokens or _SUMMARY_TOKENS
-        gone = thoughtless(ctx.records)
-        staying = set(() if asked and asked.cut.follows else planned.kept) - gone
+        dropped = thoughtless(ctx.records)
+        staying = set(() if asked and asked.cut.follows else planned.kept) - dropped
         lost = sum(has_thinking(content_of(r)) for r in ctx.records if r.id in staying)
         behind = round(asked.cut.weight * ctx.ledger.ratio) if asked else 0
         return price_of_compaction(
@@ -188,15 +190,15 @@ class Compactor:
         if reason != "overflow" and await self._blocked_by_hooks(reason, focus):
             return False
         view, fill = self.requests.view(), reason == "automatic"
-        asked = self._for_server(fill=fill)
-        planned = self._cut_plan(asked, view) if asked else self._plan(view, fill=fill)
+        request = self._for_server(fill=fill)
+        planned = self._cut_plan(request, view) if request else self._plan(view, fill=fill)
         if planned is None:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
         before = self.ctx.ledger.tokens
         self.ctx.publish(facts.CompactionStarted(reason, before, planned.messages))
         try:
-            made = await self._made(reason, planned, asked, focus, fill=fill)
+            made = await self._made(reason, planned, request, focus, fill=fill)
             made = await self._examined(made)
         except asyncio.CancelledError:
             self._give_up(before, reason, "it was interrupted")
@@ -330,7 +332,8 @@ class Compactor:
         return tokenizer.count(summary) < freed
 
     async def _blocked_by_hooks(self, reason: Reason, focus: str) -> bool:
-        """Whether a hook of the person's keeps the conversation as it is, until the next prompt."""
+        """Return True if a hook of the person's keeps the conversation as it is, until the next
+        prompt."""
         trigger = "manual" if reason == "manual" else "auto"
         fields = {"trigger": trigger, "custom_instructions": focus}
         answer = await self.hooks.run("PreCompact", fields, names=(trigger,))
@@ -361,7 +364,7 @@ class Compactor:
         await self.ctx.recorder.show(shown, *self.requests.measured())
 
     def _plan(self, view: View, *, fill: bool = False) -> CompactionPlan | None:
-        """What goes and what stays; with `fill` as much stays as there is room for."""
+        """Plan what goes and what stays; with `fill` as much stays as there is room for."""
         ctx, config = self.ctx, self.ctx.config.compaction
         return compaction_view.plan(
             ctx.records,
@@ -375,9 +378,13 @@ class Compactor:
 
     def _covered(self, planned: CompactionPlan, view: View) -> list[Message]:
         """The messages that the summary is made of, as the model saw them."""
-        stands = {id_: s for id_, s in view.stands.items() if s.state != "summarised"}
+        shown_states = {id_: s for id_, s in view.stands.items() if s.state != "summarised"}
         return compaction_view.covered_messages(
-            self.ctx.records, planned, self.ctx.link.model.id, pinned=view.pinned, stands=stands
+            self.ctx.records,
+            planned,
+            self.ctx.link.model.id,
+            pinned=view.pinned,
+            stands=shown_states,
         )
 
     def _freed(self, planned: CompactionPlan, view: View) -> int:
@@ -433,14 +440,14 @@ class Compactor:
 
 
 def _block_fields(asked: SummaryRequest | None, made: ServerSummarizer) -> dict[str, Any]:
-    """What a compaction's record says of the server's own block."""
+    """Return the fields of a compaction's record about the server's own block."""
     block = made.sent() if asked else None
     if asked is None or block is None:
         return {}
-    stands = {"bound": asked.bound, "frame": asked.frame, "follows": asked.cut.follows}
-    return {"block": block, "server": made.ctx.link.server, **stands}
+    fields = {"bound": asked.bound, "frame": asked.frame, "follows": asked.cut.follows}
+    return {"block": block, "server": made.ctx.link.server, **fields}
 
 
 def _last_prompt(records: Sequence[Record]) -> str:
-    found = (record.id for record in reversed(records) if is_prompt(record))
-    return next(found, "")
+    prompts = (record.id for record in reversed(records) if is_prompt(record))
+    return next(prompts, "")

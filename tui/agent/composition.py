@@ -81,12 +81,12 @@ PRACTICE = "practice"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the model is reached: the practice model, or the configured server with a `key`, which
-    never shows in a repr, or what the SDK signs in with where there is none.
+    """The access to the model: the practice model, or the configured server with a `key`, which
+    never shows in a repr, or with the SDK's own sign-in where there is none.
 
     `foreign_server`: the folder named the server, which gets nothing of the environment, neither
-    key nor headers. `around` puts something around the model, beneath the retries: a drill.
-    `short_names`: the configuration had some, which are resolved here.
+    key nor headers. `around` wraps the model, beneath the retries: a drill. `short_names`: the
+    configuration had some, which are resolved here.
     """
 
     practice: bool = False
@@ -104,8 +104,8 @@ class Launch:
     """Everything that decides what an agent is made of.
 
     `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
-    what the person should be told first; `boot` is a boot file named elsewhere, in the place of
-    the usual ones; `one_turn` says that nobody goes on typing, as in `-p` and a run. `effort` is
+    the person's first notices; `boot` is a boot file named elsewhere, in the place of
+    the usual ones; `one_turn` says that nobody types any more, as in `-p` and a run. `effort` is
     how deep the model thinks, "" as configured; `trust` says what of the folder's own files counts.
     `confined`: commands run in a sandbox, as the configuration says. `texts` go into the system
     prompt, and `own_tools` are offered beside the built-in ones: both are of who starts this run.
@@ -193,7 +193,7 @@ def make_batches(launch: Launch, clock: Clock) -> MessageBatches:
 
 
 def _server_arguments(launch: Launch) -> dict[str, Any]:
-    """How the server of a launch is asked."""
+    """Return the arguments for the server of a launch."""
     return {
         "api_key": launch.access.key,
         "profile": launch.access.sign_in.profile if launch.access.sign_in else None,
@@ -211,14 +211,14 @@ def server_name(launch: Launch) -> str:
 
 
 def is_first_party(launch: Launch) -> bool:
-    """Whether the server knows all that the API has, as its own servers do."""
+    """True if the server knows all that the API has, as its own servers do."""
     features = launch.config.api_features
     own = server_name(launch) == DEFAULT_SERVER
     return not launch.access.practice and (features == "all" or (features == "auto" and own))
 
 
 def cache_life(launch: Launch) -> CacheLife:
-    """How long the server is to keep what a session sends."""
+    """Return how long the server is to keep what a session sends."""
     wanted = launch.config.cache.ttl
     if wanted != "auto":
         return wanted
@@ -226,29 +226,30 @@ def cache_life(launch: Launch) -> CacheLife:
 
 
 def known_model(launch: Launch, name: str) -> ModelInfo:
-    """What is known of a model before the server has been asked."""
+    """Return what is known of a model before the server has been asked."""
     if launch.access.practice:
         from tui.provider.practice.provider import INFO  # noqa: PLC0415 - one is used
 
         return INFO
-    found = catalogue.model_info(name)
+    info = catalogue.model_info(name)
     window = launch.config.context_window
-    return replace(found, window=window, source="config") if window else found
+    return replace(info, window=window, source="config") if window else info
 
 
 def listed_model(launch: Launch, name: str) -> ModelInfo:
-    """What the server said of a model when it listed them last, else what is known. Blocks."""
+    """Return what the server reported of a model when it listed them last, else what is known.
+    Blocks."""
     known = known_model(launch, name)
     if launch.access.practice:
         return known
     listed = model_list.listed(launch.folders.cache, launch.base_url)
-    said = next((model for model in listed if model.get("id") == name), None)
-    if said is None:
+    entry = next((model for model in listed if model.get("id") == name), None)
+    if entry is None:
         return known
     from tui.provider.anthropic import convert  # noqa: PLC0415 - as above
 
-    found, window = convert.model_info(name, said), launch.config.context_window
-    return replace(found, window=window, source="config") if window else found
+    info, window = convert.model_info(name, entry), launch.config.context_window
+    return replace(info, window=window, source="config") if window else info
 
 
 def asked_model(launch: Launch, name: str) -> ModelInfo | None:
@@ -288,8 +289,8 @@ async def refresh_models(launch: Launch, clock: Clock) -> None:
         api_key=launch.access.key, profile=profile, clock=clock, base_url=url
     )
     try:
-        if found := await server.list_models():
-            await asyncio.to_thread(model_list.keep, cache, url, found, clock.now())
+        if models := await server.list_models():
+            await asyncio.to_thread(model_list.keep, cache, url, models, clock.now())
     finally:
         await server.aclose()
 
@@ -327,9 +328,10 @@ def make_agent(
     clock, control = clock or SystemClock(), RetryControl()
     permissions = launch.config.permissions
     policy = _policy(launch)
+    # a rule for a tool that doesn't exist would protect nothing
     own_tools = {tool.name: tool for tool in launch.own_tools}
     require_tools((*policy.deny, *policy.ask), NAMES.union(own_tools))
-    found = _project_files(launch)
+    files = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
         on=launch.access.around is None and not launch.answers_only,
@@ -339,7 +341,7 @@ def make_agent(
         today=clock.now().astimezone().date(),
         auto_grant=permissions.auto_grant,
         branch=branch_of(launch.workspace.root),
-        sources=(*found.sources, *skills.sources()),
+        sources=(*files.sources, *skills.sources()),
         caps=launch.config.bootstrap,
     )
     session.redact = launch.config.redact == "record"
@@ -391,13 +393,13 @@ def make_agent(
                 find_rules=lambda: _rules(launch),
                 memory_file=memory_file if session.path else None,
                 directives={
-                    name: given
+                    name: value
                     for name in ("elevated", "verbose", "effort")
-                    if (given := getattr(launch, name))
+                    if (value := getattr(launch, name))
                 },
                 notices=(
                     *launch.notices,
-                    *found.problems,
+                    *files.problems,
                     *skills.notices(unasked=launch.one_turn),
                 ),
             ),
@@ -438,19 +440,19 @@ async def reconnect(agent: Agent, launch: Launch, clock: Clock) -> Sequence[Fact
 
 
 def _small_model(launch: Launch) -> ModelInfo | None:
-    """What titles sessions and explores. A server of another kind has the default one only if it
-    lists it."""
+    """Return the model that titles sessions and explores. A server of another kind has the default
+    one only if it lists it."""
     if launch.access.practice:
         return None
-    found = listed_model(launch, launch.config.small_model)
+    model = listed_model(launch, launch.config.small_model)
     chosen = launch.config.small_model != Config().small_model
-    return found if chosen or is_first_party(launch) or found.source == "server" else None
+    return model if chosen or is_first_party(launch) or model.source == "server" else None
 
 
 def _confinement(
     launch: Launch, session: Session, readable: tuple[Path, ...]
 ) -> Confinement | None:
-    """What confines commands; None in a drill, whose folder is thrown away."""
+    """Make the confinement of commands; None in a drill, whose folder is thrown away."""
     if not launch.confined or launch.access.around is not None:
         return None
     settings = launch.config.sandbox
@@ -459,19 +461,19 @@ def _confinement(
 
 
 def _project_files(launch: Launch) -> ProjectFiles:
-    found = project_files.find(
+    files = project_files.find(
         launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
     )
     agents = _agents(launch)
     listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing)
-    problems = (*found.problems, *agents.problems)
-    return ProjectFiles((*launch.texts, *found.sources, listed), problems)
+    problems = (*files.problems, *agents.problems)
+    return ProjectFiles((*launch.texts, *files.sources, listed), problems)
 
 
 def _rules(launch: Launch) -> Sequence[RuleFile]:
     """The rules that hold for some files only. Blocks."""
-    found, _ = rule_files.load(launch.workspace.root, launch.folders, launch.trust.allows)
-    return [rule for rule in found if rule.paths]
+    rules, _ = rule_files.load(launch.workspace.root, launch.folders, launch.trust.allows)
+    return [rule for rule in rules if rule.paths]
 
 
 def _agents(launch: Launch) -> AgentDefinitions:
@@ -505,12 +507,12 @@ def _hooks(launch: Launch) -> Hooks:
 
 
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:
-    """What is known of a model that a definition names. A server of another kind has it only if it
-    lists it."""
+    """Return what is known of a model that a definition names. A server of another kind has it only
+    if it lists it."""
     if launch.access.practice:
         return None
-    found = listed_model(launch, launch.whole_name(name))
-    return found if is_first_party(launch) or found.source == "server" else None
+    model = listed_model(launch, launch.whole_name(name))
+    return model if is_first_party(launch) or model.source == "server" else None
 
 
 def _by_requests(config: Config) -> Config:
@@ -550,8 +552,8 @@ def make_servers(launch: Launch) -> Servers | None:
 
 
 def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
-    """What finds problems in edited files, nothing of it started; None where it is off, and in a
-    drill."""
+    """Make the checkers that find problems in edited files, nothing of them started; None where
+    they are off, and in a drill."""
     settings, root = launch.config.diagnostics, launch.workspace.root
     if settings.mode == "off" or launch.access.around is not None or not launch.confined:
         return None

@@ -1,6 +1,6 @@
-"""What language servers and linters find in files that the agent edited, for model and person.
+"""Problems that language servers and linters find in edited files, for model and person.
 
-An edit's result waits a short time for it. What comes later is said at the end of the next
+An edit's result waits a short time for them. Later ones are reported at the end of the next
 request: nothing that was sent changes.
 """
 
@@ -25,7 +25,7 @@ from tui.tools.lsp.problems import Problem, problem_lines
 log = logging.getLogger(__name__)
 
 BYTES_MAX: Final = 4000
-"""Of problems that are said at once."""
+"""Bytes of problems that are reported at once."""
 _NAMED: Final = 3
 """Problems that a notice names for the person."""
 
@@ -38,7 +38,7 @@ class EditChecks:
     _edited: dict[Path, None] = field(default_factory=dict[Path, None])
     """The files that it has edited, as the checkers know them."""
     _late: list[Problem] = field(default_factory=list[Problem])
-    """What the person has been told and the model has not."""
+    """Problems that the person has seen and the model has not."""
 
     async def after_edit(self, output: ToolOutput) -> ToolOutput:
         """The result of a call that changed files, with the problems that are new since."""
@@ -51,23 +51,23 @@ class EditChecks:
             return output
 
     def collect(self) -> None:
-        """Tell the person of problems that came late; the next request tells the model."""
+        """Tell the person of problems that came late; the model gets them with the next request."""
         if self.ctx.toolbox.checkers is None:
             return
-        found = self.ctx.toolbox.checkers.take(self._edited)
+        problems = self.ctx.toolbox.checkers.take(self._edited)
         self._complain()
-        if not found:
+        if not problems:
             return
-        self._late += found
-        named = "; ".join(problem_lines(found)[:_NAMED])
-        more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        self.ctx.publish(Notice(f"{_counted(found)} after the last edits: {named}{more}"))
+        self._late += problems
+        named = "; ".join(problem_lines(problems)[:_NAMED])
+        more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
+        self.ctx.publish(Notice(f"{_counted(problems)} after the last edits: {named}{more}"))
 
     def take_late(self) -> dict[str, Any] | None:
         """The fields of the notice about what came late; None where nothing did."""
         self.collect()
-        found, self._late = self._late, []
-        return problems_notice(_wrapped(found)) if found else None
+        problems, self._late = self._late, []
+        return problems_notice(_wrapped(problems)) if problems else None
 
     async def _checked(self, output: ToolOutput) -> ToolOutput:
         checkers, clock = self.ctx.toolbox.checkers, self.ctx.clock
@@ -139,10 +139,10 @@ def _files_of(details: Mapping[str, Any]) -> list[tuple[Path, str | None]]:
 
 def _edits(files: Sequence[tuple[Path, str | None]]) -> list[FileEdit]:
     """Those that are texts and not too large, with what they held and hold. Blocks."""
-    found: list[FileEdit] = []
+    edits: list[FileEdit] = []
     for path, copy in files:
         after = read_text(path)
         before = read_text(Path(copy)) if copy else None
         if after is not None and (before is not None or copy is None):
-            found.append(FileEdit(path, before, after))
-    return found
+            edits.append(FileEdit(path, before, after))
+    return edits

@@ -1,7 +1,7 @@
 """The exam of a summary before it is accepted: asked, answered and marked by the small model.
 
-Nothing here changes the conversation, and no failure stops a compaction: it is said instead. The
-questions and their marking are in `tui.context.exam`.
+Nothing here changes the conversation, and no failure stops a compaction: it is reported instead.
+The questions and their marking are in `tui.context.exam`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SUMMARY: Final = 2500
 
 @dataclass(slots=True)
 class ExamResult:
-    """What came of an exam. `problem` says why no fact, or not each of them, is marked."""
+    """The result of an exam. `problem` is why no fact, or not each of them, is marked."""
 
     mode: ExamMode
     model: str
@@ -50,11 +50,11 @@ class ExamResult:
 
     @property
     def held(self) -> int:
-        """How many of the facts the summary holds."""
+        """The number of facts that the summary holds."""
         return sum(one.held for one in self.marked)
 
     def event(self, ctx: AgentContext, verbatim: int) -> ExamFinished:
-        """What the person is shown; `verbatim` facts are sent with the summary."""
+        """Make the event for the person; `verbatim` facts are sent with the summary."""
         facts, price = tuple(one.to_json() for one in self.marked), ctx.price_of(self.model)
         usd = price.cost(self.usage) if price else None
         figures = self.held, verbatim, self.model, self.problem, usd
@@ -62,12 +62,13 @@ class ExamResult:
 
 
 def examiner(ctx: AgentContext) -> ModelInfo:
-    """Who asks and marks: the small model, or the conversation's where there is none."""
+    """Return the model that asks and marks: the small one, or the conversation's where there is
+    none."""
     return ctx.link.small_model or ctx.link.model
 
 
 def forecast(ctx: AgentContext, freed: int) -> str:
-    """What an exam costs at most on that many tokens, in words; "" where none is wanted."""
+    """Say what an exam on that many tokens costs at most; "" where none is wanted."""
     mode, model = ctx.config.compaction.exam, examiner(ctx)
     if mode == "off":
         return ""
@@ -144,10 +145,10 @@ class _Sitting:
 
     async def _marked(self, facts: Sequence[ExamFact]) -> list[MarkedFact]:
         answer = await self._ask(exam.answer_prompt(self.summary, facts), _ANSWER_TOKENS)
-        given = exam.numbered_in(answer, len(facts))
+        answers = exam.numbered_in(answer, len(facts))
         marked = [
             MarkedFact(fact, one, exam.is_same(fact.answer, one))
-            for fact, one in zip(facts, given, strict=True)
+            for fact, one in zip(facts, answers, strict=True)
         ]
         open_ = [n for n, one in enumerate(marked) if not one.held and exam.is_given(one.given)]
         if open_:

@@ -1,4 +1,4 @@
-"""What files are now, at the cost of a `stat` where nothing happened. Blocks.
+"""The present states of files, at the cost of a `stat` where nothing happened. Blocks.
 
 A file whose size, times and inode are as before is as before; else its content is hashed. Nothing
 is opened but a regular file at the very path: no link is followed, no pipe waited for.
@@ -32,15 +32,16 @@ class FileStates:
         self._known: dict[str, tuple[_Stamp, str]] = {}
 
     def of(self, excerpts: Iterable[Excerpt], stop: Event) -> dict[str, FileState]:
-        """What the files of excerpts are now, by path, told as each of these tells it. Forgets all
-        others. Without those that were not looked at when `stop` was set."""
-        found: dict[str, FileState] = {}
+        """Return the present states of the files of excerpts, by path, each in the form of its
+        excerpt. Forgets all others. Leaves out those that were not looked at when `stop` was
+        set."""
+        states: dict[str, FileState] = {}
         for one in excerpts:
             if stop.is_set():
-                return found
-            found[one.path] = self._state(one, stop)
-        self._known = {path: known for path, known in self._known.items() if path in found}
-        return found
+                return states
+            states[one.path] = self._state(one, stop)
+        self._known = {path: known for path, known in self._known.items() if path in states}
+        return states
 
     def _state(self, excerpt: Excerpt, stop: Event) -> FileState:
         path = excerpt.path

@@ -1,4 +1,4 @@
-"""What the system prompt of one agent is made of."""
+"""The sources of one agent's system prompt."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class FrameSources:
 
     system: list[Block]
     prompt: SystemPrompt | None = None
-    """What `system` is made of; None where it is one text."""
+    """The parts of `system`; None where it is one text."""
     injected: Sequence[Injected] = ()
-    """What became of the files in the system prompt."""
+    """The outcome for each of the files in the system prompt."""
     find_files: Callable[[], Sequence[Source]] | None = None
     """Reads the files that are in the prompt again; blocks."""
     find_rules: Callable[[], Sequence[RuleFile]] | None = None
     """Reads the rules that hold for some files only; blocks."""
     memory_file: Path | None = None
-    """Where the memory is written, None to write none."""
+    """The file that the memory is written to, None to write none."""
     directives: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
     """To begin with (-y, --verbose, --effort)."""
     notices: Sequence[str] = ()
-    """What the person should know before the first turn."""
+    """Notes for the person before the first turn."""

@@ -1,4 +1,4 @@
-"""Reads what a hook answered: a decision whatever stands around it, or why it can't be understood.
+"""Reads what a hook answered: a decision whatever is around it, or why it can't be understood.
 
 The format is Claude Code's, but where 2.1.332 runs the call (tried: a line of text before or after
 the object, `Deny`, no wrapper, a key given twice, two objects, a cut answer), this says no: what
@@ -23,11 +23,11 @@ from tui.core.text_cleaning import without_colours
 OUTPUT_MAX: Final = 256 * 1024
 """Bytes of an output that are read; what floods it is read on and dropped."""
 _SHOWN: Final = 60
-"""Of a value in the words about it."""
+"""Characters of a value in the words about it."""
 _MOST_OBJECTS: Final = 5000
-"""Of one output: each takes about 10 µs to judge."""
+"""Objects read in one output: each takes about 10 µs to judge."""
 _TRIES: Final = 16
-"""How often JSON is looked for behind a brace that begins none."""
+"""Number of times that JSON is looked for behind a brace that begins none."""
 
 Verdict: TypeAlias = Literal["", "allow", "ask", "deny"]
 
@@ -41,11 +41,11 @@ _REASON: Final = "permissionDecisionReason"
 _FIELDS: Final = frozenset(
     {_OWN, "decision", "reason", "continue", "stopReason", "suppressOutput", "systemMessage"}
 )
-"""By which an object is an answer and not only printed."""
+"""The keys by which an object is an answer and not only printed."""
 _NAMES: Final = frozenset({"decision", "permissiondecision", "permissiondecisionreason"})
 """Keys that hold a decision, however they are written."""
 _ECHOED: Final = frozenset({"tool_input", "tool_response", "updatedInput"})
-"""What is about a call and not the hook's own word, though such a key may be in it."""
+"""The keys of data about a call, not the hook's own answer, though an answer's key may be in it."""
 _TEXTS: Final = frozenset({"additionalContext", "reason", "stopReason", "systemMessage"})
 """Fields of an answer that may quote anything."""
 SPEAKS: Final = frozenset({"UserPromptSubmit", "SessionStart"})
@@ -84,8 +84,8 @@ _MARKED: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True, slots=True)
 class HookReply:
-    """What one hook said. `unclear` is why its answer cannot be relied on, "" if it can; `text`
-    what it printed that is no answer, `notice` what it wants to be shown to the person; `changed`
+    """The answer of one hook. `unclear` is why it cannot be relied on, "" if it can; `text` what
+    the hook printed that is no answer, `notice` what it wants to be shown to the person; `changed`
     the input that a call gets instead of its own."""
 
     verdict: Verdict = ""
@@ -101,10 +101,10 @@ NOTHING: Final = HookReply()
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict:
-    """What several verdicts come to."""
-    said = set(verdicts)
+    """Combine several verdicts into one."""
+    given_verdicts = set(verdicts)
     for one in _BY_WEIGHT:
-        if one in said:
+        if one in given_verdicts:
             return one
     return ""
 
@@ -126,22 +126,22 @@ class _Decision:
 
 
 def read(printed: bytes, event: str) -> HookReply:
-    """What a hook for an event said with the first `OUTPUT_MAX` bytes (and one more where there
-    were any) of what it printed. Never raises."""
+    """Read a hook's answer to an event from the first `OUTPUT_MAX` bytes (and one more where there
+    were any) of its output. Never raises."""
     text = _decoded(printed[:OUTPUT_MAX])
     is_context = event in SPEAKS and not text.startswith("{")
-    objects, rest = _last_object(text) if is_context else _objects(text)
-    found = [one for each in objects for one in _decisions(each, event)]
-    unclear = [one.unclear for one in found if one.unclear]
+    objects, unread = _last_object(text) if is_context else _objects(text)
+    decisions = [one for each in objects for one in _decisions(each, event)]
+    unclear = [one.unclear for one in decisions if one.unclear]
     if len(printed) > OUTPUT_MAX:  # a decision may have been in what was cut
         unclear.append(f"it is longer than {OUTPUT_MAX // 1024} KiB and was cut")
     elif len(objects) == _MOST_OBJECTS:
         unclear.append(f"it holds {_MOST_OBJECTS:,} JSON objects or more")
     elif not is_context:
-        unclear += _unclear(text, rest, event)
-    verdict = strictest(one.verdict for one in found)
+        unclear += _unclear(text, unread, event)
+    verdict = strictest(one.verdict for one in decisions)
     reason = " ".join(filter(None, map(_reason, objects)))
-    if verdict == "allow" and (rest or len(objects) > 1):
+    if verdict == "allow" and (unread or len(objects) > 1):
         # A call's own words may be among those that a hook prints: they allow nothing.
         verdict, reason = "ask", "A hook allows it, but printed other text around its answer."
     return HookReply(
@@ -149,20 +149,20 @@ def read(printed: bytes, event: str) -> HookReply:
         reason,
         "; ".join(dict.fromkeys(unclear)),
         "\n\n".join(filter(None, (string_of(_own(o).get("additionalContext")) for o in objects))),
-        text if rest or not any(_FIELDS & one.keys() for one in objects) else "",
+        text if unread or not any(_FIELDS & one.keys() for one in objects) else "",
         "\n".join(filter(None, (string_of(one.get("systemMessage")) for one in objects))),
         _changed(objects),
     )
 
 
 def _unclear(text: str, rest: str, event: str) -> Iterator[str]:
-    """Why the text around the objects of an output may be a decision."""
+    """Yield the reasons why the text around the objects of an output may be a decision."""
     if text.startswith("{") and rest.startswith("{"):
         yield "it begins with { but isn't JSON"
     elif event not in SPEAKS and re.search(_KEY, rest):
         yield "it has a decision in a text that isn't JSON"
-    elif event == _JUDGES and (found := re.search(_SAYS_NO, rest)):
-        line = rest[found.start() :].lstrip().partition("\n")[0]
+    elif event == _JUDGES and (match := re.search(_SAYS_NO, rest)):
+        line = rest[match.start() :].lstrip().partition("\n")[0]
         yield f"it says {_shown(line)} in a text that isn't JSON"
 
 
@@ -177,20 +177,20 @@ def _decoded(data: bytes) -> str:
 def _objects(text: str) -> tuple[list[_Object], str]:
     """The JSON objects in a text, and the text around them."""
     decoder = json.JSONDecoder(object_pairs_hook=_Object, parse_int=_number, strict=False)
-    found: list[_Object] = []
-    rest: list[str] = []
+    objects: list[_Object] = []
+    between: list[str] = []
     at, tries = 0, 0
-    while tries < _TRIES and len(found) < _MOST_OBJECTS and (start := text.find("{", at)) >= 0:
+    while tries < _TRIES and len(objects) < _MOST_OBJECTS and (start := text.find("{", at)) >= 0:
         try:
             one, end = cast("tuple[_Object, int]", decoder.raw_decode(text, start))
         except (ValueError, RecursionError):
             tries, end = tries + 1, start + 1
-            rest.append(text[at:end])
+            between.append(text[at:end])
         else:
-            found.append(one)
-            rest.append(text[at:start])
+            objects.append(one)
+            between.append(text[at:start])
         at = end
-    return found, "".join([*rest, text[at:]]).strip()
+    return objects, "".join([*between, text[at:]]).strip()
 
 
 def _last_object(text: str) -> tuple[list[_Object], str]:
@@ -200,8 +200,8 @@ def _last_object(text: str) -> tuple[list[_Object], str]:
         start = text.rfind("\n{", 0, end) + 1
         if not start:
             break
-        objects, rest = _objects(text[start:])
-        if len(objects) == 1 and not rest and _FIELDS & objects[0].keys():
+        objects, unread = _objects(text[start:])
+        if len(objects) == 1 and not unread and _FIELDS & objects[0].keys():
             return objects, text[:start].strip()
         end = start - 1
     return [], text
@@ -212,7 +212,8 @@ def _number(digits: str) -> int | float:
 
 
 def _decisions(said: _Object, event: str) -> Iterator[_Decision]:
-    """What an object decides where Claude Code looks for it, and what looks like it elsewhere."""
+    """Yield the decisions of an object where Claude Code looks for them, and what looks like them
+    elsewhere."""
     for key, value in said.pairs:
         if key == "decision":
             yield _known(key, value, _DECISION)
@@ -229,7 +230,7 @@ def _permission(own: object, event: str) -> Iterator[_Decision]:
     if not isinstance(own, _Object):
         yield _Decision(unclear=f"its {_OWN} is {_shown(own)} and no object")
         return
-    meant = own.get("hookEventName", event)
+    target = own.get("hookEventName", event)
     if own.get(_REASON) and own.get("permissionDecision") is None:
         yield _Decision(unclear=f"its {_REASON} comes without a permissionDecision")
     for key, value in own.pairs:
@@ -239,8 +240,8 @@ def _permission(own: object, event: str) -> Iterator[_Decision]:
             yield from _misplaced(key, value)
             continue
         one = _known(key, value, _PERMISSION)
-        if meant != event and one.verdict != "deny":
-            one = _Decision(unclear=f"its {key} is for {_shown(meant)}")
+        if target != event and one.verdict != "deny":
+            one = _Decision(unclear=f"its {key} is for {_shown(target)}")
         yield one
 
 
@@ -293,10 +294,10 @@ def _reason(said: _Object) -> str:
 
 def _changed(objects: Sequence[_Object]) -> dict[str, Any] | None:
     """The last input that they want for a call: what is not an object is one that no tool takes."""
-    found = [_own(one)["updatedInput"] for one in objects if "updatedInput" in _own(one)]
-    if not found:
+    inputs = [_own(one)["updatedInput"] for one in objects if "updatedInput" in _own(one)]
+    if not inputs:
         return None
-    return dict(found[-1]) if is_object(found[-1]) else {"updatedInput": found[-1]}
+    return dict(inputs[-1]) if is_object(inputs[-1]) else {"updatedInput": inputs[-1]}
 
 
 def _shown(value: object) -> str:

@@ -3,7 +3,7 @@
 A hook gets a JSON object on its standard input and answers by its exit code, or by a JSON object on
 its standard output (`tui.agent.hook_answers`); both as those of Claude Code. A decision counts
 whatever the exit code. Without one, 0 is fine, 2 blocks with what it wrote to standard error as the
-reason, and any other code is a failure of the hook alone: it is said, and the turn continues,
+reason, and any other code is a failure of the hook alone: it is shown, and the turn continues,
 unless the hook's `on_error` is "block". The same holds for one that takes too long, which is
 killed. A call is asked about where a hook that was to judge it could not be run. Each run is in the
 record.
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
 CONTEXT_CHARS: Final = 10_000
-"""Of a text of hooks that the model gets."""
+"""Characters of a text of hooks that the model gets."""
 _NAME_CHARS = 200
-"""Of a hook's command, where it is named."""
+"""Characters of a hook's command, where it is named."""
 _CHUNK = 64 * 1024
 _POLL_S = 0.05
 _DRAIN_S = 0.25
@@ -55,9 +55,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What the hooks of one event said together: `blocked` is why it must not go on, "" if it may;
-    `context` what the model should know; `verdict` what they say about a call that may, and
-    `changed` the input that it gets instead of its own."""
+    """The joint answer of the hooks of one event: `blocked` is why it is stopped, "" if it may
+    continue; `context` what the model should know; `verdict` the decision about a call that may
+    run, and `changed` the input that it gets instead of its own."""
 
     blocked: str = ""
     context: str = ""
@@ -71,7 +71,7 @@ NOTHING: Final = HookAnswer()
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """How one hook ended: `problem` is why it failed or blocks."""
+    """The end of one hook: `problem` is why it failed or blocks."""
 
     hook: Hook
     outcome: Outcome
@@ -111,11 +111,12 @@ class HookRunner:
         return await self.run("SessionStart", {"source": source}, names=(source,))
 
     async def opening(self) -> str:
-        """What they want the model to know, until it was handed over; waits for them."""
+        """Return the text that they want the model to know, until it was handed over; waits for
+        them."""
         return (await asyncio.shield(self._opening)).context if self._opening is not None else ""
 
     def hand_over(self) -> None:
-        """What `opening` said is on its way to the model."""
+        """Note that the text of `opening` is on its way to the model."""
         self._opening = None
 
     async def close(self) -> None:
@@ -136,11 +137,11 @@ class HookRunner:
         most_s: float = TIMEOUT_MAX_S,
     ) -> HookAnswer:
         """Run the hooks for an event side by side. Never raises but for a cancellation."""
-        found = (await self.load()).of(event, names)
-        if not found:
+        hooks = (await self.load()).of(event, names)
+        if not hooks:
             return NOTHING
-        given = json.dumps(self._common(event) | dict(fields or {}), default=str).encode()
-        work = [asyncio.create_task(self._run(hook, given, most_s)) for hook in found]
+        event_data = json.dumps(self._common(event) | dict(fields or {}), default=str).encode()
+        work = [asyncio.create_task(self._run(hook, event_data, most_s)) for hook in hooks]
         try:
             runs = await asyncio.gather(*work)
         finally:
@@ -198,28 +199,28 @@ class HookRunner:
         process = _Process(hook, self.ctx.workspace.root, min(hook.timeout_s, most_s))
         outcome, problem = await process.run(given)
         printed, code = bytes(process.out), process.code
-        said = hook_answers.NOTHING
+        reply = hook_answers.NOTHING
         try:
-            said = await asyncio.to_thread(hook_answers.read, printed, hook.event)
+            reply = await asyncio.to_thread(hook_answers.read, printed, hook.event)
         except asyncio.CancelledError:
             outcome = "cancelled"
         if outcome == "cancelled":
-            said = hook_answers.NOTHING
-        elif hook.event in _BLOCK and (why := _blocks(hook, outcome, code, said, problem)):
+            reply = hook_answers.NOTHING
+        elif hook.event in _BLOCK and (why := _blocks(hook, outcome, code, reply, problem)):
             outcome, problem = "blocked", why
-        elif said.unclear:
-            outcome, problem = "failed", f"its answer can't be understood: {said.unclear}"
-        elif said.verdict and outcome == "failed":
+        elif reply.unclear:
+            outcome, problem = "failed", f"its answer can't be understood: {reply.unclear}"
+        elif reply.verdict and outcome == "failed":
             outcome = "ok"
-        return _Run(hook, outcome, code, self.ctx.clock.monotonic() - started, said, problem)
+        return _Run(hook, outcome, code, self.ctx.clock.monotonic() - started, reply, problem)
 
     def _record(self, run: _Run, call_id: str) -> None:
         """Keep how a hook ended, and show it; of one that cannot run, the question says it."""
         if run.hook.problem:
             return
         hook, seconds = run.hook, round(run.seconds, 3)
-        said = (run.said.notice, run.said.text if hook.event not in SPEAKS else "")
-        shown = "\n".join(filter(None, said))
+        texts = (run.said.notice, run.said.text if hook.event not in SPEAKS else "")
+        shown = "\n".join(filter(None, texts))
         text = _cut(shown if run.outcome == "ok" else run.problem)
         ended = run.outcome, run.code, seconds, text, call_id
         self.ctx.record(HookFinished(hook.event, hook.command, *ended))
@@ -236,7 +237,8 @@ class _Process:
     out: bytearray = field(default_factory=bytearray)
 
     async def run(self, given: bytes) -> tuple[Outcome, str]:
-        """How it ended, and what is wrong then. An interrupt ends it; the caller raises."""
+        """Run the hook; return its outcome, and what is wrong then. An interrupt ends it; the
+        caller raises."""
         hook = self.hook
         if hook.problem:
             return "failed", hook.problem
@@ -312,7 +314,7 @@ _BLOCK: Final = frozenset(EVENTS) - {"SessionStart", "SessionEnd"}
 
 
 def _blocks(hook: Hook, outcome: Outcome, code: int | None, said: HookReply, problem: str) -> str:
-    """Why a hook blocks what it ran for; "" if it doesn't."""
+    """Say why a hook blocks what it ran for; "" if it doesn't."""
     name = f"the hook {one_line(hook.command)[:_NAME_CHARS]}"
     if said.unclear and hook.event != "PostToolUse":
         reason = f" It says: {said.reason}" if said.reason else ""
@@ -332,7 +334,8 @@ def _blocks(hook: Hook, outcome: Outcome, code: int | None, said: HookReply, pro
 
 
 def _together(runs: Sequence[_Run]) -> HookAnswer:
-    """What the hooks of an event come to: one that blocks is enough, and ask goes before allow."""
+    """Combine the results of an event's hooks: one that blocks is enough, and ask goes before
+    allow."""
     blocked = [run.problem for run in runs if run.outcome == "blocked"]
     verdicts: dict[Verdict, str] = {}
     changed: list[dict[str, Any]] = []
@@ -357,10 +360,10 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
 
 
 def _context(run: _Run) -> str:
-    """What a hook wants the model to know."""
-    said = run.said
+    """Return the text that a hook wants the model to know."""
+    reply = run.said
     speaks = run.hook.event in SPEAKS and run.outcome == "ok"
-    return "\n\n".join(filter(None, (said.text if speaks else "", said.context)))
+    return "\n\n".join(filter(None, (reply.text if speaks else "", reply.context)))
 
 
 def _cut(text: str) -> str:

@@ -1,9 +1,9 @@
-"""How images are sent: decided and recorded before the first time, then fixed.
+"""The form in which images are sent: decided and recorded before the first time, then fixed.
 
 A person's images are shrunk where they are read, a tool's here. Older sessions and imported ones
-have larger ones: with more than 20 images in a request the API refuses any above 2,000 pixels.
-Nor may all of them together be too large. The newest, which were never sent, go first: that
-changes nothing of what was. An older one goes where that is not enough, which is a break.
+have larger ones: with more than 20 images in a request the API refuses any above 2,000 pixels. Nor
+may all of them together be too large. The newest, which were never sent, go first: that changes
+nothing of what was. An older one goes where that is not enough, which is a break.
 
 A server may take no documents at all: then all of them are left out.
 
@@ -54,7 +54,7 @@ _WHY = {
     _PIXELS: f"for one above {MANY_PIXELS:,} pixels",
     _BYTES: f"for more than {size(REQUEST_BYTES * 3 // 4)} of them",
 }
-"""Why an image is left out, as it is recorded, and for the person."""
+"""The reasons for leaving out an image, as they are recorded, and for the person."""
 
 
 class _Image(NamedTuple):
@@ -82,8 +82,8 @@ def keep_to_limits(
     *,
     documents: bool = True,
 ) -> bool:
-    """Record which images and documents are left out of the next request to a model. Whether there
-    is one.
+    """Record which images and documents are left out of the next request to a model. Returns True
+    if any are.
 
     `with_images` is an index of `image_records`: most sessions have none. `documents`: its server
     takes documents, as far as is known.
@@ -91,18 +91,18 @@ def keep_to_limits(
     if not with_images.of(ctx.records):
         return False
     most = most_media(model.window)
-    gone = _beyond_limits(ctx.records, view, most, documents=documents)
-    for change in _overlays(ctx.records, gone):
+    beyond = _beyond_limits(ctx.records, view, most, documents=documents)
+    for change in _overlays(ctx.records, beyond):
         ctx.record(change)
-    refused = gone.pop(NO_DOCUMENTS)
-    if crowd := gone.pop(CROWD):
+    refused = beyond.pop(NO_DOCUMENTS)
+    if crowd := beyond.pop(CROWD):
         what = _in_words(crowd)
         per = "images and pages" if "document" in what else ""
         text = f"{what}, the oldest, left out: {model.id} accepts at most {most}"
         ctx.publish(Notice(" ".join(filter(None, [text, per, "per request."]))))
-    if others := [one for images in gone.values() for one in images]:
+    if others := [one for images in beyond.values() for one in images]:
         what = _in_words(others)
-        whys = " and ".join(_WHY[why] for why, images in gone.items() if images)
+        whys = " and ".join(_WHY[why] for why, images in beyond.items() if images)
         kind = "images and documents" if "document" in what else "images"
         text = f"{what} left out: the request has too many {kind} {whys}."
         ctx.publish(Notice(f"{text} Attach a smaller copy to include it."))
@@ -123,10 +123,10 @@ def _beyond_limits(
     refused = [one for one in shown if not documents and one.block.get("type") == "document"]
     shown = [one for one in shown if one not in refused] if refused else shown
     crowd = _surplus(shown, most)
-    rest = shown[len(crowd) :]
+    remaining = shown[len(crowd) :]
     sent = max((n for n, record in enumerate(records) if record.type == REQUEST), default=-1)
-    order = sorted(rest, key=lambda one: one.number <= sent)
-    many = sum(one.block.get("type") == "image" for one in rest) - MANY_IMAGES
+    order = sorted(remaining, key=lambda one: one.number <= sent)
+    many = sum(one.block.get("type") == "image" for one in remaining) - MANY_IMAGES
     large = [one for one in order if _is_large(one.block)][: max(0, many)]
     places = {(one.number, one.place) for one in large}
     others = [one for one in order if (one.number, one.place) not in places]
@@ -201,10 +201,11 @@ async def fit_images(output: ToolOutput, spill: Path, outputs: OutputStore | Non
             content.append(block)
             continue
         where = ""
+        # the file that it was read from is the original
         if not output.details.get("path"):
             where = await asyncio.to_thread(_save_original, image, spill, outputs)
-        said = f"[The image was {image.change}.{f' The original is in {where}.' if where else ''}]"
-        content += [image.block, text_block(said)]
+        note = f"[The image was {image.change}.{f' The original is in {where}.' if where else ''}]"
+        content += [image.block, text_block(note)]
         changes.append(image.change)
     if not changes:
         return output

@@ -1,4 +1,4 @@
-"""What a session holds when it is opened: calls without a result, running commands, damage.
+"""Open work in a session when it is opened: calls without a result, running commands, damage.
 
 Commands outlive the program only where it was killed. They are known by their process id and the
 time of their birth, so that no other process that has got the number since is taken for one.
@@ -83,7 +83,7 @@ class InterruptedWork:
 
     @property
     def resumable(self) -> bool:
-        """Whether the turn can continue as if nothing had happened: the result of each call that
+        """True if the turn can continue as if nothing had happened: the result of each call that
         had begun is kept, or comes."""
         known = all(call.recovery in {"result", "start"} for call in self.calls)
         return bool(self.supervised) and known and not self.orphans
@@ -96,8 +96,8 @@ def interrupted_work(
     kept: Path | None = None,
     jobs: Mapping[str, Kept] | None = None,
 ) -> InterruptedWork:
-    """What the branch of a session left open, and its sub-agents left running. `root` is its
-    workspace, `path` its file, `kept` where its commands are kept, `jobs` how it stands with the
+    """Find what the branch of a session left open, and its sub-agents left running. `root` is its
+    workspace, `path` its file, `kept` the folder of its commands, `jobs` the states of the
     background commands that it has taken over, by their calls. Blocks: files are read."""
     left = [_with_file(call, root) for call in unsettled_calls(records)]
     known = states_of(ended_jobs(records)) if left else {}
@@ -153,20 +153,20 @@ def _digest(path: Path) -> str | None:
 def _of_sub_agents(records: Sequence[Record], path: Path | None) -> list[Orphan]:
     """The commands of a session's sub-agents; those whose files can't be read are passed over."""
     started = (record.data for record in records if record.type == SUB_AGENT)
-    found: list[Orphan] = []
+    orphans: list[Orphan] = []
     for data in {string_of(one.get("session")): one for one in started}.values():
         with suppress(OSError, SessionError):
             file = file_of_child(path, string_of(data.get("path")))
             if file is not None and _JOB in file.read_bytes():
-                found += _orphans(read(file).branch, one_line(string_of(data.get("agent"))))
-    return found
+                orphans += _orphans(read(file).branch, one_line(string_of(data.get("agent"))))
+    return orphans
 
 
 def _orphans(
     records: Sequence[Record], agent: str = "", *, kept: Path | None = None
 ) -> list[Orphan]:
     """The commands that run without anybody. Those that are kept are taken over."""
-    found: list[Orphan] = []
+    orphans: list[Orphan] = []
     for record in records:
         if record.type != "job":
             continue
@@ -175,8 +175,8 @@ def _orphans(
             continue
         if birth and born(pid) == birth and not _is_supervised(record, kept):
             command = str(record.data.get("command", ""))
-            found.append(Orphan(pid, birth, command, record.time, agent))
-    return found
+            orphans.append(Orphan(pid, birth, command, record.time, agent))
+    return orphans
 
 
 def _is_supervised(record: Record, kept: Path | None) -> bool:
@@ -186,12 +186,12 @@ def _is_supervised(record: Record, kept: Path | None) -> bool:
 
 def calls_of(records: Sequence[Record], ids: Collection[str]) -> list[Block]:
     """The calls of these ids, in the order in which they were made."""
-    wanted, found = set(ids), list[Block]()
+    wanted, matching = set(ids), list[Block]()
     for record in records:
         if record.type == "assistant":
             calls = tool_calls(blocks_of(record.data.get("content")))
-            found += [call for call in calls if call.get("id") in wanted]
-    return found
+            matching += [call for call in calls if call.get("id") in wanted]
+    return matching
 
 
 def last_of_turn(records: Sequence[Record]) -> Record | None:
@@ -200,7 +200,7 @@ def last_of_turn(records: Sequence[Record]) -> Record | None:
 
 
 def turn_is_open(records: Sequence[Record]) -> bool:
-    """Whether the last turn of a session can go on: it neither came to its end nor failed."""
+    """True if the last turn of a session can continue: it neither came to its end nor failed."""
     last = last_of_turn(records)
     if last is None or last.type == "error":
         return False
@@ -208,7 +208,7 @@ def turn_is_open(records: Sequence[Record]) -> bool:
 
 
 def parked_in(records: Sequence[Record]) -> facts.Parked | None:
-    """How a session is parked: nothing that belongs to a turn followed."""
+    """Return the parking of a session, if nothing that belongs to a turn followed."""
     last = last_of_turn(records)
     if last is None or last.type != "parked" or moment_of(last.data.get("until")) is None:
         return None
@@ -228,7 +228,7 @@ async def publish_opening(
     directives: DirectiveState,
     pruning: PruneSchedule,
 ) -> None:
-    """Publish what comes before the first turn, and put in force what the session says."""
+    """Publish what comes before the first turn, and put the session's settings in force."""
     session, root = ctx.session, str(ctx.workspace.root)
     path = str(session.path) if session.path else None
     ctx.publish(facts.SessionStarted(session.id, path, ctx.link.model.id, root, session.resumed))

@@ -1,4 +1,4 @@
-"""What bounds a turn: the person's limits, how much is spent, and the loop breaker."""
+"""The bounds of a turn: the person's limits, the money spent, and the loop breaker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import BATCH, SUB_AGENT, Record, is_prompt
 
 LOOP_REPEATS = 5
-"""How many equal (call, result) pairs in a row end the turn."""
+"""Number of equal (call, result) pairs in a row that end the turn."""
 
 _COSTLY = frozenset({"assistant", "compaction", "exam", "memory", "title"})
 _WAITS = frozenset({"command_status"})
@@ -28,7 +28,7 @@ _SECONDS = re.compile(r" · \d+\.\d s(?=\])")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What answers have cost. They add up with `+`.
+    """The cost of answers. They add up with `+`.
 
     `usd` is None as soon as one of them came from a model whose price is not known.
     """
@@ -44,7 +44,7 @@ class Spent:
 
     @classmethod
     def of_sub_agent(cls, record: Record, prices: Mapping[str, Price]) -> Spent:
-        """What a run of a sub-agent cost, by its record."""
+        """Return the cost of a sub-agent's run, by its record."""
         spent = cls()
         for one in map(object_of, list_of(record.data.get("spent"))):
             usage, requests = Usage.from_json(one.get("usage")), one.get("requests")
@@ -68,7 +68,7 @@ class Limits:
 
     @property
     def any(self) -> bool:
-        """Whether there is a bound at all."""
+        """True if there is a bound at all."""
         return any(one is not None for one in (self.max_turns, self.max_tokens, self.max_cost))
 
     def check(self, spent: Spent, *, priced: bool) -> None:
@@ -130,7 +130,7 @@ class PendingRequests:
             self._ended = asyncio.Event()
 
     def _fits(self, limits: Limits, spent: Spent, *, priced: bool) -> bool:
-        """Whether a limit holds even if each request comes to the most that it can."""
+        """True if a limit holds even if each request comes to the most that it can."""
         try:
             limits.check(sum(self._most, spent), priced=priced)
         except LimitReachedError:
@@ -171,24 +171,24 @@ class SessionCost:
 
 
 def spent_by_model(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """What the answers in records used: `{"model", "requests", "usage"}` for each model. Those of
-    sub-agents have records of their own."""
-    found: dict[str, tuple[int, Usage]] = {}
+    """Sum up the usage of the answers in records: `{"model", "requests", "usage"}` for each model.
+    Those of sub-agents have records of their own."""
+    by_model: dict[str, tuple[int, Usage]] = {}
     for record in records:
         usage = Usage.from_json(record.data.get("usage")) if record.type in _COSTLY else Usage()
         if usage.total:
-            count, before = found.get(model := str(record.data.get("model")), (0, Usage()))
-            found[model] = count + 1, before + usage
+            count, before = by_model.get(model := str(record.data.get("model")), (0, Usage()))
+            by_model[model] = count + 1, before + usage
     return [
         {"model": model, "requests": count, "usage": usage.to_json()}
-        for model, (count, usage) in found.items()
+        for model, (count, usage) in by_model.items()
     ]
 
 
 def session_cost(records: Sequence[Record], prices: Mapping[str, Price]) -> SessionCost:
-    """What the recorded answers cost, summaries and notes for the memory included.
+    """Count the cost of the recorded answers, summaries and notes for the memory included.
 
-    What an attempt cost that came to nothing is in no record, and is not counted.
+    The cost of an attempt that came to nothing is in no record, and is not counted.
     """
     return SpendingCounter().count(records, prices)
 
@@ -202,8 +202,8 @@ class SpendingCounter:
     _last: Record | None = None
 
     def count(self, records: Sequence[Record], prices: Mapping[str, Price]) -> SessionCost:
-        """What the records cost; see `session_cost`. Starts over where they are not those of the
-        last time and what was appended since."""
+        """Count the cost of records; see `session_cost`. Starts over where they are not those of
+        the last time and what was appended since."""
         seen = self._seen
         if seen > len(records) or (seen and records[seen - 1] is not self._last):
             self._now, seen = SessionCost(), 0
@@ -229,22 +229,23 @@ class LoopDetector:
             return None
         results = {str(r.data.get("call_id")): r for r in records if r.type == "tool_result"}
         now: dict[bytes, int] = {}
-        found: Block | None = None
+        last_call: Block | None = None
         for call in counted:
             pair = _pair(call, results.get(str(call.get("id"))))
             now[pair] = self._times.get(pair, 0) + 1
             if now[pair] >= LOOP_REPEATS:
-                found = call
+                last_call = call
         self._times = now
-        return found
+        return last_call
 
 
 def _pair(call: Block, result: Record | None) -> bytes:
-    """What makes two calls with their results the same; not their ids, nor how long they took."""
-    said: object = None
+    """Return what makes two calls with their results the same; not their ids, nor their
+    durations."""
+    outcome: object = None
     if result is not None:
         id_ = str(call.get("id"))
         text = text_of(blocks_of(result.data.get("content"))).replace(id_, "")
-        said = [result.data.get("is_error"), _SECONDS.sub("", text)]
-    value = [call.get("name"), call.get("input"), said]
+        outcome = [result.data.get("is_error"), _SECONDS.sub("", text)]
+    value = [call.get("name"), call.get("input"), outcome]
     return sha256(json.dumps(value, sort_keys=True, default=str).encode()).digest()

@@ -56,8 +56,8 @@ class McpTools:
     def switch(self, server: Server, tool: str, *, on: bool) -> None:
         """Offer a tool of a server to the model, or keep it from it, in this session."""
         (server.switched_off.discard if on else server.switched_off.add)(tool)
-        found = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
-        off = {one.name: sorted(one.switched_off) for one in found if one.switched_off}
+        servers = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
+        off = {one.name: sorted(one.switched_off) for one in servers if one.switched_off}
         self.ctx.record(ToolsSwitched(off))
 
     async def before_request(self) -> None:
@@ -73,7 +73,7 @@ class McpTools:
         self._take(self.ctx.toolbox.servers, first=first)
 
     def is_searched(self, tool: str) -> bool:
-        """Whether a tool is one that the model finds by search, if it is offered at all."""
+        """True if a tool is one that the model finds by search, if it is offered at all."""
         servers = self.ctx.toolbox.servers.all if self.ctx.toolbox.servers else ()
         owner = next((one.name for one in servers if tool in {t.name for t in one.tools}), "")
         return tool in self.ctx.toolbox.deferred or owner in self._searched
@@ -133,20 +133,22 @@ class McpTools:
         if not changes:
             return
         direct = self._place(now)
-        gone = {name for tools in before.values() for name in tools}
-        for name in gone:
+        # tools that stay are exchanged, too: their schemas may differ
+        old_names = {name for tools in before.values() for name in tools}
+        for name in old_names:
             self.ctx.toolbox.tools.pop(name, None)
         fresh = {name: tool for tools in now.values() for name, tool in tools.items()}
         listed: dict[str, Tool[Any]] = {name: fresh[name] for name in fresh if name in direct}
         self.ctx.toolbox.deferred = {name: fresh[name] for name in fresh if name not in direct}
+        # once the search is in the frame it stays, so that the frame does not change
         if self.ctx.toolbox.deferred or SEARCH_TOOLS[0] in self.ctx.toolbox.tools:
             listed |= {
                 name: self.ctx.toolbox.tools.get(name, tool) for name, tool in self._search.items()
             }
         self.ctx.toolbox.tools.update(listed)
-        self.requests.exchange(gone, listed.values())
-        said = " and ".join(change.text.rstrip(".") for change in changes)
-        self.ctx.debug(f"[DEBUG] Tools: {said}")
+        self.requests.exchange(old_names, listed.values())
+        summary = " and ".join(change.text.rstrip(".") for change in changes)
+        self.ctx.debug(f"[DEBUG] Tools: {summary}")
         for change in changes:
             if not first:
                 self.ctx.publish(change)
@@ -175,6 +177,7 @@ class McpTools:
             name: sum(estimate.json_weight(tool.schema()) for tool in tools)
             for name, tools in fresh.items()
         }
+        # servers that are in the frame stay in it: moving them out would break the cache
         sent = {name for name in fresh if not framed.isdisjoint(now[name])}
         budget = self.ctx.config.tool_search_tokens
         self._direct |= chosen(fresh, weights, budget, self._direct | sent)
@@ -190,6 +193,7 @@ class McpTools:
             tool
             for name in self._direct & now.keys()
             for tool in [
+                # sent tools come first, so that the limit drops only new ones
                 *(one for one in now[name] if one in framed),
                 *(one for one in now[name] if one not in framed),
             ][:DIRECT_MAX]
@@ -199,7 +203,7 @@ class McpTools:
 def _change(
     server: Server, before: Mapping[str, Tool[Any]], after: Mapping[str, Tool[Any]]
 ) -> ToolsChanged | None:
-    """What a server's tools became; None where its model-facing schemas are the same."""
+    """Compare a server's tools; None where its model-facing schemas are the same."""
     joined, left = after.keys() - before.keys(), before.keys() - after.keys()
     changed = {
         name

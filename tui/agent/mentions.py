@@ -1,5 +1,5 @@
-"""What a prompt names with `@`: images are attached to it, files and folders are read by the tools,
-and so are the resources of MCP servers, named as `@server:uri`.
+"""The names in a prompt after `@`: images are attached to it, files and folders are read by the
+tools, and so are the resources of MCP servers, named as `@server:uri`.
 
 A file is read by a call of `read_file`, a folder by one of `list_dir`, recorded as if the model had
 made them. So they pass the same rules and limits as all reading, have a card and a receipt, can be
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from tui.permissions.reading_rules import ReadingRules
 
 MENTIONS: Final = 50
-"""How many names are looked at in one prompt."""
+"""Number of names that are looked at in one prompt."""
 READS: Final = 20
-"""How many files and folders are read for one prompt."""
+"""Number of files and folders that are read for one prompt."""
 
 _LINES = r":\d+(?:-\d+)?|\#L\d+(?:-L?\d+)?"
 _MENTION = re.compile(
@@ -69,47 +69,47 @@ async def with_mentioned(prompt: ParsedPrompt, ctx: AgentContext) -> ParsedPromp
     known = {image.data for image in attached.values()}
     servers = [server.name for server in ctx.toolbox.servers.all] if ctx.toolbox.servers else []
     reading = ctx.rules.gate.policy.reading(ctx.workspace)
-    found = await asyncio.to_thread(
+    mentioned = await asyncio.to_thread(
         _resolve, names, ctx.workspace, known, ctx.toolbox.tools, servers=servers, reading=reading
     )
     taken = [images.number_of(word) for word in images.words_in(prompt.text)]
     first = max([highest_image(ctx.records), *taken]) + 1
-    for number, image in enumerate(found.images, first):
+    for number, image in enumerate(mentioned.images, first):
         try:
             images.check_together([*attached.values(), image])
         except ImageError as error:
-            found.refused.append(error)
+            mentioned.refused.append(error)
             break
         attached[image.word(number)] = image
         if image.change:
             ctx.publish(Notice(f"Attached {images.display_name(image.name)}, {image.change}."))
-    for error in found.refused:
+    for error in mentioned.refused:
         ctx.publish(Notice(str(error)))
-    if (left := len(found.reads) - READS) > 0:
+    if (left := len(mentioned.reads) - READS) > 0:
         what = f"Reads the first {READS} of the files that you named"
         ctx.publish(Notice(f"{what}; the model can read the other {left} itself."))
-    return replace(prompt, images=attached, reads=found.reads[:READS])
+    return replace(prompt, images=attached, reads=mentioned.reads[:READS])
 
 
 def named_files(text: str, workspace: Workspace) -> list[str]:
     """The names in a text that a conversation would read or attach, or refuse. Blocks."""
-    found: list[str] = []
+    names: list[str] = []
     for name in dict.fromkeys(_names(text)):
         try:
             named = _named(name, workspace) is not None
         except HoldfastError:
             named = True
         if named:
-            found.append(name.rstrip(_AFTER))
-    return found
+            names.append(name.rstrip(_AFTER))
+    return names
 
 
 def _names(text: str) -> Iterator[str]:
-    for found in _MENTION.finditer(text):
-        if quoted := found[1] or found[3]:
-            yield f"{quoted}{found[2] or found[4] or ''}"
+    for match in _MENTION.finditer(text):
+        if quoted := match[1] or match[3]:
+            yield f"{quoted}{match[2] or match[4] or ''}"
         else:
-            yield re.sub(r"\\(.)", r"\1", found[5])
+            yield re.sub(r"\\(.)", r"\1", match[5])
 
 
 def _resolve(
@@ -121,23 +121,23 @@ def _resolve(
     servers: Iterable[str],
     reading: ReadingRules,
 ) -> _Mentioned:
-    """What names stand for. Blocks."""
-    found = _Mentioned()
+    """Find what names stand for. Blocks."""
+    mentioned = _Mentioned()
     for name in names:
         try:
             place = replace(workspace, temporary=None)  # the person's own /tmp
             one = _named(name, place, reading.denying)
             one = one or _resource(name, servers)
         except HoldfastError as error:
-            found.refused.append(error)
+            mentioned.refused.append(error)
             continue
         if isinstance(one, Image):
             if one.data not in known:
-                found.images.append(one)
+                mentioned.images.append(one)
                 known = {*known, one.data}
-        elif one is not None and one["name"] in tools and one not in found.reads:
-            found.reads.append(one)
-    return found
+        elif one is not None and one["name"] in tools and one not in mentioned.reads:
+            mentioned.reads.append(one)
+    return mentioned
 
 
 def _named(

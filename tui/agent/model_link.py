@@ -32,7 +32,7 @@ class ModelLink:
     first_party: bool = False
     """True if it is the API's own, which knows what other servers do not."""
     cache_life: CacheLife = "5m"
-    """How long the server is to keep what new frames begin."""
+    """The time for which the server is to keep what new frames begin."""
     find_model: Callable[[str], ModelInfo | None] = lambda _: None
     """Looks up a model by its name or short name, None where it can't be asked; blocks."""
 

@@ -36,7 +36,7 @@ from tui.session.records import Record, is_answer, is_prompt
 log = logging.getLogger(__name__)
 
 COMPACTIONS: Final = 3
-"""How many in one turn."""
+"""Number of compactions in one turn."""
 
 TOO_LARGE: Final = frozenset({"context_overflow", "payload_too_large"})
 
@@ -47,7 +47,7 @@ _LEAST_RESULT = 500
 
 @dataclass(slots=True)
 class OverflowRecovery:
-    """What one turn does about requests that are too large."""
+    """The response of one turn to requests that are too large."""
 
     ctx: AgentContext
     requests: RequestBuilder
@@ -91,9 +91,9 @@ class OverflowRecovery:
         if self._outdated(request):
             return True
         sizes = error.overflow
-        held = self.ctx.ledger.tokens
-        before = (sizes and sizes.input_tokens) or held
-        scale = before / max(1, held)  # the server's measure, for what comes after the step, too
+        used = self.ctx.ledger.tokens
+        before = (sizes and sizes.input_tokens) or used
+        scale = before / max(1, used)  # the server's measure, for what comes after the step, too
         if sizes and sizes.limit and sizes.max_tokens is None:
             self.requests.know_window(sizes.limit)
         bytes_count = error.error_class == "payload_too_large"
@@ -109,7 +109,7 @@ class OverflowRecovery:
         return False
 
     def _outdated(self, request: Request) -> bool:
-        """Whether an error says nothing of the request to come."""
+        """True if an error says nothing of the request to come."""
         fresh = self.ctx.records[self._sent_at :]
         changed = request.model != self.ctx.link.model.id
         return changed or any(record.type == "compaction" for record in fresh)
@@ -158,13 +158,14 @@ class OverflowRecovery:
         return False
 
     async def _compact_in_time(self) -> bool:
-        """Whether it was tried. The server's word on the window is waited for before that."""
+        """Compact if it is due; return True if it was tried. The server's word on the window is
+        waited for before that."""
         if not self._overflown() and not await self.compactor.due():
             return False
         await self.requests.learned()
-        if found := self._overflown():
-            self._silent = found.id
-            await self._say_overflown(found)
+        if overflow := self._overflown():
+            self._silent = overflow.id
+            await self._say_overflown(overflow)
             await self.compact()
             return True
         if due := await self.compactor.due():
@@ -173,10 +174,10 @@ class OverflowRecovery:
 
     def _overflown(self) -> Record | None:
         """The last answer, where its request was too large and nothing was done about it yet."""
-        found = silent_overflow(
+        overflow = silent_overflow(
             self.ctx.records, self.ctx.link.model.id, self.ctx.link.model.window
         )
-        return found if found and found.id != self._silent else None
+        return overflow if overflow and overflow.id != self._silent else None
 
     async def _say_overflown(self, answer: Record) -> None:
         model, sent = self.ctx.link.model, Usage.from_json(answer.data.get("usage")).prompt_tokens
@@ -189,14 +190,18 @@ class OverflowRecovery:
         states = self.requests.view().states
         records = self.ctx.records
         turn = max((n for n, record in enumerate(records) if is_prompt(record)), default=0)
-        found = [
+        with_images = [
             record
             for record in records[:turn]
             if states.get(record.id) in {"full", "cut", "repaired"} and has_media(record)
         ]
-        self._overlay([Overlay(r.id, "imageless", "overflow", "too large to send") for r in found])
-        count = len(found)
-        return f"left out images of {count} earlier message{'s' * (count != 1)}" if found else ""
+        self._overlay(
+            [Overlay(r.id, "imageless", "overflow", "too large to send") for r in with_images]
+        )
+        count = len(with_images)
+        return (
+            f"left out images of {count} earlier message{'s' * (count != 1)}" if with_images else ""
+        )
 
     def _short_results(self) -> str:
         self.requests.view()
@@ -207,11 +212,11 @@ class OverflowRecovery:
         ]
         share = self.ctx.config.guard.token_share
         most = cap([item.tokens for item in items], int(self.ctx.link.model.window * share))
-        found = [item.id for item in items if item.tokens > most]
+        large = [item.id for item in items if item.tokens > most]
         why = "too large to send"
-        self._overlay([Overlay(id_, "clamped", "overflow", why, tokens=most) for id_ in found])
-        count = len(found)
-        return f"cut {count} large result{'s' * (count != 1)}" if found else ""
+        self._overlay([Overlay(id_, "clamped", "overflow", why, tokens=most) for id_ in large])
+        count = len(large)
+        return f"cut {count} large result{'s' * (count != 1)}" if large else ""
 
     def _digest(self) -> str:
         text = "replaced the conversation so far with a digest"
@@ -228,7 +233,7 @@ class OverflowRecovery:
 
 
 def has_media(record: Record) -> bool:
-    """Whether a record holds an image or a document."""
+    """True if a record holds an image or a document."""
     return any(block.get("type") in MEDIA for block in blocks_of(record.data.get("content")))
 
 
@@ -244,7 +249,7 @@ def cap(sizes: Sequence[int], total: int) -> int:
 
 
 def silent_overflow(records: Sequence[Record], model: str, window: int) -> Record | None:
-    """The last answer, where its request was larger than the window and no server said so.
+    """The last answer, where its request was larger than the window and no server complained.
 
     None where another model gave it, or where a compaction came since.
     """

@@ -18,7 +18,7 @@ class TurnPausedError(Exception):
 
 
 class Pause:
-    """Whether the turn is to stop. An agent and its sub-agents share one."""
+    """A request that the turn stop. An agent and its sub-agents share one."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -32,11 +32,11 @@ class Pause:
 
     async def question(self, put: Coroutine[Any, Any, T]) -> T:
         """Put a question to the person. Raises CancelledError where it is taken back."""
-        asked = asyncio.ensure_future(put)
-        self._questions.add(asked)
+        future = asyncio.ensure_future(put)
+        self._questions.add(future)
         if self.wanted:
-            asked.cancel()
+            future.cancel()
         try:
-            return await asked
+            return await future
         finally:
-            self._questions.discard(asked)
+            self._questions.discard(future)

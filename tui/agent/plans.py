@@ -127,11 +127,9 @@ def last_approved(records: Sequence[Record]) -> ApprovedPlan | None:
     """The plan of a session that was approved last."""
     for record in reversed(records):
         if record.type == "tool_result" and record.data.get("name") == PresentPlan.name:
-            found = object_of(object_of(record.data.get("details")).get("plan"))
-            if text := string_of(found.get("text")):
-                return ApprovedPlan(
-                    string_of(found.get("title")), text, string_of(found.get("path"))
-                )
+            plan = object_of(object_of(record.data.get("details")).get("plan"))
+            if text := string_of(plan.get("text")):
+                return ApprovedPlan(string_of(plan.get("title")), text, string_of(plan.get("path")))
     return None
 
 

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
 
 HOOKS_SAY: Final = "My hooks say:"
-"""How what hooks add to a prompt begins."""
+"""The beginning of a text that hooks add to a prompt."""
 
 _LEADING = re.compile(
     r"\s*/(?:(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?"
@@ -35,12 +35,13 @@ _LEADING = re.compile(
 )
 
 _BETWEEN = re.compile(r"\A(?:\s+\Z|\s*\n|\s+)")
-"""What parts a directive from its text: a line's indentation belongs to the text."""
+"""The space between a directive and its text: a line's indentation belongs to the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """Which directives are on; `effort` is the level that was chosen, "" for the configured one."""
+    """The directives that are on; `effort` is the level that was chosen, "" for the configured
+    one."""
 
     think: bool = False
     verbose: bool = False
@@ -56,7 +57,7 @@ class Directives:
 
 @dataclass(frozen=True, slots=True)
 class CommandTurn:
-    """What a command that the person wrote brings to its turn, beside its text.
+    """The effects of a command that the person wrote on its turn, beside its text.
 
     `runs` are commands that are run with the prompt, as calls of the model would be. `rules` allow
     more while the turn lasts; `model` is asked in it, None for the usual one.
@@ -82,9 +83,9 @@ class ParsedPrompt:
 
     typed: str
     text: str
-    """What remains of it after the directives."""
+    """The text that remains after the directives."""
     changes: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
-    """What the directives switch."""
+    """The settings that the directives switch."""
     attached: str = ""
     """Goes after what was typed and is never read for directives."""
     images: Mapping[str, Image] = field(default_factory=lambda: NO_IMAGES)
@@ -92,9 +93,9 @@ class ParsedPrompt:
     reads: Sequence[Block] = ()
     """Calls of tools that read what it names with `@`."""
     command: CommandTurn | None = None
-    """Of a command that the person wrote, whose text is what is `attached`."""
+    """The command that the person wrote, whose text is what is `attached`."""
     waits: bool = False
-    """What the directives cost is put off until the next break."""
+    """True if the costly effect of the directives is put off until the next break."""
     pasted: str = ""
     """The directive at its beginning that switches nothing, since it was not typed."""
 
@@ -107,14 +108,14 @@ def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGE
     """
     changes: dict[str, bool | str] = {}
     end, limit = 0, count_typed(typed)
-    while found := _LEADING.match(typed, end, limit):
-        if typed[found.end() : found.end() + 1].strip():
+    while match := _LEADING.match(typed, end, limit):
+        if typed[match.end() : match.end() + 1].strip():
             break  # pasted text continues the word
-        if found[3]:
-            changes["effort"] = found[3].lower()
+        if match[3]:
+            changes["effort"] = match[3].lower()
         else:
-            changes[found[1].lower()] = (found[2] or "on").lower() == "on"
-        end = found.end(1) if _begins_a_sentence(typed, found) else found.end()
+            changes[match[1].lower()] = (match[2] or "on").lower() == "on"
+        end = match.end(1) if _begins_a_sentence(typed, match) else match.end()
     text = _BETWEEN.sub("", typed[end:], count=1) if changes else typed
     left = _LEADING.match(typed, end)
     pasted = left[0].strip() if left else ""
@@ -122,12 +123,12 @@ def parse(typed: str, attached: str = "", images: Mapping[str, Image] = NO_IMAGE
 
 
 def _begins_a_sentence(typed: str, found: re.Match[str]) -> bool:
-    """Whether the `on` after a directive is the text's own, as in `/think on the design of x`.
+    """True if the `on` after a directive is the text's own, as in `/think on the design of x`.
 
     `off` always switches off: nobody loses a safeguard to a sentence.
     """
-    rest = typed[found.end() :].partition("\n")[0].strip()
-    return (found[2] or "").lower() == "on" and bool(rest) and not rest.startswith("/")
+    following = typed[found.end() :].partition("\n")[0].strip()
+    return (found[2] or "").lower() == "on" and bool(following) and not following.startswith("/")
 
 
 def from_json(value: Any) -> Directives:
@@ -135,10 +136,10 @@ def from_json(value: Any) -> Directives:
     known = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     effort = known.get("effort", "")
     switches = [f.name for f in fields(Directives) if f.name != "effort"]
-    found = {name: known.get(name) for name in switches}
-    if odd := [name for name, on in found.items() if not isinstance(on, bool)]:
+    values = {name: known.get(name) for name in switches}
+    if odd := [name for name, on in values.items() if not isinstance(on, bool)]:
         log.warning("the session's directives are damaged (%s) and count as off", ", ".join(odd))
-    on = {name: value is True for name, value in found.items()}
+    on = {name: value is True for name, value in values.items()}
     return Directives(**on, effort=effort if isinstance(effort, str) else "")
 
 

@@ -1,4 +1,5 @@
-"""Which rule old results are pruned by: `prune.when = "auto"` depends on what the server does."""
+"""The rule that old results are pruned by: `prune.when = "auto"` depends on what the server
+does."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class PruneRules:
         return msgspec.structs.replace(rule, when="turns")
 
     def binds(self, model: ModelInfo) -> bool:
-        """Whether thinking is refused after something that was changed."""
+        """True if thinking is refused after something that was changed."""
         if model.binds or (self.ctx.link.first_party and model.source != "assumed"):
             return model.binds
         self._catch_up()
@@ -68,5 +69,5 @@ class PruneRules:
 
 
 def _is_signed(block: Block) -> bool:
-    """Whether it is thinking that a server will look at again."""
+    """True if it is thinking that a server will look at again."""
     return has_thinking([block]) and bool(block.get("signature") or block.get("data"))

@@ -1,4 +1,4 @@
-"""How the model sees records: pruned when it pays, changed by the person at will.
+"""Changes to the model's view of records: pruned when it pays, changed by the person at will.
 
 With `prune.when = "auto"` what is due waits. It is pruned together with the next break, which
 writes what comes after its place again anyway, or once that pays by itself; where the server
@@ -37,8 +37,8 @@ class Waiting:
 
 
 class _Tokens(NamedTuple):
-    """What pruning is about: the tokens that it saves, those that come `behind` the first of these
-    and are written again, and all that was `brought` since a summary."""
+    """Token counts of a pruning: the tokens that it saves, those that come `behind` the first of
+    these and are written again, and all that was `brought` since a summary."""
 
     saved: int
     behind: int
@@ -63,13 +63,13 @@ class PruneSchedule:
         self._known = _pruned(view)
 
     def waiting(self, view: View) -> Waiting:
-        """What is due in a view and was not pruned yet."""
-        found = frozenset(one.record for one in view.due)
+        """Return what is due in a view and was not pruned yet."""
+        due = frozenset(one.record for one in view.due)
         items = self.ctx.ledger.items()
-        return Waiting(found, sum(item.tokens for item in items if item.id in found))
+        return Waiting(due, sum(item.tokens for item in items if item.id in due))
 
     def joining(self, view: View, targets: Collection[str]) -> int:
-        """How many tokens go with a change of these records because they wait for a break."""
+        """Count the tokens that go with a change of these records because they wait for a break."""
         if self.ctx.config.prune.when != "auto":
             return 0
         numbers, end = self._numbers.of(self.ctx.records), len(self.ctx.records)
@@ -132,13 +132,13 @@ class PruneSchedule:
             or cache_cost.verdict(figures).pays
         ):
             figures = self._figures(self._tokens(view.due, place))
-        found = cache_cost.verdict(figures)
-        self.ctx.debug(f"[DEBUG] Pruning {len(view.due)} results: {found.reason}")
-        if not found.pays:
+        verdict = cache_cost.verdict(figures)
+        self.ctx.debug(f"[DEBUG] Pruning {len(view.due)} results: {verdict.reason}")
+        if not verdict.pays:
             self._paid += figures.saved * figures.read
             return view
         self._paid = 0.0
-        self._prune(view.due, found.reason)
+        self._prune(view.due, verdict.reason)
         return self.requests.view()
 
     def _prune(self, due: Sequence[Due], why: str) -> None:
@@ -146,7 +146,7 @@ class PruneSchedule:
             self.ctx.record(Overlay(one.record, "pruned", "policy", why, age=one.age))
 
     def _thoughts(self, due: Sequence[Due], place: int | None) -> int:
-        """How many answers would lose their thinking for these alone.
+        """Count the answers that would lose their thinking for these alone.
 
         What a break at `place` takes anyway is none of them.
         """
@@ -159,13 +159,13 @@ class PruneSchedule:
         return self._thinking.between(records, start, end)
 
     def _tokens(self, due: Sequence[Due], place: int | None) -> _Tokens:
-        """What pruning is about; what comes after a break at `place` costs nothing."""
+        """Count the tokens of a pruning; what comes after a break at `place` costs nothing."""
         items, records = self.ctx.ledger.conversation_sizes(), self.ctx.records
-        gone = {one.record for one in due}
-        first = next((n for n, item in enumerate(items) if item.id in gone), len(items))
-        saved = sum(item.tokens for item in items if item.id in gone)
+        pruned = {one.record for one in due}
+        first = next((n for n, item in enumerate(items) if item.id in pruned), len(items))
+        saved = sum(item.tokens for item in items if item.id in pruned)
         anew = {record.id for record in records[place:]} if place is not None else set[str]()
-        behind = sum(i.tokens for i in items[first:] if i.id not in gone and i.id not in anew)
+        behind = sum(i.tokens for i in items[first:] if i.id not in pruned and i.id not in anew)
         brought = sum(item.recorded for item in items if item.state != "summarised")
         return _Tokens(saved, behind, brought)
 
@@ -175,17 +175,17 @@ class PruneSchedule:
         With fewer of these pruning pays sooner: what does not pay with them does not pay.
         """
         ledger = self.ctx.ledger
-        share, gone = ledger.share, ledger.entries_of(one.record for one in due)
-        saved = sum(round(share * entry.weight) for entry in gone)
+        share, pruned = ledger.share, ledger.entries_of(one.record for one in due)
+        saved = sum(round(share * entry.weight) for entry in pruned)
         end = len(ledger.sent)
         if place is not None:
             after = islice(self.ctx.records, place, None)
             end = min(
                 (entry.number for entry in ledger.entries_of(r.id for r in after)), default=end
             )
-        first = min((entry.number for entry in gone), default=end)
+        first = min((entry.number for entry in pruned), default=end)
         weight = ledger.sent.between(first, end)
-        weight -= sum(entry.weight for entry in gone if entry.number < end)
+        weight -= sum(entry.weight for entry in pruned if entry.number < end)
         behind = _least(share * weight, end - first)
         brought = _least(
             share * ledger.brought.between(0, len(ledger.brought)), len(ledger.brought)
@@ -193,7 +193,7 @@ class PruneSchedule:
         return _Tokens(saved, behind, max(1, brought))
 
     def _figures(self, tokens: _Tokens) -> PruneFigures:
-        """What pruning costs and saves."""
+        """Work out what pruning costs and saves."""
         ledger, window = self.ctx.ledger, self.ctx.link.model.window
         answers = self._answers
         answers.follow(self.ctx.records)
@@ -209,7 +209,7 @@ class PruneSchedule:
         return replace(figures, write=write / rates.input, read=rates.read / rates.input)
 
     def _idle_s(self, answer: Record | None) -> float | None:
-        """How long ago an answer came."""
+        """Return the seconds since an answer came."""
         if answer is None:
             return None
         try:
@@ -247,8 +247,8 @@ class ContextOverrides:
         for change in changes:
             self.ctx.record(change)
         self.requests.view()
-        told = tuple(change.to_record() | known[change.target] for change in changes)
-        await self.ctx.recorder.show(ContextChanged(told), *self.requests.measured())
+        shown = tuple(change.to_record() | known[change.target] for change in changes)
+        await self.ctx.recorder.show(ContextChanged(shown), *self.requests.measured())
 
 
 def _pruned(view: View) -> set[str]:

@@ -29,20 +29,20 @@ from tui.tools.paging import PageLimits
 from tui.tools.recall import MessageAddress, RecallParams
 
 _COPY_BYTES: Final = 64 << 20
-"""What is read of one full output."""
+"""Bytes that are read of one full output."""
 _FOOTER_BYTES: Final = 120
 _QUERY_CHARS: Final = 400
 _SEARCHED_BYTES: Final = 8 << 20
-"""What is searched of one full output."""
+"""Bytes that are searched of one full output."""
 _SESSIONS: Final = 5
 """In so many other sessions a search names messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallSources:
-    """Where a session finds what it has not in its window. `states` is how each of its `records`
-    stands in the view; `outputs` the folder of full outputs. `path` is its own file, and `folders`
-    and `workspace` say where others are; None where it is not saved."""
+    """The sources for what a session has not in its window. `states` are those of its `records` in
+    the view; `outputs` the folder of full outputs. `path` is its own file, and `folders` and
+    `workspace` lead to the others; None where it is not saved."""
 
     records: Sequence[Record]
     states: Mapping[str, RecordState]
@@ -70,20 +70,22 @@ def _searched(
     sources: RecallSources, asked: RecallParams, stop: Event, *, for_person: bool
 ) -> tuple[str, str]:
     query = " ".join(asked.query[:_QUERY_CHARS].split())
-    found = passages(sources.records, sources.states, for_person=for_person)
-    excerpts, all_words = search(found, query, _with_copy(sources.outputs, _SEARCHED_BYTES))
+    known_passages = passages(sources.records, sources.states, for_person=for_person)
+    excerpts, all_words = search(
+        known_passages, query, _with_copy(sources.outputs, _SEARCHED_BYTES)
+    )
     elsewhere = _elsewhere(sources, query, stop, for_person=for_person)
     if elsewhere and not all_words:  # which hold all words
         excerpts, all_words = [], True
-    told = [*(("", one) for one in excerpts), *elsewhere]
-    count = plural(len(told), "message")
-    if not told:
+    hits = [*(("", one) for one in excerpts), *elsewhere]
+    count = plural(len(hits), "message")
+    if not hits:
         return f"Nothing outside the window holds “{query}”.", "nothing found"
     head = f"{count} outside the window with “{query}”, the newest first."
     if not all_words:
         head = f"No message holds all of “{query}”. These hold the most of it, the best first."
     head += " Give its address to read one whole."
-    shown = [f"{_head(one.passage, where)}\n{one.text}" for where, one in told]
+    shown = [f"{_head(one.passage, where)}\n{one.text}" for where, one in hits]
     return "\n".join([head, *shown]), count
 
 
@@ -95,7 +97,8 @@ def _head(passage: Passage, session: str = "") -> str:
 def _elsewhere(
     sources: RecallSources, query: str, stop: Event, *, for_person: bool
 ) -> list[tuple[str, PassageHit]]:
-    """What sub-agents and earlier sessions of the folder say, each with how its address begins."""
+    """Search sub-agents and earlier sessions of the folder; each hit comes with the beginning of
+    its address."""
     from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
     def still_wanted(_done: int, _of: int) -> None:
@@ -110,18 +113,19 @@ def _elsewhere(
         for state in scan(sources.folders, sources.workspace)
         if sources.path is None or Path(state[1]) != sources.path
     ]
-    found: dict[str, set[str]] = {}
+    # the index finds sessions; their passages are then searched as the window's are
+    by_session: dict[str, set[str]] = {}
     for hit in index.search(sources.folders.cache, files, query, progress=still_wanted):
-        if hit.path in found or len(found) < _SESSIONS:
-            found.setdefault(hit.path, set()).add(hit.message)
-    told: list[tuple[str, PassageHit]] = []
-    for path, records in found.items():
+        if hit.path in by_session or len(by_session) < _SESSIONS:
+            by_session.setdefault(hit.path, set()).add(hit.message)
+    hits: list[tuple[str, PassageHit]] = []
+    for path, records in by_session.items():
         with suppress(SessionError):
             branch = read(Path(path)).branch
             chosen = [p for p in passages(branch, for_person=for_person) if p.record in records]
             excerpts, _ = search(chosen, query, lambda passage: passage.text)
-            told += [(f"{catalog.id_of(Path(path))}:", one) for one in excerpts]
-    return told
+            hits += [(f"{catalog.id_of(Path(path))}:", one) for one in excerpts]
+    return hits
 
 
 def _paged(
@@ -137,15 +141,15 @@ def _paged(
         records, states = _branch(sources, address.session), None
     whole = _with_copy(sources.outputs, _COPY_BYTES)
     every = passages(records, for_person=for_person)
-    found = [p for p in every if address.first <= p.number <= address.last]
-    if not found:
+    wanted = [p for p in every if address.first <= p.number <= address.last]
+    if not wanted:
         count = every[-1].number if every else 0
         raise ToolError(
             f"There is nothing to read in message {asked.message}.",
             hint=f"There are {plural(count, 'message')}; some are empty or masked.",
         )
     absent = {one.number: one for one in passages(records, states, for_person=for_person)}
-    text = "\n".join(f"{_head(absent.get(one.number, one))}\n{whole(one)}" for one in found)
+    text = "\n".join(f"{_head(absent.get(one.number, one))}\n{whole(one)}" for one in wanted)
     return _page(text, asked.offset, limits)
 
 

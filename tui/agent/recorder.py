@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class EventStream:
-    """What an agent publishes, in order.
+    """The events that an agent publishes, in order.
 
-    One piece of work runs at a time, in a task of its own; what is published meanwhile comes out
-    of `run`. What is published while nothing runs is for the method that caused it, which hands
-    it on with `take`. What is in `at_rest` is called after each piece of work.
+    One piece of work runs at a time, in a task of its own; what is published meanwhile comes out of
+    `run`. What is published while nothing runs is for the method that caused it, which hands it on
+    with `take`. What is in `at_rest` is called after each piece of work.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class EventStream:
 
     @property
     def busy(self) -> bool:
-        """Whether work runs."""
+        """True while work runs."""
         return self._queue is not None
 
     def publish(self, event: Fact) -> None:

@@ -1,4 +1,4 @@
-"""What happens after a request failed and before the next one: repair, or wait.
+"""The step between a failed request and the next one: repair, or wait.
 
 The repair ladder: a level is put into the record by a `repair` record. `strict` and `drop_thinking`
 hold for everything from then on, as they leave calls and results whole. `text_only` and
@@ -61,7 +61,7 @@ class RequestRepair:
         return REPAIR_LEVELS[tried + 1 :]
 
     def shrinks(self, level: RepairLevel) -> bool:
-        """Whether less would be sent on a level than now."""
+        """True if less would be sent on a level than now."""
         messages = self.requests.view().messages
         fewer, _ = apply_level(messages, level)
         return json_weight(fewer) < json_weight(messages)

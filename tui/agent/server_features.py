@@ -21,14 +21,14 @@ FEATURE: Final = "feature"
 
 @dataclass(frozen=True, slots=True)
 class ServerFeatures:
-    """What the server of one agent does not know, by its models."""
+    """The features that the server of one agent does not know, by its models."""
 
     ctx: AgentContext
     _index: RecordIndex = field(default_factory=lambda: RecordIndex({FEATURE}))
     _unrecorded: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def off(self, model: str) -> frozenset[str]:
-        """What is not asked of a model."""
+        """Return the features that are not used with a model."""
         known = (record.data for record in self._index.of(self.ctx.records))
         recorded = frozenset(
             str(data.get("feature"))

@@ -59,9 +59,9 @@ class ServerSummarizer:
             self.usage += answer.usage
             blocks = [block for block in answer.content if block.get("type") == COMPACTION]
             whole = string_of(blocks[0].get("content")) if blocks else ""
-            text, kept = summary_prompts.split_answer(whole)
+            text, to_remember = summary_prompts.split_answer(whole)
             if answer.stop_reason == COMPACTION and text and len(answer.content) == 1:
-                self.notes = memory.notes_in(kept)
+                self.notes = memory.notes_in(to_remember)
                 self.block = blocks[0]
                 return text
         return ""

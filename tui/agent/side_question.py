@@ -33,9 +33,9 @@ SAVING: Final = "📝 Saving context..."
 """Shown to the letter."""
 
 _SPLITS = 3
-"""How many times a part that the summarizer finds too long is split."""
+"""Number of times a part that the summarizer finds too long is split."""
 _NOTE_TOKENS = 2000
-"""Of an answer with notes."""
+"""Tokens of an answer with notes."""
 _NOTE_PARTS = 4
 _THINKING_TOKENS = 1024
 """For a small job, where the model thinks before it."""
@@ -91,8 +91,8 @@ async def answer_to(
     A summary is `shown` as it comes, "" where it starts over. What the answer cost is added to
     `ctx.turn_spent`. Raises ProviderError, CredentialsError or LimitReachedError.
     """
-    asked = (provider or ctx.link.provider).stream(request)
-    async with ctx.within_limits(request), aclosing(asked) as parts:
+    answer = (provider or ctx.link.provider).stream(request)
+    async with ctx.within_limits(request), aclosing(answer) as parts:
         async for part in parts:
             match part:
                 case AttemptStarted() if shown:
@@ -122,10 +122,10 @@ class WarmSummarizer:
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list[str])
     answered: bool = False
-    """Whether the conversation gave the summary."""
+    """True if the conversation gave the summary."""
 
     def fits(self) -> bool:
-        """Whether the question can be asked now."""
+        """True if the question can be asked now."""
         question = summary_prompts.warm_question(notes=True)
         return self.requests.with_question(question, summary_prompts.WARM_TOKENS) is not None
 
@@ -144,9 +144,9 @@ class WarmSummarizer:
             before = request
             answer = await answer_to(self.ctx, request, shown=True)
             self.usage += answer.usage
-            summary, kept = summary_prompts.split_answer(text_of(answer.content))
+            summary, to_remember = summary_prompts.split_answer(text_of(answer.content))
             if answer.stop_reason == "end_turn" and summary:
-                self.notes, self.answered = memory.notes_in(kept), True
+                self.notes, self.answered = memory.notes_in(to_remember), True
                 return summary
         return ""
 
@@ -166,15 +166,15 @@ class Summarizer:
         budget = int(self.ctx.link.model.window * summary_prompts.SHARE)
         pieces = summary_prompts.transcript(messages)
         parts = await asyncio.to_thread(summary_prompts.parts, pieces, budget)
-        found: list[str] = []
+        summaries: list[str] = []
         for number, part in enumerate(parts, 1):
-            found += await self._of_part(part, focus, number, len(parts))
-        while len(found) > 1:
-            groups = _groups(found, budget)
-            found = [
+            summaries += await self._of_part(part, focus, number, len(parts))
+        while len(summaries) > 1:
+            groups = _groups(summaries, budget)
+            summaries = [
                 await self._ask(summary_prompts.merge_question(g, focus=focus)) for g in groups
             ]
-        summary = "\n".join(found).strip()
+        summary = "\n".join(summaries).strip()
         if not summary:
             raise HoldfastError("The model returned an empty summary, so nothing changed.")
         return summary
@@ -211,7 +211,7 @@ class MemoryFlush:
     requests: RequestBuilder
 
     def pending(self, upto: str = "") -> bool:
-        """Whether something was said, up to a record, that was not flushed yet."""
+        """True if something was said, up to a record, that was not flushed yet."""
         enabled = (
             self.ctx.config.compaction.memory_flush and self.ctx.sources.memory_file is not None
         )
@@ -260,8 +260,8 @@ class MemoryFlush:
         return bool(added)
 
     def _fresh(self, upto: str) -> list[Record]:
-        """What was said since the last flush, if an answer is in it."""
-        found: list[Record] = []
+        """Return the records since the last flush, if an answer is among them."""
+        records: list[Record] = []
         done = next(
             (r.data.get("covers") for r in reversed(self.ctx.records) if r.type == "memory"), None
         )
@@ -269,23 +269,23 @@ class MemoryFlush:
             if record.id == done:
                 break
             if record.type in SPEAKING:
-                found.append(record)
-        found.reverse()
+                records.append(record)
+        records.reverse()
         if upto:
-            ends = [n for n, record in enumerate(found) if record.id == upto]
-            found = found[: ends[0] + 1] if ends else []
-        answered = any(r.type == "assistant" and content_of(r) for r in found)
-        return found if answered else []
+            ends = [n for n, record in enumerate(records) if record.id == upto]
+            records = records[: ends[0] + 1] if ends else []
+        answered = any(r.type == "assistant" and content_of(r) for r in records)
+        return records if answered else []
 
     async def _notes(self, fresh: Sequence[Record]) -> tuple[list[str], Usage]:
         """The notes of the model on all that is new: a request for each part that one can carry.
 
         Of very much, the newest parts.
         """
-        stands = self.requests.view().stands
+        states = self.requests.view().stands
         history = History(self.ctx.link.model.id)
         for record in fresh:
-            stand = stands.get(record.id)
+            stand = states.get(record.id)
             history.add(record, None if stand is None or stand.state == GONE.state else stand)
         pieces = summary_prompts.transcript(history.messages)
         parts = summary_prompts.parts(

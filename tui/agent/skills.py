@@ -13,14 +13,15 @@ from tui.tools.base import Tool
 from tui.tools.skill import Skill
 
 SKILL_LIST: Final = "Skill list"
-"""What the list is called in the system prompt, and when it has changed."""
+"""The name of the list in the system prompt, and when it has changed."""
 _NAMED: Final = 5
 
 
 class OfferedSkills:
-    """What is installed, as it was when it was last read. Not `on`, as in a drill, it is nothing.
+    """The installed skills, as they were when they were last read. Not `on`, as in a drill, there
+    are none.
 
-    Making one reads it, and blocks.
+    Making one reads them, and blocks.
     """
 
     def __init__(self, installed: InstalledSkills, *, on: bool = True) -> None:
@@ -34,31 +35,31 @@ class OfferedSkills:
         return self.sources()
 
     def sources(self) -> Sequence[Source]:
-        """What the system prompt says of them: names and descriptions."""
+        """Return the part of the system prompt about them: names and descriptions."""
         text, _ = self._installed.listing()
         return [Source("skills", SKILL_LIST, text)] if text else []
 
     def tools(self) -> dict[str, Tool[Any]]:
         """The tool that loads them; none where there are none."""
-        found = self._installed.skills
-        return {Skill.name: Skill(self._installed.instructions)} if found else {}
+        installed = self._installed.skills
+        return {Skill.name: Skill(self._installed.instructions)} if installed else {}
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """What is to be read outside the workspace."""
+        """The folders to be read outside the workspace."""
         return self._installed.outside
 
     def notices(self, *, unasked: bool) -> Sequence[str]:
-        """What the person is told first: that the list is too long, and what was left out where
+        """Return first notes for the person: that the list is too long, and what was left out where
         they were not asked about their trust."""
-        found: list[str] = []
+        lines: list[str] = []
         if unasked and (left := self._installed.untrusted):
             what = f"{plural(len(left), 'skill')} of this folder left out"
-            found.append(f"{what}, because you don't trust it as it is now: {_some(left)}.")
+            lines.append(f"{what}, because you don't trust it as it is now: {_some(left)}.")
         if short := self._installed.listing()[1]:
             what = f"The list of skills has more than {LIST_MAX:,} characters"
-            found.append(f"{what}: the model sees only the names of {_some(short)}.")
-        return found
+            lines.append(f"{what}: the model sees only the names of {_some(short)}.")
+        return lines
 
 
 def _some(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
-"""Which files are not as the model last saw them: said before each request, shown on demand.
+"""Files that are not as the model last saw them: reported before each request, shown on demand.
 
-The files that it sees in the window are looked at before each request, off the event loop. What
-has changed is said once, by a notice at the end of the request.
+The files that it sees in the window are looked at before each request, off the event loop. A change
+is reported once, by a notice at the end of the request.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class StaleFiles:
         return seen_files.news(beliefs.values(), now)
 
     def event(self, found: Sequence[FileNews]) -> FilesChanged:
-        """What the person is told of files that have changed."""
+        """Make the event that shows changed files to the person."""
         files = tuple(
             {"path": self.show(one.path), "state": one.word, "why": one.why, "calls": one.calls}
             for one in found
@@ -75,8 +75,8 @@ class StaleFiles:
     async def outdated(self, is_sent: Callable[[str], bool]) -> set[str]:
         """The records in the window that show files as they are no longer."""
         beliefs, now = await self._compare(is_sent)
-        found = seen_files.outdated(beliefs.values(), now)
-        return {one.record for each in found for one in each.belief.excerpts}
+        changed = seen_files.outdated(beliefs.values(), now)
+        return {one.record for each in changed for one in each.belief.excerpts}
 
     def take_differences(self) -> list[dict[str, Any]]:
         """The fields of the notices that show what changed: the model knows these files then."""
@@ -85,8 +85,10 @@ class StaleFiles:
             if one.found is None:
                 self._ctx.toolbox.files.forget(Path(path))
             else:
-                found = one.found
-                self._ctx.toolbox.files.note_seen(found.path, found.stat, found.sha256, found.data)
+                snapshot = one.found
+                self._ctx.toolbox.files.note_seen(
+                    snapshot.path, snapshot.stat, snapshot.sha256, snapshot.data
+                )
         return [one.data for one in shown.values()]
 
     async def show_difference(self, record: str, is_sent: Callable[[str], bool]) -> str:
@@ -100,15 +102,15 @@ class StaleFiles:
             raise HoldfastError("This item shows no file as the model last saw it.")
         path, shown = belief.last.path, self.show(belief.last.path)
         await in_thread(lambda _stop: self._check_readable(path, shown))
-        found = await in_thread(lambda _stop: _read_now(path, shown))
-        state = found.sha256 if found else GONE
+        snapshot = await in_thread(lambda _stop: _read_now(path, shown))
+        state = snapshot.sha256 if snapshot else GONE
         if state == belief.last.state:
             raise HoldfastError(f"{shown} is as the model last saw it.")
-        text = await in_thread(lambda _stop: _difference(self._before(belief), found, shown))
+        text = await in_thread(lambda _stop: _difference(self._before(belief), snapshot, shown))
         if not text:
             raise HoldfastError(f"{shown} changed too much to show.", hint=_READ_AGAIN)
         data = seen_files.difference_of(path, state or "", shown, text)
-        self._to_show[path] = _Shown(data, found)
+        self._to_show[path] = _Shown(data, snapshot)
         return shown
 
     def _check_readable(self, path: str, shown: str) -> None:
@@ -122,8 +124,11 @@ class StaleFiles:
             raise ToolError(f"A rule forbids reading {shown}, so it wasn't opened.")
 
     def _before(self, belief: Belief) -> bytes:
-        """What the file held when the model last saw it: from the ledger, else from a checkpoint.
-        Blocks. Raises HoldfastError where that isn't kept."""
+        """Return the content of a file when the model last saw it: from the ledger, else from a
+        checkpoint.
+
+        Blocks. Raises HoldfastError where that isn't kept.
+        """
         excerpt = belief.last
         seen = self._ctx.toolbox.files.seen(Path(excerpt.path))
         if seen is not None and seen.sha256 == excerpt.state and seen.data is not None:
@@ -153,22 +158,23 @@ class StaleFiles:
     def _examined(
         self, beliefs: Mapping[str, Belief], stop: Event
     ) -> tuple[dict[str, FileState], list[str]]:
-        """What files are now, and those that changed after the command that is known. Blocks."""
+        """Return the present states of files, and the paths of those that changed after the command
+        that is known. Blocks."""
         now = self._states.of([one.last for one in beliefs.values()], stop)
         changed = [path for path, one in beliefs.items() if one.by and now.get(path) != one.known]
         return now, [path for path in changed if _changed_after(path, beliefs[path].by_time)]
 
     def _beliefs(self, is_sent: Callable[[str], bool]) -> dict[str, Belief]:
-        """What the model knows of each file in its window. Holdfast's own copies of outputs are
-        none: they grow while a command runs."""
+        """Return what the model knows of each file in its window. Holdfast's own copies of outputs
+        are left out: they grow while a command runs."""
         self._seen.follow(self._ctx.records)
-        found = self._seen.beliefs(self._ctx.ledger.state_of, is_sent)
+        beliefs = self._seen.beliefs(self._ctx.ledger.state_of, is_sent)
         own = f"{self._ctx.workspace.tool_results}/"
-        return {path: one for path, one in found.items() if not path.startswith(own)}
+        return {path: one for path, one in beliefs.items() if not path.startswith(own)}
 
 
 def _changed_after(path: str, time: str) -> bool:
-    """Whether a file, or what is known of it, was changed after a moment of the record."""
+    """True if a file, or what is known of it, was changed after a moment of the record."""
     with suppress(OSError, ValueError):
         return os.lstat(path).st_ctime > datetime.fromisoformat(time).timestamp()
     return False
@@ -187,6 +193,6 @@ def _read_now(path: str, shown: str) -> Snapshot | None:
 
 
 def _difference(before: bytes, found: Snapshot | None, shown: str) -> str:
-    """How a text has changed; "" where that is too long. Raises ToolError."""
+    """Show how a text has changed; "" where that is too long. Raises ToolError."""
     now = decode(found.data or b"", shown).text if found else None
     return bounded(decode(before, shown).text, now, shown)

@@ -53,19 +53,19 @@ class SubAgent:
     calls: int = 0
     spent: Spent = field(default_factory=Spent)
     now: str = ""
-    """What it is doing, in a few words."""
+    """Its present activity, in a few words."""
     asks: bool = False
-    """Whether it waits for the person's answer."""
+    """True if it waits for the person's answer."""
     problem: str = ""
-    """Why it failed."""
+    """The reason why it failed."""
     started: float = 0.0
-    """When it began to work, on the clock's monotonic scale; 0 before."""
+    """The time when it began to work, on the clock's monotonic scale; 0 before."""
     seconds: float = 0.0
-    """How long it worked, once it has ended."""
+    """The seconds that it worked, once it has ended."""
     session: Session | None = None
     """While it works; where it is kept in memory only, for good."""
     stopped: bool = False
-    """Whether the person let it end."""
+    """True if the person let it end."""
     watch: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """Called whenever something of it is different."""
     cancel: Callable[[], None] = lambda: None
@@ -74,12 +74,12 @@ class SubAgent:
 
     @property
     def works(self) -> bool:
-        """Whether it has not ended."""
+        """True while it has not ended."""
         return self.state in {"waiting", "running"}
 
     @property
     def figures(self) -> str:
-        """What it did and cost, as parts of a line."""
+        """Its work and cost, as parts of a line."""
         usd = self.spent.usd
         used = [f"{tokens(self.spent.usage.total)} tokens"] if self.spent.requests else []
         cost = [money(usd)] if usd else []
@@ -108,9 +108,9 @@ class SubAgentList:
         self._read = 0
         self._last: Record | None = None
         self.taken: set[str] = set()
-        """The sessions of earlier sub-agents that go on."""
+        """The sessions of earlier sub-agents that continue."""
         self.known: dict[str, SubAgent] = {}
-        """By the id of the session, those of this run of the program."""
+        """The sub-agents of this run of the program, by the id of the session."""
         self._settled = False
 
     @property
@@ -143,7 +143,7 @@ class SubAgentList:
         return sum(one.jobs.move() for one in self.known.values() if one.jobs)
 
     def leave(self) -> None:
-        """Let the commands that run in them go on without this program."""
+        """Let the commands that run in them continue without this program."""
         for one in self.known.values():
             if one.jobs:
                 one.jobs.leave()
@@ -173,24 +173,24 @@ class SubAgentList:
         return next((one for one in self.all if one.session_id == session), None)
 
     def has_started(self, call_id: str) -> bool:
-        """Whether a call has had a sub-agent."""
+        """True if a call has had a sub-agent."""
         records = self._records.of(self._ctx.records)
         return any(record.data.get("call_id") == call_id for record in records)
 
     def earlier(self, resume: str, call_id: str) -> SubAgent | None:
-        """The sub-agent to go on with: the one that is named, or that of the call itself, if an
+        """The sub-agent to continue: the one that is named, or that of the call itself, if an
         earlier run of the program started it."""
         if not resume:
             return self.of_call(call_id)
-        found = [one for one in self.all if one.session_id.startswith(resume.strip())]
-        if len(found) != 1:
+        matches = [one for one in self.all if one.session_id.startswith(resume.strip())]
+        if len(matches) != 1:
             known = ", ".join(one.session_id for one in self.all) or "none yet"
             raise ToolError(
                 f"No sub-agent has the session {resume!r}.", hint=f"There are: {known}."
             )
-        if found[0].session_id in self.taken or found[0].works:
+        if matches[0].session_id in self.taken or matches[0].works:
             raise ToolError("This sub-agent still works.", hint="Wait for its result.")
-        return found[0]
+        return matches[0]
 
     async def settle(self) -> None:
         """Record what sub-agents did that ended with an earlier run of the program: what they cost
@@ -236,18 +236,18 @@ def _of_record(record: Record) -> SubAgent:
 
 def _unfinished(records: Iterable[Record]) -> list[Record]:
     """The records of sub-agents that started and did not end."""
-    found: dict[str, Record] = {}
+    open_records: dict[str, Record] = {}
     for record in records:
         session = string_of(record.data.get("session"))
         if record.data.get("state") == "started":
-            found[session] = record
+            open_records[session] = record
         else:
-            found.pop(session, None)
-    return list(found.values())
+            open_records.pop(session, None)
+    return list(open_records.values())
 
 
 def changes_in(records: Iterable[Record], call_id: str, session: str) -> Iterator[FileChanged]:
-    """What the records of a sub-agent did to files, as its parent records it."""
+    """Yield the changes to files in the records of a sub-agent, as its parent records them."""
     for record in records:
         for details in details_of(record):
             if "after_sha256" in details:
@@ -257,5 +257,7 @@ def changes_in(records: Iterable[Record], call_id: str, session: str) -> Iterato
 
 def last_words(records: Iterable[Record]) -> str:
     """The text of the last answer that has one."""
-    said = (text_of(content_of(one)) for one in reversed(list(records)) if one.type == "assistant")
-    return next((text for text in said if text.strip()), "")
+    answers = (
+        text_of(content_of(one)) for one in reversed(list(records)) if one.type == "assistant"
+    )
+    return next((text for text in answers if text.strip()), "")

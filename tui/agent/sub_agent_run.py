@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from tui.tools.base import ToolContext
 
 _TEXT_CHARS = 200
-"""Of what a sub-agent says between its calls, in a line of its card."""
+"""Characters of what a sub-agent says between its calls, in a line of its card."""
 _CHANGED = 20
-"""How many changed files its result names."""
+"""Number of changed files that its result names."""
 _MCP = "mcp__", "read_mcp_resource"
-"""What the names of the tools begin with whose results MCP servers give."""
+"""The beginnings of the names of tools whose results MCP servers give."""
 _QUIET = (
     TextDelta,
     ThinkingDelta,
@@ -87,14 +87,14 @@ class SubAgentRun:
     _had_ended: bool = False
     _changed: dict[str, None] = field(default_factory=dict[str, None])
     _noted: int = 0
-    """How many of its records were looked at for what it did to files."""
+    """Number of its records that were looked at for changes to files."""
 
     @property
     def _records(self) -> Sequence[Record]:
         return self.agent.session.records
 
     async def do(self, prompt: str, *, left_open: bool) -> None:
-        """Let it work to the end of its turn. `left_open`: its call is made again, so it goes on
+        """Let it work to the end of its turn. `left_open`: its call is made again, so it continues
         where an earlier run of the program ended."""
         one, self._noted = self.one, self.first
         one.state, one.started = "running", self.ctx.clock.monotonic()
@@ -165,7 +165,7 @@ class SubAgentRun:
         self._figures = one.figures
         try:
             await self.agent.close()
-        except HoldfastError as error:  # what it did is in memory still, and its result is told
+        except HoldfastError as error:  # its work is in memory still, and its result is returned
             one.problem = f"{error.message} {error.hint}".strip()
         if self.own is not None:
             await self.own.leave()
@@ -180,13 +180,15 @@ class SubAgentRun:
         one.tell()
 
     def _marked(self, answer: str) -> str:
-        """What it said, as untrusted where texts that somebody else wrote are in its session."""
+        """Return its answer, marked as untrusted where texts that somebody else wrote are in its
+        session."""
         if not answer or not (sources := _untrusted_sources(self._records)):
             return answer
         return untrusted.wrap(answer, f"sub-agent {self.one.agent}, read {', '.join(sources)}")
 
     def result(self) -> ToolOutput:
-        """What the parent's model gets: the last words of a sub-agent, and how it ended."""
+        """Make the result for the parent's model: the last words of a sub-agent, and how it
+        ended."""
         one, answer = self.one, self._answer.strip()
         parts = [f"sub-agent {one.agent}", f"session {one.session_id}", self._figures]
         if changed := list(self._changed):
@@ -195,6 +197,7 @@ class SubAgentRun:
         foot = f'[{" · ".join(parts)} · resume="{one.session_id}" continues it]'
         failed = one.state != "done" or not answer
         heard = self._marked(answer)
+        # the parent must not take the words of a failed run for a result
         if failed:
             how = {
                 "stopped": "The user stopped it.",
@@ -216,18 +219,18 @@ class SubAgentRun:
 
 
 def _untrusted_sources(records: Iterable[Record]) -> list[str]:
-    """Where a session got texts from that somebody else wrote, each once."""
-    found: dict[str, None] = {}
+    """Name the sources of texts in a session that somebody else wrote, each once."""
+    sources: dict[str, None] = {}
     for record in records:
         content, name = content_of(record), string_of(record.data.get("name"))
         if record.type == "tool_result":
             marked = (untrusted.source_of(string_of(block.get("text"))) for block in content)
-            found |= dict.fromkeys(filter(None, marked))
+            sources |= dict.fromkeys(filter(None, marked))
             if name.startswith(_MCP):
-                found[name] = None
+                sources[name] = None
         elif record.type == "assistant":
-            found |= {result_of(block).name: None for block in content if is_result(block)}
-    return list(found)
+            sources |= {result_of(block).name: None for block in content if is_result(block)}
+    return list(sources)
 
 
 def _follow(one: SubAgent, event: Fact) -> None:
@@ -262,7 +265,7 @@ def _follow(one: SubAgent, event: Fact) -> None:
 
 
 def _line_of(event: Fact) -> str:
-    """What a sub-agent did, as a line of its card; "" for what has none."""
+    """Describe an event of a sub-agent in a line of its card; "" for one that has none."""
     match event:
         case facts.AssistantMessage(text=text, stop_reason="tool_use"):
             return _short(text)
@@ -277,7 +280,7 @@ def _line_of(event: Fact) -> str:
 
 
 def _has_ended(records: Sequence[Record]) -> bool:
-    """Whether its turn came to an end of its own."""
+    """True if its turn came to an end of its own."""
     last = last_of_turn(records)
     return last is not None and last.type == "assistant" and not tool_calls(content_of(last))
 

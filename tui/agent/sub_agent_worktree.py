@@ -1,6 +1,6 @@
 """A sub-agent in a git worktree of its own: its tools, its commands and its sandbox work there.
 
-An unchanged one is removed at the end. Another stays, and the parent is told where its work is.
+An unchanged one is removed at the end. Another stays, and the parent learns where its work is.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NAME_CHARS: Final = 40
 
 @dataclass(slots=True)
 class SubAgentWorktree:
-    """The worktree of one run of a sub-agent. `outcome` says at its end what became of it, to
-    the model, and `stays` to the person where it is still there."""
+    """The worktree of one run of a sub-agent. `outcome` is its end in words for the model, and
+    `stays` those for the person where it is still there."""
 
     entered: EnteredWorktree
     workspace: Workspace
@@ -49,7 +49,7 @@ class SubAgentWorktree:
 
     @classmethod
     async def make(cls, ctx: AgentContext, agent: str, session_id: str) -> SubAgentWorktree:
-        """The worktree of a sub-agent's session, in which it goes on after an earlier run. Raises
+        """The worktree of a sub-agent's session, in which it continues after an earlier run. Raises
         ToolError where there can be none."""
         root = ctx.workspace.root
         agent = re.sub(r"^[^A-Za-z0-9]+", "", agent)[:_NAME_CHARS] or "agent"
@@ -70,7 +70,7 @@ class SubAgentWorktree:
 
     @property
     def welcome(self) -> str:
-        """Where it works, and what is not there, in a line."""
+        """Say where it works, and what is not there, in a line."""
         tree = self.entered.tree
         return " ".join((f"Works in the worktree {tree.name}.", *self.entered.notes))
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tui.tools.base import ToolContext
 
 LIST_NAME: Final = "List of sub-agents"
-"""What the model knows the list of definitions by."""
+"""The name by which the model knows the list of definitions."""
 
 
 class SubAgentStarter:
@@ -112,8 +112,10 @@ class SubAgentStarter:
             started = facts.SubAgentStarted(
                 one.call_id, one.session_id, path, one.agent, about, one.model, resumed
             )
+            # on disk before it works, so that a crash leaves a trace of its session
             await ctx.recorder.record_synced(started)
             async with self._place(one, tool):
+                # the person may have stopped it while it waited for a place
                 if not one.stopped:
                     await work.do(params.prompt, left_open=left_open)
         except asyncio.CancelledError:
@@ -121,6 +123,7 @@ class SubAgentStarter:
             tool.emit(f"[its work so far is kept: session {one.session_id}]\n")
             raise
         finally:
+            # whatever happened, its session is closed and its worktree left
             if work is not None:
                 await to_the_end(work.end())
             else:
@@ -151,9 +154,9 @@ class SubAgentStarter:
 
     async def _definition(self, name: str) -> AgentDefinition:
         find = self._ctx.toolbox.find_agents
-        found = await asyncio.to_thread(find) if find else AgentDefinitions({})
-        if (definition := found.find(name)) is None:
-            known = ", ".join(found.all) or "none"
+        definitions = await asyncio.to_thread(find) if find else AgentDefinitions({})
+        if (definition := definitions.find(name)) is None:
+            known = ", ".join(definitions.all) or "none"
             raise ToolError(f"There is no sub-agent {name!r}.", hint=f"There are: {known}.")
         return definition
 
@@ -164,20 +167,20 @@ class SubAgentStarter:
             return ctx.link.model
         if name == SMALL:
             return ctx.link.small_model or ctx.link.model
-        found = await asyncio.to_thread(ctx.link.find_model, name)
-        if found is None:
+        model = await asyncio.to_thread(ctx.link.find_model, name)
+        if model is None:
             tool.emit(f"This server has no {one_line(name)}: {ctx.link.model.id} is asked.\n")
-        return found or ctx.link.model
+        return model or ctx.link.model
 
     async def _session(self, before: SubAgent | None, call_id: str) -> Session:
         clock = self._ctx.clock
         if before is None:
             return Session.create_child(self._ctx.session, call_id, clock=clock)
         if before.path is None:
-            kept = self._list.known.get(before.session_id)
-            if kept is None or kept.session is None:
+            known = self._list.known.get(before.session_id)
+            if known is None or known.session is None:
                 raise ToolError("The session of this sub-agent was not kept.")
-            return kept.session
+            return known.session
         file = await asyncio.to_thread(self._list.file_of, before)
         assert file is not None
         opening = asyncio.ensure_future(asyncio.to_thread(Session.open, file, clock=clock))
@@ -208,11 +211,11 @@ class SubAgentStarter:
         task = f"{definition.prompt}\n\n{own_place.role}" if own_place else definition.prompt
 
         def sources() -> Sequence[Source]:
-            found = ctx.sources.find_files() if ctx.sources.find_files else ()
+            files = ctx.sources.find_files() if ctx.sources.find_files else ()
             role = Source("role", definition.name, task)
             less = {"agents", "boot", "own"}
             less |= set() if definition.may_have(Skill.name) else {"skills"}
-            return [role, *(source for source in found if source.origin not in less)]
+            return [role, *(source for source in files if source.origin not in less)]
 
         def composed() -> system_prompt.SystemPrompt:
             return system_prompt.compose(

@@ -50,7 +50,7 @@ _KEPT_S = 30 * 24 * 3600.0
 
 
 def place_of(folders: Folders, session_id: str) -> Path:
-    """Where the commands of a session are kept."""
+    """Return the folder of a session's commands."""
     return folders.running / safe_name(session_id)
 
 
@@ -108,12 +108,12 @@ class SupervisedCommands:
     """In the place of one that a later run finds, where there will be none. Not made by asking."""
 
     def folder(self, call_id: str) -> Path:
-        """Where the command of a call is kept."""
+        """Return the folder of a call's command."""
         return (self.ctx.toolbox.kept or self._own) / safe_name(call_id)
 
     async def seconds(self, call_id: str) -> float:
-        """How long the command of a call has run under an earlier run of the program; 0 where
-        there is none."""
+        """Return for how long the command of a call has run under an earlier run of the program; 0
+        where there is none."""
         if not self.ctx.session.resumed:
             return 0.0
         began = (await asyncio.to_thread(note, self.folder(call_id), names.CALL)).get("at")
@@ -123,29 +123,29 @@ class SupervisedCommands:
         return 0.0
 
     def exists(self, call_id: str) -> bool:
-        """Whether a call of this id has a command already, which another branch may have."""
+        """True if a call of this id has a command already, which another branch may have."""
         return self.ctx.toolbox.kept is not None and self.folder(call_id).exists()
 
     def jobs(self) -> dict[str, Kept]:
-        """How it stands with the background commands, by their calls: the folder of one that has
+        """Return the states of the background commands, by their calls: the folder of one that has
         ended may be gone already."""
         jobs = self.ctx.toolbox.jobs
-        found = states_of(jobs.ended_before)
+        states = states_of(jobs.ended_before)
         for job in jobs.list():
             end = job.kept.end
             known: Kept = "running" if end is None else "lost" if end.lost else "finished"
-            found[job.origin.call_id] = known
-        return found
+            states[job.origin.call_id] = known
+        return states
 
     async def state(self, call_id: str) -> Kept:
-        """How it stands with the command of a call. One that was not started never is: the call
-        may start it."""
+        """Return the state of a call's command. One that was not started never is: the call may
+        start it."""
         if call_id in self.jobs():
             return self.jobs()[call_id]
         folder = self.folder(call_id)
-        kept = await asyncio.to_thread(state_of, folder)
-        if kept != "unstarted":
-            return kept
+        known_state = await asyncio.to_thread(state_of, folder)
+        if known_state != "unstarted":
+            return known_state
         if not await asyncio.to_thread(forbid_start, folder):
             return await asyncio.to_thread(state_of, folder)
         await self.forget(call_id)
@@ -171,12 +171,12 @@ class SupervisedCommands:
         jobs.ended_before = await asyncio.to_thread(ended_jobs, records)
         if place is None or self.ctx.session.read_only:
             return
-        found = await asyncio.to_thread(_folders_in, place)
-        if not found:
+        folders = await asyncio.to_thread(_folders_in, place)
+        if not folders:
             return
         known = ends_in(records)
         confinement = self.ctx.toolbox.confinement
-        for folder, call in found:
+        for folder, call in folders:
             if confinement is not None:
                 await asyncio.to_thread(confinement.take_over, folder)
             call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
@@ -217,12 +217,12 @@ def ended_jobs(records: Sequence[Record]) -> dict[str, EndedJob]:
     """The background commands whose end is recorded, and not the result of their call: by their
     calls."""
     ends = ends_in(records)
-    found: dict[str, EndedJob] = {}
+    ended: dict[str, EndedJob] = {}
     for record in records:
         call, job = (string_of(record.data.get(name)) for name in ("call_id", "job"))
         if record.type == JOB_ENDED and job and (call, "") not in ends:
-            found[call] = EndedJob(job, record.data.get("state") == END_UNKNOWN)
-    return found
+            ended[call] = EndedJob(job, record.data.get("state") == END_UNKNOWN)
+    return ended
 
 
 def states_of(ended: Mapping[str, EndedJob]) -> dict[str, Kept]:
@@ -232,13 +232,13 @@ def states_of(ended: Mapping[str, EndedJob]) -> dict[str, Kept]:
 
 def ends_in(records: Sequence[Record]) -> set[tuple[str, str]]:
     """The commands whose end is recorded: the call of each, and the job, "" for none."""
-    found: set[tuple[str, str]] = set()
+    ends: set[tuple[str, str]] = set()
     for record in records:
         if record.type == "tool_result":
-            found.add((string_of(record.data.get("call_id")), ""))
+            ends.add((string_of(record.data.get("call_id")), ""))
         elif record.type == JOB_ENDED:
-            found.add((string_of(record.data.get("call_id")), string_of(record.data.get("job"))))
-    return found
+            ends.add((string_of(record.data.get("call_id")), string_of(record.data.get("job"))))
+    return ends
 
 
 def _last_number(records: Sequence[Record]) -> int:

@@ -46,7 +46,7 @@ _READ = 1_000
 _LABEL = re.compile(r"[#\s]*title\s*:\s*(?=\S)", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=\w[.!?])\s|\n")
 _ENDS = frozenset({"interrupt", "error", "user", "tool_result"})
-"""What comes after the last answer where a turn did not finish."""
+"""The records that come after the last answer where a turn did not finish."""
 
 
 class TitleWriter:
@@ -134,8 +134,8 @@ def first_exchange(records: Sequence[Record]) -> tuple[str, str] | None:
             if tool_calls(content) or prompt is None:
                 return None
             typed = prompt.data.get("text")
-            asked = typed if isinstance(typed, str) else text_of(content_of(prompt))
-            return asked, text_of(content)
+            question = typed if isinstance(typed, str) else text_of(content_of(prompt))
+            return question, text_of(content)
     return None
 
 

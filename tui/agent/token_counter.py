@@ -25,7 +25,7 @@ COUNTS: Final = "count_tokens"
 LEAST_TOKENS: Final = 2000
 """Less than this estimated is not worth a question."""
 DELAY_S: Final = 2.0
-"""How long after a change it is counted: several in a row are one question."""
+"""Seconds between a change and its count: several in a row are one question."""
 DISTANCE_S: Final = 15.0
 """Between two questions."""
 FAILED_S: Final = 60.0
@@ -84,7 +84,7 @@ class TokenCounter:
         )
 
     def _state(self) -> _State:
-        """What a count holds for."""
+        """Return the state that a count holds for."""
         now = self._ctx.ledger.measure()
         return self._ctx.link.model.id, now.measured, now.tokens
 

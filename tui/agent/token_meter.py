@@ -1,4 +1,4 @@
-"""How full one agent's context is, for the current model."""
+"""The fill level of one agent's context, for the current model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 
 
 class TokenMeter:
-    """How full the context is: feeds the ledger, and keeps the token ratio of the model asked."""
+    """The fill level of the context: feeds the ledger, and keeps the token ratio of the model
+    asked."""
 
     def __init__(self, ctx: AgentContext) -> None:
         self._ctx = ctx
@@ -41,7 +42,7 @@ class TokenMeter:
         return ledger.under(other) if other else ledger.tokens
 
     def update(self, view: View) -> None:
-        """Take from a view how each record stands.
+        """Take the state of each record from a view.
 
         What a resumed session masked or cut was so before its last answer was measured.
         """
@@ -55,7 +56,7 @@ class TokenMeter:
         self._updated = True
 
     def events(self) -> list[Fact]:
-        """How full the context is."""
+        """Return the events that say how full the context is."""
         return [self.measure()]
 
     async def save_ratio(self) -> None:
@@ -73,7 +74,7 @@ class TokenMeter:
         return estimate.load_ratio(self._ctx.cache, model) if self._ctx.cache else None
 
     def measure(self) -> ContextMeasured:
-        """The figures of the next request as it stands now."""
+        """The figures of the next request as it would be now."""
         ledger, model = self._ctx.ledger, self._ctx.link.model
         threshold = self._ctx.config.compaction.threshold
         now, spent = ledger.measure(), self._ctx.spent()

@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Toolbox:
-    """The tools of one agent and what stands behind them.
+    """The tools of one agent and the services behind them.
 
     The agent owns the jobs and, unless they are shared, the servers. A sub-agent owns its jobs; all
     else is its parent's.
     """
 
     tools: dict[str, Tool[Any]]
-    """What requests list; those of MCP servers join and leave. A copy of what was given."""
+    """The tools that requests list; those of MCP servers join and leave. A copy of the argument."""
     jobs: Jobs
     skills: OfferedSkills | None = None
-    """What the skill tool can load; read again with the project's files."""
+    """The skills that the skill tool can load; read again with the project's files."""
     outputs: OutputStore | None = None
     """The full outputs that were cut; None where they go with their folder."""
     servers: Servers | None = None
     """The MCP servers, None where none is configured."""
     servers_shared: bool = False
     checkers: Checkers | None = None
-    """What finds problems in edited files; None where nothing does."""
+    """The checkers that find problems in edited files; None where there are none."""
     confinement: Confinement | None = None
-    """What commands are confined by; None where nothing is."""
+    """The confinement of commands; None where there is none."""
     kept: Path | None = None
-    """Where commands are kept while they run, for the next run of the program; None where there
-    will be none."""
+    """The folder of running commands, for the next run of the program; None where there will be
+    none."""
     find_agents: Callable[[], AgentDefinitions] | None = None
     """Reads the definitions of sub-agents, None where there can be none; blocks."""
     may_have: Callable[[str], bool] = lambda _: True
@@ -58,9 +58,9 @@ class Toolbox:
     deferred: dict[str, Tool[Any]] = field(default_factory=dict[str, "Tool[Any]"], init=False)
     """Tools of MCP servers that no request lists: the model finds them by search."""
     files: FileLedger = field(default_factory=FileLedger, init=False)
-    """What the model last saw of each file, so that it overwrites nothing it has not seen."""
+    """The files as the model last saw them, so that it overwrites nothing it has not seen."""
     by_sub_agents: dict[str, str] = field(default_factory=dict[str, str], init=False)
-    """What sub-agents wrote, by path: the SHA-256 of the last that each file got from one."""
+    """The files that sub-agents wrote, by path: the SHA-256 of the last content from one."""
     touched: set[Path] = field(default_factory=set[Path], init=False)
     """The real paths that calls of file tools went to."""
 

@@ -57,9 +57,9 @@ from tui.session.records import HOOK, MENTIONED
 log = logging.getLogger(__name__)
 
 _HELD = 5
-"""How often hooks may keep a turn from ending."""
+"""Number of times that hooks may keep a turn from ending."""
 _NAMED = 8
-"""How many changed files are named."""
+"""Number of changed files that are named."""
 _THINKING_REFUSED = (
     "The server rejected the reasoning in earlier answers. Holdfast sends the request again "
     "without it "
@@ -110,9 +110,11 @@ class ModelStream:
             async for part in parts:
                 match part:
                     case Completed():
+                        # the text was shown as it came; the complete answer replaces it
                         self.forget()
                         return part
                     case AttemptStarted(attempt, model):
+                        # the text of the attempt before it is void
                         self.forget()
                         self.model = model
                         await self._measure_fallback()
@@ -132,6 +134,7 @@ class ModelStream:
                         self.ctx.publish(self._returned(block))
                         continue
                     case RetryScheduled() | ModelSwitched():
+                        # the streamed text is recorded before it is forgotten
                         self.ctx.record(structs.replace(part, streamed=self.text))
                         self.forget()
                         continue
@@ -146,11 +149,11 @@ class ModelStream:
 
     def _returned(self, block: Block) -> facts.ToolFinished:
         """The end of a call of the server's, which may have begun in the answer before."""
-        found, now = result_of(block), self.ctx.clock.monotonic()
-        return structs.replace(found, seconds=now - self._called.pop(found.id, now))
+        result, now = result_of(block), self.ctx.clock.monotonic()
+        return structs.replace(result, seconds=now - self._called.pop(result.id, now))
 
     def forget(self) -> None:
-        """What was streamed is void, or complete."""
+        """Forget what was streamed: it is void, or complete."""
         self._text.clear()
         self._thinking.clear()
 
@@ -179,7 +182,7 @@ class TurnRunner:
     _overflow: OverflowRecovery = field(init=False)
     _loops: LoopDetector = field(init=False)
     _held: int = 0
-    """How often hooks kept it from ending."""
+    """Number of times that hooks kept it from ending."""
 
     async def run(
         self, prompt: ParsedPrompt | None, again: Collection[str] = (), *, repeat: bool = False
@@ -226,6 +229,7 @@ class TurnRunner:
                     hint="Nothing is lost. Details are in the log file.",
                 )
             )
+        # moved without an await in between, so that nothing is counted twice
         spent, self.ctx.state.turn_spent = self.ctx.state.turn_spent, Spent()
         self.ctx.state.spent_before += spent
         known = spent.requests or self.ctx.price is not None
@@ -248,7 +252,7 @@ class TurnRunner:
             ctx.publish(facts.Notice(f"/{command.name} allows in this turn: {rules}."))
         if command.model is None or command.model.id == usual.id:
             return None
-        model, held = command.model, ctx.ledger.tokens
+        model, size = command.model, ctx.ledger.tokens
         if not self.requests.fits(model).ok:
             why = "its window is too small for this session"
             what = f"/{command.name} asks for {model.id}, but {why}. Asking {usual.id}."
@@ -256,14 +260,14 @@ class TurnRunner:
             return None
         self.requests.use(model)
         price = ctx.price_of(model.id)
-        usd = price.forecast(written=held, prompt=held, life=ctx.link.cache_life) if price else None
+        usd = price.forecast(written=size, prompt=size, life=ctx.link.cache_life) if price else None
         cost = f" (≈ {money(usd)})" if usd else ""
         what = f"/{command.name} asks {model.id} in this turn"
-        ctx.publish(facts.Notice(f"{what}: {tokens(held)} tokens are written for it{cost}."))
+        ctx.publish(facts.Notice(f"{what}: {tokens(size)} tokens are written for it{cost}."))
         return usual
 
     def _end_command(self, usual: ModelInfo | None) -> None:
-        """What a command allowed ends with its turn, and the usual model is asked again."""
+        """End what a command allowed with its turn, and return to the usual model."""
         if self.ctx.parent is None:
             self.ctx.rules.gate.turn_grants = ()
         if usual is not None:
@@ -273,7 +277,7 @@ class TurnRunner:
     async def _begin(
         self, prompt: ParsedPrompt | None, again: Collection[str], *, repeat: bool
     ) -> bool:
-        """Whether there is anything to ask the model."""
+        """Begin the turn; return True if there is anything to ask the model."""
         await self.sub_agents.settle()
         await self.requests.frame.read_files()
         if prompt is not None:
@@ -314,9 +318,10 @@ class TurnRunner:
         parts = [part for part in (own, prompt.attached) if part.strip()]
         printed = printed_before(self.ctx.records) if parts else ""
         text = "\n\n".join([*parts, *([printed] if printed else [])])
+        # directives alone are no message
         if text:
             content = [*(image.block for image in prompt.images.values()), text_block(text)]
-            said = facts.UserMessage(
+            message = facts.UserMessage(
                 text,
                 text.removeprefix(own or text).lstrip("\n"),
                 content=content,
@@ -324,10 +329,10 @@ class TurnRunner:
                 images=list(prompt.images),
                 command=prompt.command.to_json() if prompt.command else {},
             )
-            record = self.ctx.recorder.write(said)
+            record = self.ctx.recorder.write(message)
             if self.ctx.checkpoints is not None and self.ctx.parent is None:
                 self.ctx.checkpoints.begin(record.id)
-            shown.append(said)
+            shown.append(message)
         await self.ctx.recorder.show(*shown)
         runs = prompt.command.runs if prompt.command else ()
         calls = [*(call("run_command", {"command": run}) for run in runs), *prompt.reads]
@@ -356,7 +361,8 @@ class TurnRunner:
         return replace(prompt, attached=attached)
 
     async def _may_end(self) -> bool:
-        """Whether the turn may end; where a hook says no, the model is told why and goes on."""
+        """Return True if the turn may end; where a hook says no, the model learns why and
+        continues."""
         event = "Stop" if self.ctx.parent is None else "SubagentStop"
         answer = await self.hooks.run(event, {"stop_hook_active": self._held > 0})
         if not answer.blocked:
@@ -470,7 +476,7 @@ class TurnRunner:
         view = await self._overflow.before_request(view)
         if view.summary and (not before.summary or view.summary.record != before.summary.record):
             await self.requests.frame.read_files()
-            await self.requests.settle()  # what the view says no more is said again
+            await self.requests.settle()  # what left the view is recorded again
             view = self.requests.view()
         if self.requests.leave_out_images(view, ctx.link.model):
             view = self.requests.view()
@@ -522,9 +528,9 @@ class TurnRunner:
         return content
 
     async def _check_stop_reason(self, answer: Completed, *, has_calls: bool) -> bool:
-        """An answer that did not end by itself is said to be so, with what to do.
+        """Report an answer that did not end by itself, with what to do.
 
-        Returns whether the model is to go on with it.
+        Returns True if the model is to continue it.
         """
         match answer.stop_reason:
             case "refusal":
@@ -612,5 +618,5 @@ def message_of(
 
 
 def _notes(error: Exception) -> list[str]:
-    """What was added to an error on its way here."""
+    """Return the notes that were added to an error on its way here."""
     return list(getattr(error, "__notes__", []))

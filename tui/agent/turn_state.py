@@ -1,4 +1,4 @@
-"""What changes while an agent works."""
+"""The state that changes while an agent works."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class TurnState:
     turn_ends: bool = field(default=False, init=False)
     """True once a call of the current answer left the model nothing to do."""
     queue: list[ParsedPrompt] = field(default_factory=list[ParsedPrompt], init=False)
-    """What was typed while a turn runs, in the order in which it came.
+    """Prompts typed while a turn runs, in the order in which they came.
 
-    It joins the turn once its tools are done. Until it is taken over it can be taken back; it is
+    They join the turn once its tools are done. Until one is taken over it can be taken back; it is
     sent or given back, and never both.
     """
     pause: Pause = field(default_factory=Pause, init=False)
     """Stops the turn for another process, that of sub-agents too."""
     spent_before: Spent = field(default_factory=Spent, init=False)
-    """What the turns that have ended cost."""
+    """The cost of the turns that have ended."""
     turn_spent: Spent = field(default_factory=Spent, init=False)
-    """What was spent since the last turn ended, on questions beside the conversation too."""
+    """The cost since the last turn ended, questions beside the conversation included."""
     spending: SpendingCounter = field(default_factory=SpendingCounter, init=False)
     _mode: Mode = field(default="ask", init=False)
     _elevated: bool = field(default=False, init=False)
@@ -65,5 +65,5 @@ class TurnState:
 
     @property
     def spent_in_run(self) -> Spent:
-        """What this run of the program has spent so far."""
+        """The cost of this run of the program so far."""
         return self.spent_before + self.turn_spent

@@ -32,31 +32,33 @@ class UserQuestions:
     async def ask(self, params: AskUserParams, tool: ToolContext) -> ToolOutput:
         """Carry out a call. Cancelling it takes the questions back."""
         questions = params.asked
-        given = await put(self.ctx, tool.call_id, AskUser.name, questions)
+        answered = await put(self.ctx, tool.call_id, AskUser.name, questions)
         tool.waited()
-        answers = list(map(answer_json, questions, _padded(questions, given)))
-        return replace(_output(questions, given), details={"answers": answers, "by": given.by})
+        answers = list(map(answer_json, questions, _padded(questions, answered)))
+        return replace(
+            _output(questions, answered), details={"answers": answers, "by": answered.by}
+        )
 
 
 async def put(
     ctx: AgentContext, call_id: str, tool: str, questions: Sequence[UserQuestion]
 ) -> UserAnswers:
-    """Put questions to the person when nothing else is asked, and tell of both. Cancelling it
-    takes them back."""
+    """Put questions to the person when nothing else is asked, and publish question and answer.
+    Cancelling it takes them back."""
     server = questions[0].server
     async with ctx.rules.asking:
         shown = tuple(map(question_json, questions))
         ctx.publish(QuestionAsked(call_id, tool, shown, server))
-        asked = ctx.rules.approver.ask_user(questions, ctx.role)
+        asking = ctx.rules.approver.ask_user(questions, ctx.role)
         # A server's question is part of a call that runs, which a pause lets finish.
-        given = await (asked if server else ctx.state.pause.question(asked))
-    answers = tuple(map(answer_json, questions, _padded(questions, given)))
-    ctx.publish(QuestionAnswered(call_id, tool, answers, given.by, server))
-    for question, answer in zip(questions, given.answers, strict=False):
+        answered = await (asking if server else ctx.state.pause.question(asking))
+    answers = tuple(map(answer_json, questions, _padded(questions, answered)))
+    ctx.publish(QuestionAnswered(call_id, tool, answers, answered.by, server))
+    for question, answer in zip(questions, answered.answers, strict=False):
         for choice in question.choices:
             if choice.notice and choice.label in answer.chosen:
                 ctx.publish(Notice(choice.notice))
-    return given
+    return answered
 
 
 def question_json(question: UserQuestion) -> dict[str, Any]:

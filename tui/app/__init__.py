@@ -24,7 +24,7 @@ __all__ = ["Conversation", "Frontend", "Program"]
 
 
 def __getattr__(name: str) -> object:
-    """What another program embeds, loaded when it is asked for."""
+    """Load a name that another program embeds, when it is used."""
     from importlib import import_module  # noqa: PLC0415 - as those below: nothing is loaded for the others
 
     places = {

@@ -59,8 +59,8 @@ class CallbackApprover(RulesOnly):
         self._approve = approve
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
-        given = self._approve(call, decision)
-        answer = await given if inspect.isawaitable(given) else given
+        approval = self._approve(call, decision)
+        answer = await approval if inspect.isawaitable(approval) else approval
         if isinstance(answer, Answer):
             return answer
         return Answer("once" if answer else "no", by="program")
@@ -215,9 +215,9 @@ class HeadlessFrontend:
         self.approver: Approver = approver or RulesOnly()
         self.prompt_text = ""
         self.said = ""
-        """What was said last."""
+        """The last answer."""
         self.interrupted: InterruptedWork | None = None
-        """What an earlier run left open, until a prompt is sent."""
+        """The work that an earlier run left open, until a prompt is sent."""
         self.conversation = HeadlessConversation(services, self)
 
     def put_prompt(self, text: str, *, replace: bool = False) -> None:
@@ -342,7 +342,7 @@ async def opened(
 
 async def open_session(conversation: Conversation, choice: SessionChoice) -> None:
     """Open a session, where nobody can be asked: one that is damaged is repaired in what is sent,
-    as always, and what an earlier run left open is said."""
+    as always, and what an earlier run left open is reported."""
 
     async def accept(_: Agent) -> SessionChoice:
         return choice

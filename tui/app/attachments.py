@@ -53,24 +53,24 @@ class PromptImages:
     # What the prompt asks
 
     def knows(self, word: str) -> bool:
-        """Whether an image goes along for a word."""
+        """True if an image goes along for a word."""
         return word in self._known
 
     def could_hold(self, text: str) -> bool:
-        """Whether a pasted text can be paths. Looks at the text alone."""
+        """True if a pasted text can be paths. Looks at the text alone."""
         return bool(pasted_paths(text))
 
     async def of_paste(self, text: str) -> str | None:
-        """What is in the place of pasted paths; None where they stay as they are."""
+        """Return what replaces pasted paths; None where they stay as they are."""
         try:
-            found = await asyncio.to_thread(_load, pasted_paths(text), self._root)
-            return await self._attached(found) if found else None
+            loaded = await asyncio.to_thread(_load, pasted_paths(text), self._root)
+            return await self._attached(loaded) if loaded else None
         except ImageError as error:
             self._say(error)
             return None
 
     async def of_clipboard(self) -> tuple[str, bool]:
-        """What Ctrl+V inserts, and whether that is a text that was copied."""
+        """Return what Ctrl+V inserts, and True if that is a text that was copied."""
         clip = await asyncio.to_thread(self.clipboard)
         if clip.image:
             return await self.of_image(clip.image), False
@@ -98,11 +98,11 @@ class PromptImages:
 
     def of(self, text: str) -> dict[str, Image]:
         """The images of a text by their words, in their order."""
-        found = ((word, self._known.get(word)) for word in images.words_in(text))
-        return {word: image for word, image in found if image is not None}
+        known = ((word, self._known.get(word)) for word in images.words_in(text))
+        return {word: image for word, image in known if image is not None}
 
     def fits(self, text: str) -> bool:
-        """Whether a text's images can be sent together; else it is said why not."""
+        """True if a text's images can be sent together; else a message says why not."""
         try:
             images.check_together(list(self.of(text).values()))
         except ImageError as error:
@@ -128,7 +128,7 @@ class PromptImages:
         await self._keep({word: image for word, image in loose.items() if word not in self._files})
 
     async def of_image(self, data: bytes, name: str = "clipboard") -> str:
-        """The word of an image that is attached; "" where it can't be, which is said."""
+        """The word of an image that is attached; "" where it can't be, with a message."""
         try:
             image = await asyncio.to_thread(fitted, data, name)
             if image is not None:
@@ -152,22 +152,22 @@ class PromptImages:
             highest_image(agent.session.records) if agent else 0,
             *map(images.number_of, self._known),
         ]
-        number, said = max(taken), list[str]()
+        number, parts = max(taken), list[str]()
         fresh: dict[str, Image] = {}
         for image in found:
             if isinstance(image, Image):
                 number += 1
                 fresh[image.word(number)] = image
-                said.append(image.word(number))
+                parts.append(image.word(number))
             else:
-                said.append(image)
+                parts.append(image)
         self._known |= fresh
         for image in fresh.values():
             if image.change:
                 name = images.display_name(image.name)
                 self._frontend.say(f"Attached {name}, {image.change}.", hint=_ORIGINAL)
         await self._keep(fresh)
-        return " ".join(said)
+        return " ".join(parts)
 
     async def _keep(self, fresh: Mapping[str, Image]) -> None:
         agent = self._agent()
@@ -185,14 +185,14 @@ def _load(ways: Iterable[Sequence[str]], root: Path) -> list[Image | str]:
     """The images and the mentions of the first way to read a paste in which all paths are files or
     folders. What is neither an image nor in the workspace stays a path, and a paste of nothing else
     stays as it is. Blocks; raises ImageError."""
-    for way in ways:
-        paths = [_real(path, root) for path in way]
+    for reading in ways:
+        paths = [_real(path, root) for path in reading]
         if not all(path.is_file() or path.is_dir() for path in paths):
             continue
-        each = zip(paths, way, strict=True)
-        found = [image_files.load(path) or mention(path, given, root) for path, given in each]
-        if found != [shlex.quote(given) for given in way]:
-            return found
+        each = zip(paths, reading, strict=True)
+        loaded = [image_files.load(path) or mention(path, typed, root) for path, typed in each]
+        if loaded != [shlex.quote(typed) for typed in reading]:
+            return loaded
     return []
 
 
@@ -216,8 +216,8 @@ def _real(path: str, root: Path) -> Path:
 
 
 def _restored(folder: Path, files: Mapping[str, str]) -> dict[str, Image]:
-    found: dict[str, Image] = {}
+    images_by_word: dict[str, Image] = {}
     for word, name in files.items():
         if image := image_files.load_stored(folder, name, images.name_in(word)):
-            found[word] = image
-    return found
+            images_by_word[word] = image
+    return images_by_word

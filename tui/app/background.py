@@ -43,9 +43,9 @@ RUNNING: Final = frozenset({"working", "waiting", "parked"})
 STATE_WORDS: Final[Mapping[str, str]] = {"waiting": "waiting for you", "parked": "waits"}
 
 LISTED: Final = timedelta(days=1)
-"""How long one that has ended is listed, unless somebody has looked at it."""
+"""Time for which one that has ended is listed, unless somebody has looked at it."""
 KEPT: Final = timedelta(days=14)
-"""How long its file and its log are kept."""
+"""Time for which its file and its log are kept."""
 
 _MODULE: Final = "tui.cli.background"
 _PATHS: Final = frozenset({"cwd", "practice_script", "json_schema", "tasks", "summary", "out"})
@@ -76,12 +76,12 @@ class BackgroundSession:
 
     @property
     def here(self) -> bool:
-        """Whether it runs, or ran, on this machine: of another nothing can be known."""
+        """True if it runs, or ran, on this machine: of another nothing can be known."""
         return self.host == socket.gethostname()
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended, as far as its file says."""
+        """True if it has not ended, as far as its file says."""
         return self.state in RUNNING
 
     @property
@@ -104,7 +104,7 @@ def folder_of(home: Folders) -> Path:
 
 
 def log_of(home: Folders, id_: str) -> Path:
-    """What a session's process said, as lines."""
+    """Return the file of a session's process output, as lines."""
     return folder_of(home) / f"{id_}.log"
 
 
@@ -126,7 +126,7 @@ def forget(home: Folders, id_: str) -> None:
 def sessions(home: Folders, now: datetime) -> list[BackgroundSession]:
     """All that are known, the newest first. Those that were killed are found, and noted; those
     that ended long ago are forgotten. Blocks."""
-    found: list[BackgroundSession] = []
+    known: list[BackgroundSession] = []
     for path in sorted(folder_of(home).glob("*.json")):
         one = _read(path)
         if one is None:
@@ -141,8 +141,8 @@ def sessions(home: Folders, now: datetime) -> list[BackgroundSession]:
         if not one.running and now - moment(one.since, now) > KEPT:
             forget(home, one.id)
         else:
-            found.append(one)
-    return sorted(found, key=lambda one: one.started, reverse=True)
+            known.append(one)
+    return sorted(known, key=lambda one: one.started, reverse=True)
 
 
 def listed(home: Folders, now: datetime) -> list[BackgroundSession]:
@@ -157,14 +157,14 @@ def listed(home: Folders, now: datetime) -> list[BackgroundSession]:
 def find(home: Folders, wanted: str | None, now: datetime) -> BackgroundSession:
     """The one of an id, or the start of one; without any, the only one. Raises SessionError."""
     every = sessions(home, now) if wanted else listed(home, now)
-    found = [one for one in every if one.id.startswith(wanted or "")]
-    if not wanted and len(running := [one for one in found if one.running]) == 1:
-        found = running
-    if len(found) == 1:
-        return found[0]
+    matches = [one for one in every if one.id.startswith(wanted or "")]
+    if not wanted and len(running := [one for one in matches if one.running]) == 1:
+        matches = running
+    if len(matches) == 1:
+        return matches[0]
     hint = "`holdfast ps` lists them."
-    if found:
-        raise SessionError(f"Which one? {', '.join(one.id for one in found)}.", hint=hint)
+    if matches:
+        raise SessionError(f"Which one? {', '.join(one.id for one in matches)}.", hint=hint)
     if not wanted:
         raise SessionError("No session runs in the background.", hint="Start one with --bg.")
     hint = f"`holdfast ps` lists them. Any session opens with: holdfast -r {wanted}"
@@ -217,23 +217,23 @@ def _read(path: Path) -> BackgroundSession | None:
 
 
 def options_to_json(options: Options) -> dict[str, Any]:
-    """What differs from the usual; paths whole, since it may be read in another folder."""
-    given, usual = options.by_name(), Options().by_name()
-    return {name: _plain(value) for name, value in given.items() if value != usual[name]}
+    """Return what differs from the usual; paths whole, since it may be read in another folder."""
+    chosen, usual = options.by_name(), Options().by_name()
+    return {name: _plain(value) for name, value in chosen.items() if value != usual[name]}
 
 
 def options_from_json(value: Mapping[str, Any]) -> Options:
     """The options again."""
     known = Options().by_name()
-    given: dict[str, Any] = {}
-    for name, found in value.items():
+    values: dict[str, Any] = {}
+    for name, stored in value.items():
         if name == "add_dirs":
-            given[name] = tuple(map(Path, found))
+            values[name] = tuple(map(Path, stored))
         elif name in known:
-            several = isinstance(found, list)
-            given[name] = tuple(cast("list[Any]", found)) if several else found
-            given[name] = Path(found) if name in _PATHS else given[name]
-    return Options().having(**given)
+            several = isinstance(stored, list)
+            values[name] = tuple(cast("list[Any]", stored)) if several else stored
+            values[name] = Path(stored) if name in _PATHS else values[name]
+    return Options().having(**values)
 
 
 def _plain(value: Any) -> Any:
@@ -262,7 +262,7 @@ def start(
     """
     with os_error_as(StorageError, f"Can't use {shorten(folder_of(home))}"):
         folder_of(home).mkdir(mode=0o700, parents=True, exist_ok=True)
-    given = {"options": options_to_json(options), "attached": attached, "go_on": go_on}
+    order = {"options": options_to_json(options), "attached": attached, "go_on": go_on}
     with os_error_as(HoldfastError, "Can't start a process"):
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", _MODULE],
@@ -273,15 +273,17 @@ def start(
         )
     assert child.stdin is not None
     assert child.stdout is not None
+    # it may have failed before it read this; then its output says why
     with suppress(BrokenPipeError):
-        child.stdin.write(json.dumps(given).encode())
+        child.stdin.write(json.dumps(order).encode())
         child.stdin.close()
     with child.stdout:
-        said = child.stdout.read().decode("utf-8", "replace").strip()
+        output = child.stdout.read().decode("utf-8", "replace").strip()
+    # the last line is its report
     try:
-        report = object_of(json.loads(said.splitlines()[-1] if said else ""))
+        report = object_of(json.loads(output.splitlines()[-1] if output else ""))
     except ValueError:
-        why = said.splitlines()[-1] if said else "it said nothing"
+        why = output.splitlines()[-1] if output else "it said nothing"
         raise HoldfastError(
             f"The background process ended before its session was open: {why}.",
             hint=f"See the log in {shorten(home.log)}.",
@@ -291,10 +293,10 @@ def start(
         raise kind(string_of(report.get("message")), hint=string_of(report.get("hint")))
     for line in list_of(report.get("notices")):
         tell(string_of(line))
-    found = _read(folder_of(home) / f"{string_of(report.get('id'))}.json")
-    if found is None:
+    session = _read(folder_of(home) / f"{string_of(report.get('id'))}.json")
+    if session is None:
         raise HoldfastError("The background process is gone.", hint="See `holdfast ps --all`.")
-    return found
+    return session
 
 
 def report_of(error: HoldfastError) -> dict[str, str]:
@@ -313,10 +315,10 @@ def report_of(error: HoldfastError) -> dict[str, str]:
 def request(home: Folders, one: BackgroundSession, *, now: bool = False) -> bool:
     """Ask a process for its session; `now` does not wait for the call that runs. False where it
     is gone. Blocks; raises StorageError."""
-    asked = {"pid": os.getpid(), "born": born(os.getpid()), "now": now}
+    asking = {"pid": os.getpid(), "born": born(os.getpid()), "now": now}
     path = _request_of(home, one.id)
     with os_error_as(StorageError, f"Can't write {shorten(path)}"):
-        replace_file(path, json.dumps(asked).encode())
+        replace_file(path, json.dumps(asking).encode())
     return send(one, signal.SIGUSR1)
 
 
@@ -327,24 +329,24 @@ def withdraw(home: Folders, id_: str) -> None:
 
 
 def requested(home: Folders, id_: str) -> Literal["", "soon", "now"]:
-    """Whether a process that runs asks for a session."""
+    """Read if a process that runs asks for a session."""
     try:
-        asked = object_of(json.loads(read_small(_request_of(home, id_), follow=False)[0]))
+        request_data = object_of(json.loads(read_small(_request_of(home, id_), follow=False)[0]))
     except (OSError, ValueError, RecursionError):
         return ""
-    pid, birth = asked.get("pid"), asked.get("born")
+    pid, birth = request_data.get("pid"), request_data.get("born")
     if not isinstance(pid, int) or not birth or born(pid) != birth:
         return ""
-    return "now" if asked.get("now") is True else "soon"
+    return "now" if request_data.get("now") is True else "soon"
 
 
 def handed_over(home: Folders, id_: str) -> bool:
-    """Whether a process that has ended let its session go as it was asked: it leaves nothing."""
+    """True if a process that has ended let its session go as requested: it leaves nothing."""
     return not (folder_of(home) / f"{id_}.json").exists()
 
 
 def is_running(one: BackgroundSession) -> bool:
-    """Whether the very process runs. Blocks."""
+    """True if the very process runs. Blocks."""
     return one.here and bool(one.born) and born(one.pid) == one.born
 
 
@@ -374,15 +376,15 @@ def _request_of(home: Folders, id_: str) -> Path:
 
 
 def lasting_options(options: Options) -> dict[str, Any]:
-    """The options with which somebody else may go on with the session."""
+    """The options with which somebody else may continue the session."""
     return {
         name: value for name, value in options_to_json(options).items() if name not in _NOT_KEPT
     }
 
 
 def parting_words(home: Folders, id_: str, otherwise: str) -> str:
-    """What is said on leaving a session: where it runs on in the background, how to get back, and
-    that commands run on."""
+    """Return the words on leaving a session: where it continues in the background, how to get back,
+    and that commands still run."""
     running = [c for c in unattended_commands(home) if c.id == id_ and c.state == "running"]
     if running:
         otherwise += f"\n{plural(len(running), 'command')} still running: see `holdfast ps`"
@@ -393,5 +395,5 @@ def parting_words(home: Folders, id_: str, otherwise: str) -> str:
 
 
 def started_words(one: BackgroundSession) -> tuple[str, str]:
-    """What is said once one runs, and what to do."""
+    """Return the message once one runs, and what to do."""
     return f"Running in the background: {one.id}", f"Open it with: holdfast attach {one.id}"

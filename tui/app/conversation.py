@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
 
 Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
-"""What became of a prompt: a turn began with it, it joined the one that runs, it waits for a turn
-of its own, or it was refused, which was said; then it stays with the person."""
+"""The fate of a prompt: a turn began with it, it joined the one that runs, it waits for a turn of
+its own, or it was refused with a message; then it stays with the person."""
 
 SAVE_LIMIT_S = 10.0
 """After this many seconds nobody waits for the model's notes any longer."""
@@ -75,22 +75,22 @@ class Conversation:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn, work between the turns, or a command of the person's runs."""
+        """True while a turn, work between the turns, or a command of the person's runs."""
         return self._work.busy
 
     @property
     def in_turn(self) -> bool:
-        """Whether a turn runs that nobody has stopped."""
+        """True while a turn runs that nobody has stopped."""
         return self._work.accepts_prompts
 
     def open_agent(self) -> Agent | None:
-        """The agent of the session that is open; else it is said that there is none."""
+        """The agent of the open session; else a message says that there is none."""
         if self.agent is None:
             self.frontend.say("No session is open yet.")
         return self.agent
 
     def idle_agent(self) -> Agent | None:
-        """The agent, while it does nothing and may write; else it is said why not."""
+        """The agent, while it does nothing and may write; else a message says why not."""
         agent = self.open_agent()
         if agent is None or not self.says_idle():
             return None
@@ -102,7 +102,7 @@ class Conversation:
         return agent
 
     def says_idle(self) -> bool:
-        """Whether nothing runs; else it is said."""
+        """True if nothing runs; else a message says so."""
         if self.busy:
             stop = f"Press {self.frontend.stop_key} to stop it."
             self.frontend.say("The agent is working.", "warning", hint=stop)
@@ -163,7 +163,8 @@ class Conversation:
         return choice
 
     def _jobs_that_stay(self) -> int:
-        """How many commands run on when another session is opened: those of one that is saved."""
+        """Count the commands that run on when another session is opened: those of one that is
+        saved."""
         agent = self.agent
         if agent is None or agent.session.path is None or agent.session.read_only:
             return 0
@@ -203,14 +204,14 @@ class Conversation:
 
     @property
     def leaving(self) -> bool:
-        """Whether memory is being saved because the person leaves."""
+        """True while memory is being saved because the person leaves."""
         return self._saving
 
     async def save_memory_first(self) -> bool:
         """Before the session is left: let the model keep what is worth it, within bounds.
 
         Stopping it skips it, and so does asking to leave once more. Returns whether the caller is
-        to go on: False where another way to leave was chosen meanwhile.
+        to continue: False where another way to leave was chosen meanwhile.
         """
         self._leave_requests += 1
         request, agent = self._leave_requests, self.agent
@@ -249,7 +250,7 @@ class Conversation:
         self._wake()
 
     def _wake(self) -> None:
-        """Let an idle agent go on where a command has ended and it shall know at once."""
+        """Let an idle agent continue where a command has ended and it is to know at once."""
         agent = self.agent
         if agent and agent.jobs.wakes and not self.busy and not agent.session.read_only:
             self.resume_turn()
@@ -370,7 +371,7 @@ class Conversation:
         await self._work.at_rest()
 
     def take_back(self) -> str:
-        """What waits to be sent, out of the queue again; "" where nothing does."""
+        """Take back what waits to be sent from the queue; "" where nothing does."""
         text = self.queue.take_back()
         if text:
             self._queue_changed()

@@ -1,4 +1,4 @@
-"""What is wrong with a session, in words, with before and after. Blocks; writes nothing.
+"""The damage of a session, in words, with before and after. Blocks; writes nothing.
 
 A finding about the file shows the bytes of its line and what was made of them; one about the
 conversation shows the messages there, as recorded and as they will be sent.
@@ -27,10 +27,10 @@ from tui.session.reader import open_session
 from tui.session.records import Finding, Record
 
 SHOWN_BYTES = 64 * 1024
-"""How much of a line is shown."""
+"""Bytes of a line that are shown."""
 
 KINDS_NAMED = 6
-"""How many kinds of damage a summary names."""
+"""Number of kinds of damage that a summary names."""
 
 _JOINED_BYTES = 256 * 1024
 _LINE = re.compile(r"line (\d+)(?: \(byte (\d+)\))?")
@@ -94,7 +94,7 @@ def damage_findings(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def findings_summary(findings: Sequence[Finding]) -> str:
-    """What was found, counted by kind, the most frequent first."""
+    """Count findings by kind, the most frequent first, in words."""
     kinds = Counter(_WORDS.get(finding.code, "other finding(s)") for finding in findings)
     named = [_counted(count, kind) for kind, count in kinds.most_common(KINDS_NAMED)]
     left = len(kinds) - KINDS_NAMED
@@ -109,11 +109,11 @@ def _counted(count: int, kind: str) -> str:
 
 def where(finding: Finding) -> str:
     """The place of a finding, as a person counts."""
-    if found := _MESSAGE.match(finding.where):
-        block = f", part {int(found[2]) + 1}" if found[2] else ""
-        return f"message {int(found[1]) + 1:,}{block}"
-    if found := _LINE.match(finding.where):
-        return f"line {int(found[1]):,}"
+    if match := _MESSAGE.match(finding.where):
+        block = f", part {int(match[2]) + 1}" if match[2] else ""
+        return f"message {int(match[1]) + 1:,}{block}"
+    if match := _LINE.match(finding.where):
+        return f"line {int(match[1]):,}"
     return finding.where
 
 
@@ -130,13 +130,13 @@ class Damage:
     _cache: dict[int, tuple[str, str]] = field(default_factory=dict[int, tuple[str, str]])
 
     def sides(self, number: int) -> tuple[str, str]:
-        """What is there before and after, of the finding of that number."""
+        """Return the content before and after, of the finding of that number."""
         if number not in self._cache:
             finding = self.findings[number]
-            if found := _MESSAGE.match(finding.where):
-                sides = self._messages(int(found[1]))
-            elif (found := _LINE.match(finding.where)) and found[2] is not None:
-                sides = self._line(int(found[2]), finding)
+            if match := _MESSAGE.match(finding.where):
+                sides = self._messages(int(match[1]))
+            elif (match := _LINE.match(finding.where)) and match[2] is not None:
+                sides = self._line(int(match[2]), finding)
             else:
                 sides = ("", finding.action)
             self._cache[number] = sides
@@ -169,9 +169,9 @@ class Damage:
         before = max((pair for pair in self._same if pair[0] < number), default=(-1, -1))
         end = (len(self._recorded), len(self._repaired))
         behind = min((pair for pair in self._same if pair[0] > number), default=end)
-        told = self._recorded[before[0] + 1 : behind[0]]
+        recorded = self._recorded[before[0] + 1 : behind[0]]
         sent = self._repaired[before[1] + 1 : behind[1]]
-        return _pretty(told), _pretty(sent) if sent else "(left out)"
+        return _pretty(recorded), _pretty(sent) if sent else "(left out)"
 
     # The file
 

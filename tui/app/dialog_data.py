@@ -1,4 +1,4 @@
-"""What screens take and return: plain data, so that nothing heavy is loaded for it."""
+"""The arguments and results of screens: plain data, so that nothing heavy is loaded for them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class PickedSession:
-    """What was chosen in the browser; `message` is the id of the record to begin at, if any."""
+    """The session chosen in the browser; `message` is the id of the record to begin at, if any."""
 
     row: SessionRow
     message: str = ""
@@ -94,9 +94,9 @@ class ProfileSetup:
 
 @dataclass(frozen=True, slots=True)
 class SetupQuestion:
-    """How a model is to be reached. `why` that is asked, `problem` what was wrong with the last
-    answer; `profile` is the one of this machine that can be used. `session`: one is open, and
-    continues whatever the answer is."""
+    """The question how a model is to be reached. `why` that is asked, `problem` what was wrong with
+    the last answer; `profile` is the one of this machine that can be used. `session`: one is open,
+    and continues whatever the answer is."""
 
     why: str
     problem: str = ""
@@ -106,7 +106,7 @@ class SetupQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOption:
-    """One way on. `help` says what becomes of the conversation."""
+    """One way to continue. `help` says what becomes of the conversation."""
 
     name: str
     label: str
@@ -115,10 +115,10 @@ class RecoveryOption:
 
 @dataclass(frozen=True, slots=True)
 class FailedRequest:
-    """What is shown of a failed request.
+    """The data of the screen about a failed request.
 
-    `error` are the server's words, `meaning` ours; `findings` is what the check of the request
-    says, None where none was made; `before` are the ways that were gone already.
+    `error` are the server's words, `meaning` ours; `findings` are those of the check of the
+    request, None where none was made; `before` are the remedies that were tried already.
     """
 
     title: str
@@ -158,8 +158,9 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True, slots=True)
 class DamageQuestion:
-    """What is wrong with a session, and how to go on: continue, read_only, copy, or back. `copy`
-    is where a repaired copy would be written, None where there is nothing but to continue."""
+    """The damage of a session, and the question how to continue: continue, read_only, copy, or
+    back. `copy` is where a repaired copy would be written, None where there is nothing but to
+    continue."""
 
     damage: Damage
     copy: Path | None
@@ -168,7 +169,7 @@ class DamageQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """Which model answers; the answer is its name."""
+    """The question which model answers; the answer is its name."""
 
     rows: Sequence[ModelRow]
 

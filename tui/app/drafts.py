@@ -1,5 +1,5 @@
-"""What a crash would take is kept, and brought back: what is typed, what waits, and the answer that
-streams."""
+"""Work that a crash would take is kept, and brought back: what is typed, what waits, and the answer
+that streams."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from tui.session.session import Session
 
 TYPED_FOR_S = 1.0
-"""How long after a change it is kept; what comes meanwhile is kept with it."""
+"""Seconds between a change and its saving; what comes meanwhile is kept with it."""
 
 CHARS_PER_S = 100_000
-"""Of a prompt that is longer, less often: the record must not grow by a paste every second."""
+"""Characters saved per second: a longer prompt is kept less often, for the record must not grow by
+a paste every second."""
 
 
 class DraftSaver:
@@ -64,7 +65,7 @@ class DraftSaver:
         """Show what an earlier run left behind, then follow the session.
 
         What was typed and queued goes back into the prompt, to be sent again. A command goes there
-        alone or is only told of, as another line would be run with it; none is run by itself.
+        alone or is only reported, as another line would be run with it; none is run by itself.
         """
         before, frontend = session.unsent, self._frontend
         await self._images.restore(before.images)
@@ -108,7 +109,7 @@ class DraftSaver:
         self.follow(None)
 
     def _unsent(self) -> UnsentWork:
-        """What an end now would leave behind."""
+        """Return the work that an end now would leave behind."""
         prompt, queue = self._frontend.prompt_text, self._queue.prompts
         images = self._images.files_of((prompt, *queue))
         return UnsentWork(prompt, queue, self.answer, images, self._queue.commands)

@@ -43,7 +43,7 @@ _CONTEXT = RecoveryOption("context", "Open the context", "mask large results, th
 
 @dataclass(frozen=True, slots=True)
 class _ErrorCard:
-    """How an error is told that would only come again."""
+    """The card for an error that would only come again."""
 
     title: str
     meaning: str
@@ -71,7 +71,7 @@ _CARDS: Final[Mapping[str, _ErrorCard]] = {
 
 
 async def retry(conversation: Conversation, argument: str) -> None:
-    """/retry: do not wait any longer, or go on with the turn that stopped."""
+    """/retry: do not wait any longer, or continue the turn that stopped."""
     agent, say = conversation.open_agent(), conversation.frontend.say
     other = argument.strip().lower() == "other"
     if agent is None:
@@ -92,7 +92,7 @@ async def retry(conversation: Conversation, argument: str) -> None:
 
 
 async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None:
-    """Ask how to go on from an error that would only come again, and do that."""
+    """Ask how to continue after an error that would only come again, and do that."""
     agent, frontend = conversation.agent, conversation.frontend
     if agent is None or (trouble := failed_request(agent, error)) is None:
         return
@@ -121,7 +121,7 @@ async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None
 
 
 def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:
-    """What can be done about an error; None where only sending the same again can."""
+    """Describe what can be done about an error; None where only sending the same again can help."""
     card = _CARDS.get(error.error_class)
     if card is None:
         return None
@@ -156,7 +156,7 @@ def _refused(agent: Agent) -> ErrorRaised | None:
 
 
 def _unanswered(records: Sequence[Record]) -> bool:
-    """Whether something was asked that has no whole answer yet."""
+    """True if something was asked that has no whole answer yet."""
     last = _last_turn(records)
     return last is not None and (last.type != "assistant" or _calls(last))
 
@@ -172,7 +172,7 @@ def _calls(record: Record) -> bool:
 
 
 def _findings(request: Request) -> tuple[str, ...]:
-    """What the check says of a request, one line each."""
+    """Return the findings of the check of a request, one line each."""
     from tui.context.validate import check_request  # noqa: PLC0415 - on demand
 
     body: dict[str, Any] = {
@@ -189,5 +189,5 @@ def _findings(request: Request) -> tuple[str, ...]:
 def _asked_last(agent: Agent) -> str:
     """The newest prompt of a session, "" where there is none."""
     records = reversed(agent.session.records)
-    asked = (str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text"))
-    return next(asked, "")
+    prompts = (str(r.data["text"]) for r in records if r.type == "user" and r.data.get("text"))
+    return next(prompts, "")

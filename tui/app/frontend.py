@@ -1,4 +1,5 @@
-"""What the conversation needs from its front end: the full screen, plain lines, or a test.
+"""The interface between the conversation and its front end: the full screen, plain lines, or a
+test.
 
 A front end draws events, puts questions to the person and holds what is being typed. It decides
 nothing about the conversation.
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from tui.agent.plans import ApprovedPlan
 
 Kind: TypeAlias = Literal["turn", "side", "shell"]
-"""What runs: a turn, work between the turns such as a compaction, or the person's own command."""
+"""The kind of work that runs: a turn, work between the turns such as a compaction, or the person's
+own command."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """How a turn ended; `error` is what it failed with, where an event said so."""
+    """The end of a turn; `error` is what it failed with, where an event reported it."""
 
     outcome: str
     error: ErrorRaised | None = None
@@ -48,7 +50,7 @@ class Frontend(Protocol):
 
     @property
     def prompt_text(self) -> str:
-        """What is typed and not sent."""
+        """The text that is typed and not sent."""
         ...
 
     def put_prompt(self, text: str, *, replace: bool = False) -> None:

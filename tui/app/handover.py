@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tui.core.paths import Folders
 
 PATIENCE_S: Final = 5.0
-"""After how long the person is asked what to do about a process that still finishes something."""
+"""Seconds until the person is asked what to do about a process that still finishes something."""
 LONG_PATIENCE_S: Final = 60.0
 """The same, where they chose to wait."""
 _POLL_S: Final = 0.1
@@ -38,7 +38,7 @@ _WAIT: Final = (
 async def ask_attach(
     conversation: Conversation, choice: SessionChoice, owner: BackgroundSession
 ) -> str | None:
-    """What to do about a session that runs in the background: attach, read_only, fork, or
+    """Ask what to do about a session that runs in the background: attach, read_only, fork, or
     nothing. Without a question where that was chosen already."""
     if choice.attach:
         return "attach"
@@ -82,9 +82,9 @@ async def take(
 
 
 def _has_it(owner: BackgroundSession) -> bool:
-    """Whether a process runs, or, where it was killed, some thread of it still has the lock."""
-    held = holder(Path(owner.path))
-    return background.is_running(owner) or (held is not None and held.pid == owner.pid)
+    """True if a process runs, or, where it was killed, some thread of it still has the lock."""
+    locked = holder(Path(owner.path))
+    return background.is_running(owner) or (locked is not None and locked.pid == owner.pid)
 
 
 def _asked(home: Folders, owner: BackgroundSession, *, now: bool) -> bool:
@@ -95,8 +95,8 @@ def _asked(home: Folders, owner: BackgroundSession, *, now: bool) -> bool:
 async def _ask_patience(conversation: Conversation, owner: BackgroundSession) -> str | None:
     """Ask about a process that finishes something first."""
     home, clock = conversation.services.folders, conversation.services.clock
-    found = await asyncio.to_thread(background.sessions, home, clock.now())
-    does = next((one.detail for one in found if one.id == owner.id), "")
+    sessions = await asyncio.to_thread(background.sessions, home, clock.now())
+    does = next((one.detail for one in sessions if one.id == owner.id), "")
     text = f"The background process finishes what it has begun{f': {does}' if does else ''}."
     question = ChoiceQuestion("It isn't at a safe point yet", text, _WAIT, unasked=True)
     return await conversation.frontend.choose(question)

@@ -99,11 +99,11 @@ def _newest(source: dict[str, Any]) -> str:
 
 
 def _source() -> dict[str, Any]:
-    """Where the installer had the program from (PEP 610); {} where an index named it. Raises
+    """Return where the installer had the program from (PEP 610); {} where an index named it. Raises
     PackageNotFoundError where it runs without being installed."""
-    found = metadata.distribution("holdfast")
+    distribution = metadata.distribution("holdfast")
     try:
-        return _object(found.read_text("direct_url.json") or "{}")
+        return _object(distribution.read_text("direct_url.json") or "{}")
     except (OSError, UnicodeDecodeError):
         return {}
 

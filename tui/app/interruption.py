@@ -1,4 +1,4 @@
-"""What can be done about work that an earlier run of a session left open."""
+"""The answers to work that an earlier run of a session left open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tui.core.text_cleaning import one_line
 from tui.tools.process import end_group
 
 _LABEL_CHARS = 60
-"""Of a command in a sentence."""
+"""Characters of a command in a sentence."""
 _KNOWN = {
     "never_started": "never started",
     "finished_result_lost": "finished; its result was lost",
@@ -32,15 +32,15 @@ _FILES = {
 
 
 def taken_over(work: InterruptedWork) -> str:
-    """What happened to the commands of calls that are kept, in a sentence."""
-    kept = [call for call in work.calls if call.recovery == "result"]
-    runs = {call.call_id for call in kept if call.kept == "running"}
-    said = [
+    """Say what happened to the commands of calls that are kept."""
+    kept_calls = [call for call in work.calls if call.recovery == "result"]
+    runs = {call.call_id for call in kept_calls if call.kept == "running"}
+    parts = [
         f"`{_short(call.label)}` {'still runs' if call.call_id in runs else 'has ended meanwhile'}"
-        for call in kept
+        for call in kept_calls
     ]
-    one = len(kept) == 1
-    return f"The last run was interrupted. {'; '.join(said)}: {'its' if one else 'their'} " + (
+    one = len(kept_calls) == 1
+    return f"The last run was interrupted. {'; '.join(parts)}: {'its' if one else 'their'} " + (
         "output and result are kept." if not runs else "output is kept, and it continues here."
     )
 
@@ -97,7 +97,7 @@ async def act_on_interruption(
 
 
 def summary_of(work: InterruptedWork) -> str:
-    """What the model is told about an interruption: for each call what is known, no more."""
+    """Make the model's report of an interruption: for each call what is known, no more."""
     lines = ["The last run of this session was interrupted."]
     if work.calls:
         lines.append("What is known about calls without a result:")
@@ -111,7 +111,7 @@ def summary_of(work: InterruptedWork) -> str:
 
 
 def interruption_report(work: InterruptedWork) -> list[str]:
-    """What a person is told where nobody can be asked: what was open, and what still runs."""
+    """Make the person's report where nobody can be asked: what was open, and what still runs."""
     lines = ["The last run of this session was interrupted."]
     lines += [f"{call.tool} {call.label}".rstrip() + f": {known(call)}." for call in work.calls]
     lines += [
@@ -123,7 +123,7 @@ def interruption_report(work: InterruptedWork) -> list[str]:
 
 
 def known(call: Interrupted) -> str:
-    """What is known of an interrupted call, in words."""
+    """Say what is known of an interrupted call."""
     match call.recovery:
         case "result":
             return "still running" if call.kept == "running" else "finished; its result is kept"

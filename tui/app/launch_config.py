@@ -29,7 +29,7 @@ from tui.settings.layers import IgnoredSetting, LoadedSettings
 from tui.settings.trust import Trust, trust_of
 
 MAX_WAIT_S = 600.0
-"""How long `-p` waits for a server's limits, when --max-wait does not say."""
+"""Seconds that `-p` waits for a server's limits, when --max-wait does not say."""
 
 MODES: Final[Mapping[str, Mode]] = {"ask": "ask", "edits": "accept_edits", "plan": "plan"}
 """The mode of a session by its name on the command line."""
@@ -63,7 +63,9 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
     if options.models.practice_script is not None:
         from tui.provider.practice.script import read_script  # noqa: PLC0415 - seldom needed
 
-        read_script(options.models.practice_script)  # a broken one is told before anything opens
+        read_script(
+            options.models.practice_script
+        )  # a broken one is reported before anything opens
     wait = options.limits.max_wait
     extra = tuple(folder_of(folder, "--add-dir") for folder in options.permissions.add_dirs)
     ceiling = loaded.config.permissions.ceiling
@@ -127,9 +129,9 @@ def with_key(
     if launch.access.key or launch.access.sign_in or launch.access.practice:
         return launch
     url, foreign = launch.config.base_url, launch.access.foreign_server
-    found = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)
-    if found or url:
-        return launch.signed_by(found)
+    credential = credentials.find_credential(os.environ, launch.folders, url, foreign=foreign)
+    if credential or url:
+        return launch.signed_by(credential)
     raise CredentialsError(without, hint=hint)
 
 
@@ -142,7 +144,7 @@ def new_session(options: Options, launch: Launch, clock: Clock) -> Session:
 
 
 def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
-    """What the person is told about a project's settings that do not count."""
+    """Make the person's notices of a project's settings that do not count."""
     by_reason: dict[tuple[Path, str], list[str]] = {}
     for one in settings:
         by_reason.setdefault((one.file, one.reason), []).append(one.key)
@@ -154,15 +156,15 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
 
 def _texts(options: Options) -> tuple[Source, ...]:
     """The texts of the command line for the system prompt."""
-    given = (
+    sources = (
         Source("own", "--system-prompt", options.models.system_prompt or ""),
         Source("added", "--append-system-prompt", options.models.append_system_prompt or ""),
     )
-    return tuple(source for source in given if source.text.strip())
+    return tuple(source for source in sources if source.text.strip())
 
 
 def _foreign_server(loaded: LoadedSettings) -> tuple[str, ...]:
-    """What the person is told where the folder names the server and the environment has a key."""
+    """Make the person's notice where the folder names the server and the environment has a key."""
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
     names = " and ".join(name for name in keys if os.environ.get(name))
     if not (loaded.foreign_server and names):

@@ -16,7 +16,7 @@ from tui.app.options.flags import COMMANDS, MAIN, Command, Flag
 from tui.core.project import REPOSITORY
 
 DATE: Final = "2026-11-28"
-"""When what is said here changed last."""
+"""The day on which this page changed last."""
 
 _ABOUT: Final = """\
 Holdfast is a full-screen agent for the terminal. It reads and changes files, runs commands
@@ -86,15 +86,15 @@ def _usage(flag: Flag) -> str:
 
 
 def _commands() -> Iterator[str]:
-    told = [replace(flag, group="") for flag in MAIN.flags]
+    described = [replace(flag, group="") for flag in MAIN.flags]
     for command in COMMANDS:
-        given = [one.name if one.required else f"[{one.name}]" for one in command.arguments]
-        given += [f"-- {command.after}"] if command.after else []
-        yield f'.SS "{_roff(" ".join(("holdfast", *command.words, *given)))}"'
+        parts = [one.name if one.required else f"[{one.name}]" for one in command.arguments]
+        parts += [f"-- {command.after}"] if command.after else []
+        yield f'.SS "{_roff(" ".join(("holdfast", *command.words, *parts)))}"'
         yield from _sentence(command.help)
         same: list[str] = []
         for flag in command.flags:
-            if replace(flag, group="") in told:
+            if replace(flag, group="") in described:
                 same.append(flag.names[-1])
             else:
                 yield from _entry(_usage(flag), flag.help)
@@ -111,24 +111,24 @@ def _entry(head: str, said: str) -> Iterator[str]:
 
 def _table(topic: str, heading: str) -> Iterator[str]:
     """The rows of a table in the manual, as entries."""
-    (found,) = (one for one in manual.topics() if one.name == topic)
-    (section,) = (body for title, body in manual.sections(found) if title == heading)
-    for head, said in _ROW.findall(section):
+    (page,) = (one for one in manual.topics() if one.name == topic)
+    (section,) = (body for title, body in manual.sections(page) if title == heading)
+    for head, text in _ROW.findall(section):
         name = "".join(
             f"\\fB{_roff(part)}\\fR" if odd % 2 else _roff(part)
             for odd, part in enumerate(head.split("`"))
         )
         yield ".TP"
         yield name
-        plain = _LINK.sub(r"\1", said).replace("`", "")
-        yield from _lines(f"{plain}.") if said.startswith("`") else _sentence(plain)
+        plain = _LINK.sub(r"\1", text).replace("`", "")
+        yield from _lines(f"{plain}.") if text.startswith("`") else _sentence(plain)
 
 
 def _paragraphs(texts: Iterable[str]) -> Iterator[str]:
-    for number, said in enumerate(texts):
+    for number, text in enumerate(texts):
         if number:
             yield ".PP"
-        yield from _lines(said)
+        yield from _lines(text)
 
 
 def _sentence(said: str) -> Iterator[str]:

@@ -86,18 +86,18 @@ def search(words: str) -> list[Match]:
 
 
 def address(topic: str = "") -> str:
-    """Where a topic can be read on the web; without one, the list of them."""
+    """Return the web address of a topic; without one, of the list of them."""
     owner, name = REPOSITORY.rsplit("/", 2)[1:]
     return f"https://{owner}.github.io/{name}/" + (f"{topic}.html" if topic else "")
 
 
 def sections(topic: Topic) -> list[tuple[str, str]]:
     """(heading, text) of each section; the first has no heading."""
-    fences = [found.span() for found in _FENCE.finditer(topic.text)]
+    fences = [match.span() for match in _FENCE.finditer(topic.text)]
     heads = [
-        found
-        for found in _HEADING.finditer(topic.text)
-        if not any(start < found.start() < end for start, end in fences)
+        match
+        for match in _HEADING.finditer(topic.text)
+        if not any(start < match.start() < end for start, end in fences)
     ]
     edges = [*(head.start() for head in heads), len(topic.text)]
     sections = [("", topic.text[: edges[0]].partition("\n\n")[2])]

@@ -1,4 +1,4 @@
-"""What the MCP servers of a session offer to the person: prompts as commands, and resources."""
+"""The offers of a session's MCP servers to the person: prompts as commands, and resources."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def tools_of(agent: Agent, server: Server) -> str:
-    """How many tools a server has, how many are off, and how many the model finds by search."""
+    """Say how many tools a server has, how many are off, and how many the model finds by search."""
     off = sum(tool.own_name in server.switched_off for tool in server.tools)
-    found, count = agent.mcp.searched_tools(server), len(server.tools)
-    by_search = "by search" if found == count - off else f"{found:,} by search"
-    parts = [plural(count, "tool"), f"{off:,} off" if off else "", by_search if found else ""]
+    searched, count = agent.mcp.searched_tools(server), len(server.tools)
+    by_search = "by search" if searched == count - off else f"{searched:,} by search"
+    parts = [plural(count, "tool"), f"{off:,} off" if off else "", by_search if searched else ""]
     return ", ".join(filter(None, parts))
 
 

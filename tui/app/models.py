@@ -26,7 +26,7 @@ async def model(conversation: Conversation, name: str) -> None:
 
 
 async def choose_model(conversation: Conversation) -> bool:
-    """Let the person choose. Whether another model is asked now."""
+    """Let the person choose. Returns True if another model is asked now."""
     agent = conversation.agent
     if agent is None:
         return False
@@ -41,16 +41,16 @@ async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
     listed = list(services.models())
     if not any(row.name == agent.models.current for row in listed):
         listed.insert(0, ModelRow(agent.models.current, agent.models.window))
-    found: list[ModelRow] = []
+    model_rows: list[ModelRow] = []
     for row in listed:
         info = await services.model_info(row.name)
         now = row.name == agent.models.current
         window, source = (agent.models.window, row.source) if now else (info.window, info.source)
         fit = agent.models.fits(replace(info, window=window))
-        found.append(
+        model_rows.append(
             replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
         )
-    return sorted(found, key=lambda row: not row.now)
+    return sorted(model_rows, key=lambda row: not row.now)
 
 
 async def use_model(conversation: Conversation, name: str) -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RECHECK_S: Final = 2.0
-"""How often it is looked whether everything is saved and the session still ours."""
+"""Seconds between two checks that everything is saved and the session still ours."""
 
 _IN_USE: Final = (
     AnswerOption("t", "Take over (the other becomes read-only)", "take_over"),
@@ -108,7 +108,7 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
                 raise
             conversation.frontend.say(error.message, "error", hint=error.hint)
             wanted = None
-        except Exception as error:  # the boundary: the program goes on without a session
+        except Exception as error:  # the boundary: the program continues without a session
             log.exception("couldn't open the session")
             conversation.frontend.say(
                 f"Couldn't open the session ({type(error).__name__}).",
@@ -124,12 +124,12 @@ async def _open(conversation: Conversation, choice: SessionChoice, *, fallback: 
 async def _accept(
     conversation: Conversation, choice: SessionChoice, agent: Agent
 ) -> SessionChoice | None:
-    """A session was read: the choice itself where it shall be shown, another, or None."""
+    """A session was read: the choice itself where it is to be shown, another, or None."""
     if choice.path is None or choice.read_only:
         return choice
     with gc_pause(loading=True):
-        found = await _damage(agent)  # of a long session it takes a while
-    return await ask_damaged(conversation, agent, choice, found) if found else choice
+        damage = await _damage(agent)  # of a long session it takes a while
+    return await ask_damaged(conversation, agent, choice, damage) if damage else choice
 
 
 async def after_opening(conversation: Conversation, choice: SessionChoice) -> None:
@@ -238,7 +238,7 @@ async def _ask_in_use(
 
 
 async def _ask_owner(conversation: Conversation, error: SessionInUseError) -> str | None:
-    """What to do about a session that another program has open."""
+    """Ask what to do about a session that another program has open."""
     question = ChoiceQuestion(
         "This session is open elsewhere",
         f"{error.message} Two instances can't write one session.",
@@ -258,8 +258,8 @@ class SessionWatch:
     _looking: bool = False
 
     async def check(self, conversation: Conversation) -> bool:
-        """Show what has changed with the saving since the last look. Whether the session was
-        taken away, which is told once each time that one is opened."""
+        """Show what has changed with the saving since the last look. Returns True if the session
+        was taken away, which is reported once each time that one is opened."""
         agent = conversation.agent
         if agent is None or conversation.opening or self._looking:
             return False
@@ -298,7 +298,7 @@ def say_other_worktree(conversation: Conversation, agent: Agent) -> None:
 async def ask_damaged(
     conversation: Conversation, agent: Agent, choice: SessionChoice, found: Sequence[Finding]
 ) -> SessionChoice | None:
-    """Show what is wrong with a session's file, and how to go on; what is to be opened, None for
+    """Show what is wrong with a session's file, and how to continue; what is to be opened, None for
     nothing. Raises SessionError, StorageError."""
     path, clock, session = choice.path, conversation.services.clock, agent.session
     if path is None:
@@ -319,11 +319,12 @@ async def ask_damaged(
 
 
 async def _damage(agent: Agent) -> list[Finding]:
-    """What is wrong with a session that was read: no mere interruption, and not told before."""
+    """Return what is wrong with a session that was read: no mere interruption, and not reported
+    before."""
     seen = await asyncio.to_thread(agent.context.view)
     session = agent.session
-    found = new_findings(session.records, (*session.findings, *seen.findings))
-    return damage_findings(found)
+    findings = new_findings(session.records, (*session.findings, *seen.findings))
+    return damage_findings(findings)
 
 
 async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice | None:
@@ -333,9 +334,9 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 
     repository = SessionRepository.of(conversation.services)
     loaded = await asyncio.to_thread(importers.load, path)
-    found = damage_findings(await asyncio.to_thread(repository.damage, loaded))
-    if found:
-        question = DamageQuestion(Damage(path, loaded.branch, found), None)
+    damage = damage_findings(await asyncio.to_thread(repository.damage, loaded))
+    if damage:
+        question = DamageQuestion(Damage(path, loaded.branch, damage), None)
         if await conversation.frontend.choose(question) != "continue":
             return None
     return SessionChoice(await asyncio.to_thread(repository.take_over, path))
@@ -345,7 +346,7 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 
 
 async def forked(session: Session, services: AppServices) -> SessionChoice:
-    """A copy of a session that is open, as it stands in memory. Raises StorageError."""
+    """A copy of an open session, as it is in memory. Raises StorageError."""
     make = partial(
         copies.fork_records, folders=services.folders, clock=services.clock, cwd=services.workspace
     )
@@ -353,7 +354,7 @@ async def forked(session: Session, services: AppServices) -> SessionChoice:
 
 
 def _forked_file(path: Path, services: AppServices) -> Path:
-    """A copy of a session's file, as it stands on the disk. Blocks; raises SessionError."""
+    """A copy of a session's file, as it is on the disk. Blocks; raises SessionError."""
     return copies.fork(
         read(path), folders=services.folders, clock=services.clock, cwd=services.workspace
     )

@@ -1,4 +1,4 @@
-"""What a headless run came to, gathered from its events."""
+"""The outcome of a headless run, gathered from its events."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NO_RESULT: Final = "The model handed over no result that fits the schema."
 
 @dataclass(slots=True)
 class Outcome:
-    """What prompts came to, gathered from the events of their turns.
+    """The outcome of prompts, gathered from the events of their turns.
 
-    `result` is what the model said last; `value` the result that was asked for by a schema, where
-    `given`. `error` says what the turn failed with, "" where it did not fail, and `error_class` of
-    which kind it is (see `tui.core.errors`). `outcome` is done, interrupted, failed or limit.
-    `cuts` are the receipts of results that were cut.
+    `result` is the model's last answer; `value` the result that was asked for by a schema, where
+    `given`. `error` is what the turn failed with, "" where it did not fail, and `error_class` its
+    class (see `tui.core.errors`). `outcome` is done, interrupted, failed or limit. `cuts` are the
+    receipts of results that were cut.
     """
 
     session_id: str | None = None
@@ -50,8 +50,9 @@ class Outcome:
         return sum(known) if known and len(known) == len(self._costs) else None
 
     def prompts(self, text: str, result: SubmitResult | None) -> Iterator[str]:
-        """What is sent, one after the other: the prompt, and a reminder where the result that was
-        asked for is missing when its turn is done. Takes over the result at the end."""
+        """Yield the prompts to send, one after the other: the given one, and a reminder where the
+        result that was asked for is missing when its turn is done. Takes over the result at the
+        end."""
         if result is None:
             yield text
             return
@@ -73,8 +74,8 @@ class Outcome:
                 self.model = event.model
             case facts.AssistantMessage():
                 self.result = event.text or self.result
-            case facts.ToolStarted(name=PresentPlan.name, input=given):
-                self._presented = str(given.get("plan") or "").strip()
+            case facts.ToolStarted(name=PresentPlan.name, input=arguments):
+                self._presented = str(arguments.get("plan") or "").strip()
             case facts.QuestionAnswered(name=PresentPlan.name, by="default"):
                 self.plan, self.result = self._presented, ""
             case facts.SourcesCited(pages):
@@ -96,7 +97,7 @@ class Outcome:
 
     @property
     def answer(self) -> str:
-        """The plan, if there is one, and what the model said last."""
+        """The plan, if there is one, and the model's last answer."""
         return "\n\n".join(filter(None, (self.plan, self.result)))
 
     @property

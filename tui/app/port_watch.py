@@ -19,7 +19,7 @@ class Say(Protocol):
 
 async def say_new_ports(agent: Agent, clock: Clock, say: Say, said: set[int]) -> None:
     """After a turn: say which ports commands have begun to listen on; a server may take its time
-    until it does. `said` holds what was said before."""
+    until it does. `said` holds the earlier messages."""
     for seconds in _LOOKS_S:
         await clock.sleep(seconds)
         if not agent.jobs.own_run:

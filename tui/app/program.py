@@ -89,7 +89,7 @@ class Program:
         self._refreshing: asyncio.Task[None] | None = None
 
     def opening(self) -> Opening:
-        """What the screen opens with. Blocks; raises SessionError."""
+        """Make the opening state of the screen. Blocks; raises SessionError."""
         options = self.options
         return Opening(
             services=self,
@@ -195,7 +195,7 @@ class Program:
         return await reconnect(agent, self.launch, self.clock)
 
     def connection(self) -> str:
-        """How a model is reached now, in a sentence. Blocks."""
+        """Say how a model is reached now, in a sentence. Blocks."""
         launch, home = self.launch, self.launch.folders
         if launch.access.practice:
             return "In use: the practice model."
@@ -203,19 +203,19 @@ class Program:
             return f"Signed in with {launch.access.sign_in}."
         server = f" at {shown(launch.base_url)}" if launch.base_url else ""
         with suppress(CredentialsError):
-            found = credentials.find_credential(os.environ, home, launch.config.base_url)
-            if isinstance(found, credentials.ApiKey) and found.key == launch.access.key:
-                words = credentials.in_words(found, env=os.environ, folders=home)
+            credential = credentials.find_credential(os.environ, home, launch.config.base_url)
+            if isinstance(credential, credentials.ApiKey) and credential.key == launch.access.key:
+                words = credentials.in_words(credential, env=os.environ, folders=home)
                 return f"In use: {launch.model}{server}, with {words}."
         return f"In use: {launch.model}{server}."
 
     def profile(self) -> str:
         """The profile of this machine that can be used, "" for none. Blocks."""
         try:
-            found = credentials.saved_profile(os.environ)
+            signed_in = credentials.saved_profile(os.environ)
         except CredentialsError:
             return ""
-        return found.profile if found else ""
+        return signed_in.profile if signed_in else ""
 
     async def probe_servers(self) -> Sequence[LocalServer]:
         return await probe_local_servers()
@@ -241,9 +241,9 @@ class Program:
         asked, those of the catalogue that may be there."""
         config = self.launch.config
         named = [config.model, *config.fallback_models, config.small_model, *config.prices]
-        said = {string_of(model.get("id")): model for model in self._listed}
-        if said:
-            named += (name for name in said if said[name].get("lifecycle") != "retired" and name)
+        by_id = {string_of(model.get("id")): model for model in self._listed}
+        if by_id:
+            named += (name for name in by_id if by_id[name].get("lifecycle") != "retired" and name)
         elif not config.base_url:
             named += catalogue.names()
         if self.launch.access.practice:
@@ -252,11 +252,11 @@ class Program:
         rows: list[ModelRow] = []
         for name in dict.fromkeys(named):
             known, price = known_model(self.launch, name), price_of(name, config.prices)
-            if name in said and known.source != "config":
-                known = convert.model_info(name, said[name])
-            told = f"${price.rates.input:g} in, ${price.rates.output:g} out" if price else "—"
+            if name in by_id and known.source != "config":
+                known = convert.model_info(name, by_id[name])
+            rates = f"${price.rates.input:g} in, ${price.rates.output:g} out" if price else "—"
             rank, goes = ranks.get(name, 0), retirement(known.retires_at, self.clock.now())
-            rows.append(ModelRow(name, known.window, known.source, told, rank, retires=goes))
+            rows.append(ModelRow(name, known.window, known.source, rates, rank, retires=goes))
         return rows
 
     async def save_theme(self, name: str) -> None:
@@ -346,11 +346,11 @@ class Program:
                 self.launch = self.launch.reached(practice=True)
                 return "The practice model works offline. It follows rules and says so."
             case ProfileSetup(name):
-                if (found := credentials.saved_profile(os.environ)) is None:
+                if (profile := credentials.saved_profile(os.environ)) is None:
                     raise CredentialsError(f"Profile {name} is gone.", hint="Run `ant auth login`.")
                 self._use_server("", "")
                 credentials.forget_key("", env=os.environ, folders=self.launch.folders)
-                self.launch = self.launch.signed_by(found).reached(practice=False)
+                self.launch = self.launch.signed_by(profile).reached(practice=False)
                 return f"Signed in with profile {name}.{_next_start()}"
             case KeySetup(key):
                 return self._use_key(key.strip(), "", "")
@@ -398,7 +398,7 @@ class Program:
 
 
 def _next_start() -> str:
-    """What the environment has to say when the program is started again."""
+    """Add what the environment changes when the program is started again."""
     name = credentials.key_variable(os.environ)
     return f" {name} still comes first at the next start." if name else ""
 

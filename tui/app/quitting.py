@@ -1,4 +1,4 @@
-"""What becomes of work that runs when the person quits: nothing ends without being asked about."""
+"""The fate of running work when the person quits: nothing ends without a question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui.app.conversation import Conversation
 
 Quit: TypeAlias = Literal["end", "leave"]
-"""Whether commands end with the program, or run on for the next start of the session."""
+"""The fate of commands: they end with the program, or run on for the next start of the session."""
 
 _COMMANDS: Final = (
     AnswerOption("l", "Leave them running and quit", "leave"),
@@ -31,7 +31,7 @@ _CHARS: Final = 70
 
 
 async def ask_to_quit(conversation: Conversation, *, again: bool = False) -> Quit | None:
-    """How to quit. None where the person stays, or where the turn was handed to the background,
+    """Ask how to quit. None where the person stays, or where the turn was handed to the background,
     which quits itself. Without a question where nothing runs, or nobody could take it over.
     `again`: the question comes by itself, in the place of one that does not hold any more."""
     agent = conversation.agent
@@ -76,11 +76,11 @@ def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None
         named += [f"and {more} more"] if more > 0 else []
     if conversation.in_turn and conversation.services.background_options() is not None:
         along = ", and so do its commands" if running else ""
-        said = f"In the background it continues without a screen{along}."
-        return ChoiceQuestion("The agent is working", said, _TURN, named)
+        text = f"In the background it continues without a screen{along}."
+        return ChoiceQuestion("The agent is working", text, _TURN, named)
     if running:
-        said = f"{plural(len(running), 'command')} in the background. The next start shows them."
-        return ChoiceQuestion("Commands are still running", said, _COMMANDS, named)
+        text = f"{plural(len(running), 'command')} in the background. The next start shows them."
+        return ChoiceQuestion("Commands are still running", text, _COMMANDS, named)
     return None
 
 

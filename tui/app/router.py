@@ -1,4 +1,4 @@
-"""Where a typed line goes: a command, a shell line, or a prompt."""
+"""The routing of a typed line: to a command, a shell line, or a prompt."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def route_own(conversation: Conversation, text: str, attached: str = "") -
 
 
 def _note(text: str) -> str:
-    """What comes after `# ` in a line that was typed: a note to keep. A paste is none."""
+    """Return what comes after `# ` in a line that was typed: a note to keep. A paste is none."""
     if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():
         return ""
     return text[2:].strip()
@@ -123,8 +123,8 @@ async def _user_command(
     """A command that the person wrote: its text goes along with what was typed. Else one that has
     another name here."""
     await asyncio.to_thread(conversation.user_commands.load)
-    found = conversation.user_commands.commands
-    if command := find_own(found, name):
+    own_commands = conversation.user_commands.commands
+    if command := find_own(own_commands, name):
         say, find_model = conversation.frontend.say, conversation.services.asked_model
         turn = await command_turn(command, argument, find_model, say)
         return conversation.submit_command(text.strip(), turn)
@@ -138,6 +138,6 @@ async def _user_command(
     name = name.lower()
     if name in ELSEWHERE:
         return await route(conversation, f"/{ELSEWHERE[name]} {argument}".rstrip())
-    what, hint = unknown(name, tuple(found))
+    what, hint = unknown(name, tuple(own_commands))
     conversation.frontend.say(what, "warning", hint=hint)
     return "refused"

@@ -102,7 +102,7 @@ class SendQueue:
         self._heard.append(said)
 
     def along(self, attached: str) -> str:
-        """What goes along with the prompt that is sent now: what is attached to it, then what was
-        heard, which is handed over by this."""
+        """Return what goes along with the prompt that is sent now: what is attached to it, then the
+        output of commands, which is handed over by this."""
         heard, self._heard = self._heard, []
         return "\n\n".join(filter(None, (attached, *heard)))

@@ -1,6 +1,6 @@
-"""What a front end is given: the services of the rest of the program, and what it opens with.
+"""The inputs of a front end: the services of the rest of the program, and what it opens with.
 
-Who starts it wires them: the command line (`tui.app.program`), or a test.
+The program that starts it wires them: the command line (`tui.app.program`), or a test.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ class LiveSettings:
 
 @dataclass(frozen=True, slots=True)
 class SessionChoice:
-    """Which session to open: the file of an old one, or None for a new one.
+    """The session to open: the file of an old one, or None for a new one.
 
     One that another program has open can be taken over from it, or only read.
+
     `message` is the id of the record to begin at; `foreign`: it is another agent's, to be copied.
     `attach`: a background process that has it hands it over; `go_on`: the turn that was paused
     there continues.
@@ -199,7 +200,7 @@ class AppServices(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What the screen opens with: `choice` is the session, None shows the browser first;
+    """The opening state of the screen: `choice` is the session, None shows the browser first;
     `prompt` is sent as if it had been typed; with `verbose` the debug view is on top."""
 
     services: AppServices

@@ -1,4 +1,4 @@
-"""Which session and which folder the command line means. Loads little: it comes first."""
+"""The session and the folder that the command line means. Loads little: it comes first."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What was asked in a session, what was done, who allowed it, what the model saw, and what it cost:
-for somebody who was not there. From the record alone. Pure.
-"""
+"""The report of a session for somebody who was not there: what was asked and done, who allowed it,
+what the model saw, and what it cost. From the record alone. Pure."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ def session_report(
 
 
 def _turns(branch: Sequence[Record]) -> Iterator[Turn]:
-    """What the records of each prompt tell, and of what came before the first."""
+    """Group the records by prompt, those before the first one included."""
     number = 0
 
     def place(told: tuple[Record, Told | None]) -> int:
@@ -87,10 +86,10 @@ def _turns(branch: Sequence[Record]) -> Iterator[Turn]:
 
 
 def _parts(turn: Turn, prices: Mapping[str, Price]) -> Iterator[DocumentPart]:
-    first, asked = turn[0]
-    if isinstance(asked, facts.UserMessage) and is_prompt(first):
+    first, prompt = turn[0]
+    if isinstance(prompt, facts.UserMessage) and is_prompt(first):
         when = first.time[:19].replace("T", " ")
-        yield DocumentPart(f"Asked at {when} UTC", asked.text)
+        yield DocumentPart(f"Asked at {when} UTC", prompt.text)
     for name, lines in (
         ("Done", _calls(turn)),
         ("Files changed", _files(turn)),
@@ -106,25 +105,25 @@ def _parts(turn: Turn, prices: Mapping[str, Price]) -> Iterator[DocumentPart]:
 
 
 def _answers(turn: Turn) -> Iterator[facts.AssistantMessage]:
-    """What the model answered."""
-    for record, told in turn:
-        if isinstance(told, facts.AssistantMessage) and is_answer(record):
-            yield told
+    """Yield the answers of the model."""
+    for record, fact in turn:
+        if isinstance(fact, facts.AssistantMessage) and is_answer(record):
+            yield fact
 
 
 def _calls(turn: Turn) -> Iterator[str]:
     """Each call: what it was, how it ended, and who allowed it."""
-    told = [one for _, one in turn]
-    allowed = {one.id: one for one in told if isinstance(one, facts.PermissionAnswered)}
-    labels = {one.call_id: one.label for one in told if isinstance(one, facts.CallBegan)}
-    for one in told:
+    turn_facts = [one for _, one in turn]
+    allowed = {one.id: one for one in turn_facts if isinstance(one, facts.PermissionAnswered)}
+    labels = {one.call_id: one.label for one in turn_facts if isinstance(one, facts.CallBegan)}
+    for one in turn_facts:
         if isinstance(one, facts.ToolFinished):
-            said = _cut(f"{one.name or 'a call'} {labels.get(one.id, '')}")
-            yield f"{said}: {_ended(one)}. {_who(allowed.get(one.id))}"
+            label = _cut(f"{one.name or 'a call'} {labels.get(one.id, '')}")
+            yield f"{label}: {_ended(one)}. {_who(allowed.get(one.id))}"
 
 
 def _ended(call: facts.ToolFinished) -> str:
-    """How a call ended."""
+    """Say how a call ended."""
     code = call.details.get("exit_code")
     words = ["failed" if call.is_error else "done"]
     if call.seconds >= 1:
@@ -139,7 +138,7 @@ def _ended(call: facts.ToolFinished) -> str:
 
 
 def _who(permission: facts.PermissionAnswered | None) -> str:
-    """Who allowed a call."""
+    """Say who allowed a call."""
     if permission is None:
         return "Needs no permission."
     answer, by, reason = permission.answer, permission.by, permission.reason
@@ -165,11 +164,11 @@ def _how(change: FileChange) -> str:
 
 
 def _trouble(turn: Turn) -> Iterator[str]:
-    for record, told in turn:
-        if isinstance(told, facts.TurnInterrupted):
-            yield f"interrupted: {_cut(told.reason) or 'no reason recorded'}"
+    for record, fact in turn:
+        if isinstance(fact, facts.TurnInterrupted):
+            yield f"interrupted: {_cut(fact.reason) or 'no reason recorded'}"
         elif record.type in _TROUBLE:
-            yield from map(_cut, retold_lines(told))
+            yield from map(_cut, retold_lines(fact))
 
 
 def _seen(turn: Turn) -> Iterator[str]:
@@ -178,9 +177,9 @@ def _seen(turn: Turn) -> Iterator[str]:
     if numbers:
         first, last = numbers[0], numbers[-1]
         yield f"request {first}" if first == last else f"requests {first} to {last}"
-    for record, told in turn:
-        if told and record.type in _SEEN:
-            yield from map(_cut, retold_lines(told))
+    for record, fact in turn:
+        if fact and record.type in _SEEN:
+            yield from map(_cut, retold_lines(fact))
         elif record.type == NOTICE:
             kind, text = record.data.get("kind"), string_of(record.data.get("text"))
             yield f"notice ({kind}): {_cut(text)}"

@@ -26,7 +26,7 @@ Format: TypeAlias = Literal["md", "html", "jsonl"]
 Progress: TypeAlias = Callable[[int, int], None]
 
 PREVIEW = 60
-"""How many records of a long session are previewed: its last ones."""
+"""Number of records of a long session that are previewed: its last ones."""
 
 _AROUND = 20
 _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex", "opencode": "opencode"}
@@ -34,7 +34,8 @@ _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex", "opencode
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """Where a text was found: the session, the id of the record, and what is around it."""
+    """The place where a text was found: the session, the id of the record, and what is around
+    it."""
 
     row: SessionRow
     message: str
@@ -51,7 +52,7 @@ class SessionPreview:
 
 @dataclass(frozen=True, slots=True)
 class SessionRepository:
-    """What the browser looks at, and what it does to sessions. Raises HoldfastError.
+    """The sessions as the browser sees and changes them. Raises HoldfastError.
 
     `home` is the person's home folder, below which other agents keep their sessions.
     """
@@ -74,15 +75,15 @@ class SessionRepository:
         from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
         where = None if everywhere else self.workspace
-        found = catalog.scan(self.folders, where)
-        entries = index.entries(self.folders.cache, found, progress)
-        rows = [row_of(entry, one) for entry, one in zip(entries, found, strict=True)]
+        files = catalog.scan(self.folders, where)
+        entries = index.entries(self.folders.cache, files, progress)
+        rows = [row_of(entry, one) for entry, one in zip(entries, files, strict=True)]
         if sub_agents:
-            found = catalog.scan_children(self.folders, where)
-            entries = index.entries(self.folders.cache, found, progress)
+            files = catalog.scan_children(self.folders, where)
+            entries = index.entries(self.folders.cache, files, progress)
             rows += [
                 replace(row_of(entry, one), parent=str(catalog.parent_of(Path(entry.path))))
-                for entry, one in zip(entries, found, strict=True)
+                for entry, one in zip(entries, files, strict=True)
             ]
         every = background.sessions(self.folders, self.clock.now())
         states = {one.path: one.state for one in every if one.running}
@@ -112,15 +113,15 @@ class SessionRepository:
     def search(
         self, text: str, rows: Sequence[SessionRow], *, progress: Progress | None = None
     ) -> list[SearchHit]:
-        """Where the words of a text are in these sessions, the newest session first."""
+        """Find the words of a text in these sessions, the newest session first."""
         from tui.session import index  # noqa: PLC0415 - it needs sqlite
 
         by_path = {str(row.path): row for row in rows}
         there = catalog.scan(self.folders)
         if any(row.parent for row in rows):
             there = sorted([*there, *catalog.scan_children(self.folders)], reverse=True)
-        found = [one for one in there if one[1] in by_path]
-        hits = index.search(self.folders.cache, found, text, progress=progress)
+        files = [one for one in there if one[1] in by_path]
+        hits = index.search(self.folders.cache, files, text, progress=progress)
         return [SearchHit(by_path[hit.path], hit.message, hit.snippet) for hit in hits]
 
     def preview(self, row: SessionRow, message: str = "") -> SessionPreview:
@@ -158,9 +159,9 @@ class SessionRepository:
         return copies.delete(row.path, folders=self.folders, clock=self.clock)
 
     def damage(self, loaded: LoadedSession) -> tuple[Finding, ...]:
-        """What is wrong with a session, in its file and as a conversation."""
-        _, found = repair(history(loaded.branch).messages, tail="open")
-        return (*loaded.findings, *found)
+        """Return what is wrong with a session, in its file and as a conversation."""
+        _, findings = repair(history(loaded.branch).messages, tail="open")
+        return (*loaded.findings, *findings)
 
     def take_over(self, path: Path) -> Path:
         """Copy another agent's session into one of ours, its findings noted. Returns the file."""
@@ -170,10 +171,10 @@ class SessionRepository:
         header = copies.header_of(loaded, clock=self.clock, cwd=self.workspace)
         made = copies.place_of(header, folders=self.folders, clock=self.clock)
         records = loaded.branch
-        if found := self.damage(loaded):
+        if findings := self.damage(loaded):
             last = records[-1] if records else None
             id_, time = (f"{last.id}-found", last.time) if last else ("found", header.created)
-            data = {"findings": [finding.to_json() for finding in found]}
+            data = {"findings": [finding.to_json() for finding in findings]}
             records.append(Record("repair", id_, last.id if last else None, time, data))
         copies.write_session(made, header, records)
         return made

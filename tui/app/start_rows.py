@@ -1,6 +1,5 @@
-"""What a new session offers to begin with, made from this folder: the last session, uncommitted
-changes, the tests. Everything blocks; what can't be found out is left out.
-"""
+"""Suggestions for the start of a new session, made from this folder: the last session, uncommitted
+changes, the tests. Everything blocks; what can't be found out is left out."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ ROWS: Final = 3
 _GIT_S: Final = 3.0
 _LIMIT: Final = 500_000
 _SESSIONS: Final = 5
-"""How many sessions are opened to find one in which something was said."""
+"""Number of sessions that are opened to find one with a conversation."""
 
 _STOPPED: Final = {"error": "stopped at an error", "parked": "waits for the server"}
 _LOCKS: Final = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
@@ -48,7 +47,7 @@ _MAKE_TEST: Final = re.compile(rb"^test\s*:(?!=)", re.MULTILINE)
 @dataclass(frozen=True, slots=True)
 class StartRow:
     """One thing to begin with. It resumes the session at `path`, else `prompt` is sent; `detail`
-    is said after the label where there is room."""
+    follows the label where there is room."""
 
     label: str
     detail: str = ""
@@ -57,7 +56,7 @@ class StartRow:
 
 
 def start_rows(folders: Folders, workspace: Path, clock: Clock) -> list[StartRow]:
-    """What this folder offers, then examples, at most ROWS."""
+    """Return the suggestions of this folder, then examples, at most ROWS."""
     rows: list[StartRow] = []
     finders: tuple[Callable[[], StartRow | None], ...] = (
         lambda: _last_session(folders, workspace, clock.now()),
@@ -101,7 +100,7 @@ def _age(updated: str, now: datetime) -> str:
 
 
 def _where_it_stopped(branch: list[Record]) -> str:
-    """Where the work of a session was cut off; "" where it was not."""
+    """Say where the work of a session was cut off; "" where it was not."""
     if calls := [call for call in interrupted_calls(branch) if not call.settled]:
         return f"stopped at {one_line(calls[-1].label) or calls[-1].tool}"
     types = {"user", "assistant", "tool_result", "interrupt", *_STOPPED}
@@ -112,15 +111,16 @@ def _where_it_stopped(branch: list[Record]) -> str:
 
 
 def _changes(workspace: Path) -> StartRow | None:
-    """What git calls changed. A repository that could make git run something isn't asked."""
+    """Suggest what git calls changed. A repository that could make git run something isn't
+    asked."""
     if not any((folder / ".git").exists() for folder in (workspace, *workspace.parents)):
         return None
     area = Workspace(workspace)
     if repository_objection(workspace, area.contains):
         return None
     words = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all", "--", ".")
-    said = answer(workspace, *words, env=plain_environment(area), patience_s=_GIT_S)
-    if not said or not (count := said.count("\0")):
+    status = answer(workspace, *words, env=plain_environment(area), patience_s=_GIT_S)
+    if not status or not (count := status.count("\0")):
         return None
     return StartRow(
         f"Review {plural(count, 'uncommitted change')}",
@@ -158,7 +158,7 @@ def _test_commands(workspace: Path) -> Iterator[str]:
 
 
 def _examples(workspace: Path, *, known: bool) -> Iterator[StartRow]:
-    """What anybody may begin with; `known`: there was a session here before."""
+    """Yield what anybody may begin with; `known`: there was a session here before."""
     readme = next(
         (name for name in ("README.md", "README.rst") if (workspace / name).is_file()), ""
     )
@@ -178,8 +178,8 @@ def _examples(workspace: Path, *, known: bool) -> Iterator[StartRow]:
 
 def _is_empty(workspace: Path) -> bool:
     try:
-        with os.scandir(workspace) as found:
-            return next(found, None) is None
+        with os.scandir(workspace) as entries:
+            return next(entries, None) is None
     except OSError:
         return True
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 LIMIT_S: Final = 2.0
 """A command that takes longer is killed."""
 _SETTLE_S: Final = 0.2
-"""What changes within this long is one change."""
+"""Seconds within which several changes count as one."""
 _MOST_BYTES: Final = 64 * 1024
 _MOST_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusFigures:
-    """What the command reads as JSON. `cost_usd` is null where a price is unknown."""
+    """The figures that the command reads as JSON. `cost_usd` is null where a price is unknown."""
 
     model: str
     session_id: str
@@ -45,7 +45,7 @@ class StatusFigures:
 
 @dataclass(slots=True, kw_only=True)
 class StatusCommand:
-    """Runs the command once what it is told has changed, and at most once in its interval.
+    """Runs the command once its input has changed, and at most once in its interval.
 
     `figures` says how things are now, None before a session is open; `show` takes the text for
     the foot of the screen, `complain` why there is none, once until it works again.
@@ -118,6 +118,7 @@ async def output_of(command: str, given: str, cwd: Path) -> tuple[str, str]:
     except TimeoutError:
         return "", f"took longer than {LIMIT_S:g} s and was stopped"
     finally:
+        # it may have started others: they end with it
         if process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -129,7 +130,7 @@ async def output_of(command: str, given: str, cwd: Path) -> tuple[str, str]:
 
 
 async def _communicate(process: Process, given: bytes) -> tuple[bytes, int]:
-    """What it prints, as far as that is of use, and its exit code."""
+    """Return its output, as far as that is of use, and its exit code."""
     assert process.stdin
     assert process.stdout
     with suppress(BrokenPipeError, ConnectionResetError):  # it needs not read it

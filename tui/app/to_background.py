@@ -28,8 +28,8 @@ async def bg(conversation: Conversation, prompt: str) -> None:
     if prompt:
         start = background.start
         one = await asyncio.to_thread(start, services.folders, replace(options, prompt=prompt))
-        said, attach = background.started_words(one)
-        say(f"{said}.", "success", hint=f"{attach}.")
+        started, attach = background.started_words(one)
+        say(f"{started}.", "success", hint=f"{attach}.")
         return
     agent = conversation.open_agent()
     if agent is None:

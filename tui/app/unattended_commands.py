@@ -51,12 +51,12 @@ class UnattendedCommand:
 
     @property
     def words(self) -> str:
-        """What is with it, in words."""
+        """Its state, in words."""
         command = one_line(self.command)
         cut = len(command) > _COMMAND_CHARS
         by = " (sub-agent)" if self.sub_agent else ""
-        said = f"{command[: _COMMAND_CHARS - 1]}…" if cut else command
-        return f"{_WORDS[self.state]}{by}: {said}"
+        text = f"{command[: _COMMAND_CHARS - 1]}…" if cut else command
+        return f"{_WORDS[self.state]}{by}: {text}"
 
     def to_json(self) -> dict[str, Any]:
         """For `ps --json`."""
@@ -67,11 +67,11 @@ class UnattendedCommand:
 
 def unattended_commands(home: Folders) -> list[UnattendedCommand]:
     """All of them, those of one session together. Blocks."""
-    found: list[UnattendedCommand] = []
+    commands: list[UnattendedCommand] = []
     with suppress(OSError):
         for place in sorted(home.running.iterdir()):
-            found += _in_place(place)
-    return found
+            commands += _in_place(place)
+    return commands
 
 
 async def end_commands(commands: Sequence[UnattendedCommand], clock: Clock) -> list[str]:
@@ -96,14 +96,14 @@ async def _end(one: UnattendedCommand, clock: Clock) -> bool:
 
 def _in_place(place: Path) -> list[UnattendedCommand]:
     """Those of one session, unless somebody has it open."""
-    found: list[UnattendedCommand] = []
+    commands: list[UnattendedCommand] = []
     for folder in command_folders(place):
         call = note(folder, CALL)
         own, parent = _session_of(string_of(call.get("session")))
         path, state = parent or own, state_of(folder)
         is_open = path is not None and holder(path) is not None
         if not is_open and folder.is_dir() and not (state != "running" and _is_known(call, own)):
-            found.append(
+            commands.append(
                 UnattendedCommand(
                     id=catalog.id_of(path) if path else place.name,
                     path=str(path or ""),
@@ -115,11 +115,11 @@ def _in_place(place: Path) -> list[UnattendedCommand]:
                     sub_agent=parent is not None,
                 )
             )
-    return found
+    return commands
 
 
 def _is_known(call: Mapping[str, Any], session: Path | None) -> bool:
-    """Whether the session has recorded how a command ended; then its folder only stayed behind."""
+    """True if the session has recorded how a command ended; then its folder only stayed behind."""
     with suppress(SessionError, OSError):
         named = (string_of(call.get("call_id")), string_of(call.get("job")))
         return session is not None and named in ends_in(read(session).records)

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 KEPT_CHARS = 8000
 """The end of the output that is shown with the result."""
 SLICE = 256 * 1024
-"""How many bytes are shown at once: they take some 3 ms."""
+"""Number of bytes that are shown at once: they take some 3 ms."""
 STOPPED = "stopped"
-"""The summary of a command that was cancelled: the model is not told of it."""
+"""The summary of a command that was cancelled: the model does not hear of it."""
 PAUSE_S = 0.005
 """Between two slices, for keys and frames."""
 FLOOD = 64 * 1024**2
-"""Of an output that is so far behind, a part is passed over."""
+"""Bytes that an output may be behind; of one that is further behind, a part is passed over."""
 _TICK_S = 0.05
 _GONE_S = 5.0
 
@@ -78,6 +78,7 @@ async def run(
             drop(capture)
         raise
     finally:
+        # however it ended, its card ends
         printed.add(b"", final=True)
         seconds = clock.monotonic() - started
         seen = "goes with your next prompt" if shared else "hidden from the model"
@@ -135,7 +136,7 @@ class _Front:
     async def _shown(
         self, command: SupervisedCommand, printed: _CommandOutput, capture: Capture | None
     ) -> bool:
-        """Show what is new, a slice at a time. Whether more may come."""
+        """Show what is new, a slice at a time. Returns True if more may come."""
         over = command.end is not None
         behind = command.size - command.read_up_to - FLOOD
         if behind > 0:
@@ -183,7 +184,7 @@ async def _gone(command: SupervisedCommand, capture: Capture | None, place: Path
 
 
 class _CommandOutput:
-    """What a command printed, shown as it comes. `end` is the last of it."""
+    """The output of a command, shown as it comes. `end` is the last of it."""
 
     def __init__(self, id_: str, show: Callable[[Fact], None]) -> None:
         self.end = ""
@@ -211,5 +212,5 @@ class _CommandOutput:
 
 
 def attachment(command: str, heard: str) -> str:
-    """What the model is told about a command that the person ran: marked as data."""
+    """Make the text for the model about a command that the person ran: marked as data."""
     return f"I ran `{command}` myself. Its output:\n{wrap(heard, f'shell: {command}')}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BURST = 64
-"""How many events are shown before the loop gets a turn."""
+"""Number of events that are shown before the loop gets a turn."""
 
 
 class Work:
@@ -30,7 +30,7 @@ class Work:
 
     def __init__(self) -> None:
         self.stopping = False
-        """It was told to stop, maybe before its first step."""
+        """It was asked to stop, maybe before its first step."""
         self._task: asyncio.Task[None] | None = None
         self._kind: Kind = "turn"
 
@@ -40,7 +40,7 @@ class Work:
 
     @property
     def accepts_prompts(self) -> bool:
-        """Whether a prompt can join what runs: a turn that nobody has stopped."""
+        """True if a prompt can join what runs: a turn that nobody has stopped."""
         return self.busy and self._kind == "turn" and not self.stopping
 
     def begin(
@@ -78,8 +78,8 @@ class Work:
 
 @dataclass(slots=True)
 class TurnProgress:
-    """What has become of a turn so far. `recorded`: its prompt, if any, is in the record;
-    `finished`: it has said itself that it ended."""
+    """The progress of a turn so far. `recorded`: its prompt, if any, is in the record; `finished`:
+    it has reported its end itself."""
 
     recorded: bool
     outcome: str = "failed"
@@ -118,7 +118,7 @@ async def follow(stream: AsyncIterator[Fact], show: Callable[[Fact], None], what
 
 
 def explained(error: Exception) -> facts.ErrorRaised:
-    """An error that no event told of, for the person."""
+    """An error that no event reported, for the person."""
     known = isinstance(error, HoldfastError)
     message = error.message if known else f"Something went wrong ({type(error).__name__})."
     hint = error.hint if known else "Nothing is lost. Details are in the log file."

@@ -1,4 +1,4 @@
-"""What changed in the workspace, as one unified diff. Blocks."""
+"""The changes in the workspace, as one unified diff. Blocks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NAMED = 20
 
 
 def diff_text(found: WorkspaceChanges, root: Path, content: Callable[[bytes], bytes]) -> str:
-    """What the session itself changed; below it are the names of what else is different. `content`
-    is what has a SHA-256."""
+    """Show what the session itself changed; below it are the names of everything else that is
+    different. `content` returns the content with a SHA-256."""
     wanted = set(files_of(found.own))
     own = [_of_change(change, root, content) for change in found.own if change.path in wanted]
     beside = [_of_file(change, root) for change in found.beside]

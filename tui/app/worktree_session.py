@@ -29,7 +29,7 @@ from tui.session import catalog
 @contextmanager
 def in_worktree(options: Options) -> Generator[Options]:
     """The options for work in the worktree that they name; as they are where they mean none.
-    At the end an unchanged one is removed, and what became of it is said. Raises UsageError."""
+    At the end an unchanged one is removed, and its end is reported. Raises UsageError."""
     try:
         entered = _entered(options)
         lock = None if isinstance(entered, Options) else in_use(entered.tree)
@@ -43,8 +43,8 @@ def in_worktree(options: Options) -> Generator[Options]:
     assert lock
     tree = entered.tree
     try:
-        said = (_welcome(entered), *entered.notes)
-        yield options.having(cwd=entered.folder, worktree=None, notices=said)
+        notices = (_welcome(entered), *entered.notes)
+        yield options.having(cwd=entered.folder, worktree=None, notices=notices)
     finally:
         lock.release()
         lines = leave(tree)
@@ -86,7 +86,7 @@ def _entered(options: Options) -> EnteredWorktree | Options:
         return Repository.of(folder).enter(options.opening.worktree, folder)
     if options.cwd is not None:
         return options
-    with suppress(HoldfastError):  # it is said when the session is opened
+    with suppress(HoldfastError):  # reported when the session is opened
         path = catalog.resolve(options.opening.resume or "", folders())
         cwd = catalog.cwd_of(path)
         if path.resolve().parent != folders().sessions_of(cwd).resolve():
@@ -99,8 +99,8 @@ def _entered(options: Options) -> EnteredWorktree | Options:
             if repository.at(top):
                 return _entered_again(repository, top, cwd)
         elif (checkout := checkout_of(cwd)).is_dir():
-            gone = f"The worktree {top.name} is gone: working in {shorten(checkout)}."
-            return replace(options, cwd=checkout, notices=(gone,))
+            notice = f"The worktree {top.name} is gone: working in {shorten(checkout)}."
+            return replace(options, cwd=checkout, notices=(notice,))
     return options
 
 

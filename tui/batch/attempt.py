@@ -98,8 +98,8 @@ async def attempt(
     with await asyncio.to_thread(_opened, log) as file:
         if stopping():
             return TaskAttempt("interrupted")
-        async with aclosing(turn) as told:
-            async for event in told:
+        async with aclosing(turn) as events:
+            async for event in events:
                 _write(file, made.see(event))
                 publish(event)
     return made

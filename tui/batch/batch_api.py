@@ -1,6 +1,6 @@
 """`run --batch-api`: the open tasks as one message batch, at half price.
 
-Every step is saved before the next one, so that a killed run goes on where it was:
+Every step is saved before the next one, so that a killed run continues where it was:
 
     sessions made     each question has a session with its request, and its task names that
     batch noted       custom ids and sessions are in the state; from here on it may be sent
@@ -74,11 +74,11 @@ FIRST_POLL_S: Final = 5.0
 LAST_POLL_S: Final = 60.0
 _SLOWER: Final = 1.5
 ANSWER_TOKENS: Final = 4000
-"""What is assumed of an answer that nobody has seen, to estimate the price."""
+"""Tokens assumed for an answer that nobody has seen, to estimate the price."""
 _SKEW: Final = timedelta(hours=1)
-"""By how much the clocks of the server and of this machine may differ."""
+"""The difference that may be between the clocks of the server and of this machine."""
 _PATIENCE_S: Final = 86_400.0
-"""How long is waited at a server's word: a batch takes as long, too."""
+"""Seconds to wait at a server's word: a batch takes as long, too."""
 _NONCE: Final = 12
 
 
@@ -88,7 +88,7 @@ class _StoppedError(Exception):
 
 class BatchApiRun:
     """Asks the open tasks of a file as one message batch, and waits for the answers. `stop` ends
-    the waiting; the batch goes on. With `cancel` nothing is asked, and a batch that is waited for
+    the waiting; the batch continues. With `cancel` nothing is asked, and a batch that is waited for
     is canceled.
 
     `reason` says why tasks are left, `fatal_class` is the class of the error that it was.
@@ -124,7 +124,7 @@ class BatchApiRun:
         self._stop.set()
 
     def take_up_failed(self) -> None:
-        """Ask the failed tasks of the earlier run again. To be said before `run`."""
+        """Ask the failed tasks of the earlier run again. To be called before `run`."""
         self._again = True
 
     async def close(self) -> None:
@@ -132,10 +132,10 @@ class BatchApiRun:
         await self._server.aclose()
 
     async def run(self) -> RunState:
-        """Ask, wait, and take the results; returns how every task stands.
+        """Ask, wait, and take the results; returns the state of every task.
 
         Raises UsageError and LimitReachedError where nothing can be sent, StorageError where the
-        state cannot be saved. What the server refuses is said, and in `reason`.
+        state cannot be saved. A refusal of the server is shown, and in `reason`.
         """
         plan, folder = self._plan, RunFolder(self._plan.target)
         began = self._clock.monotonic()
@@ -159,6 +159,7 @@ class BatchApiRun:
                 await self._work(book)
             except _StoppedError:
                 self.reason = "interrupted"
+            # these end the command; all others end only the run
             except (UsageError, LimitReachedError, StorageError):
                 raise
             except HoldfastError as error:
@@ -186,6 +187,7 @@ class BatchApiRun:
                 if not self._tried:
                     raise UsageError("There is no message batch to cancel here.")
                 return
+            # nothing is under way: note the questions before they are sent
             if batch is None:
                 await book.take_up_added()
                 todo = [
@@ -227,10 +229,10 @@ class BatchApiRun:
             session = await questions.session_of(task)
             if session != task.session_id:
                 await book.save(replace(task, session_id=session))
-            asked = await asyncio.to_thread(questions.request_of, session)
-            assert asked is not None
+            request = await asyncio.to_thread(questions.request_of, session)
+            assert request is not None
             sessions.append(session)
-            requests.append(asked)
+            requests.append(request)
         self._check_cost(book, requests)
         now = timestamp(self._clock.now())
         nonce = sha256(f"{now} {sessions}".encode()).hexdigest()[:_NONCE]
@@ -273,15 +275,15 @@ class BatchApiRun:
         self, book: RunStore, questions: Questions, batch: TaskBatch, *, fresh: bool
     ) -> TaskBatch:
         """Send a batch that is noted, unless the server has it. Its id is saved."""
-        found = None if fresh else await self._find(batch)
-        if found is None and self._cancel:
+        created = None if fresh else await self._find(batch)
+        if created is None and self._cancel:
             await book.note_batch(None)
             raise UsageError("The message batch was never sent: there is nothing to cancel.")
         failures, waited = 0, 0.0
-        requests = await self._requests(book, questions, batch) if found is None else {}
-        while found is None:
+        requests = await self._requests(book, questions, batch) if created is None else {}
+        while created is None:
             try:
-                found = await self._until_stopped(self._server.create(requests))
+                created = await self._until_stopped(self._server.create(requests))
             except ProviderError as error:
                 refused = not error.retryable if error.status is None else error.status // 100 == 4
                 try:
@@ -291,8 +293,8 @@ class BatchApiRun:
                         await book.note_batch(None)
                     raise
                 failures += 1
-                found = None if refused else await self._find(batch)
-        sent = replace(batch, id=found.id, request_id=found.request_id)
+                created = None if refused else await self._find(batch)
+        sent = replace(batch, id=created.id, request_id=created.request_id)
         await book.note_batch(sent)
         return sent
 
@@ -300,17 +302,17 @@ class BatchApiRun:
         self, book: RunStore, questions: Questions, batch: TaskBatch
     ) -> dict[str, Request]:
         """The requests of a batch, from the records of its sessions."""
-        found: dict[str, Request] = {}
+        requests: dict[str, Request] = {}
         for id_, session in batch.sessions.items():
-            asked = await asyncio.to_thread(questions.request_of, session)
-            if asked is None:
+            request = await asyncio.to_thread(questions.request_of, session)
+            if request is None:
                 await book.note_batch(None)  # it was not sent, and now it can't be
                 raise HoldfastError(
                     f"The session {session} doesn't hold its question any more.",
                     hint="Run it again: the question gets a new session.",
                 )
-            found[id_] = asked
-        return found
+            requests[id_] = request
+        return requests
 
     async def _find(self, batch: TaskBatch) -> SentBatch | None:
         """The batch of the server that is this one, None where none is. One of the same size that
@@ -345,7 +347,7 @@ class BatchApiRun:
         self._say(f"Canceled {batch}. Answers that it has already are taken.")
 
     async def _wait_for(self, batch: str) -> None:
-        """Wait until a batch has ended, and show how it stands whenever that changes."""
+        """Wait until a batch has ended, and show its state whenever that changes."""
         pause = FIRST_POLL_S
         while True:
             now = await self._retried(lambda: self._server.describe(batch))
@@ -364,7 +366,7 @@ class BatchApiRun:
             pause = min(pause * _SLOWER, LAST_POLL_S)
 
     async def _retried(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What a request for something gives; it is sent again as far as the settings say."""
+        """Return the result of a request; it is sent again as far as the settings allow."""
         failures, waited = 0, 0.0
         while True:
             try:
@@ -392,7 +394,7 @@ class BatchApiRun:
         return wait if error.retry_after is not None else 0.0
 
     async def _until_stopped(self, coming: Awaitable[T]) -> T:
-        """What is waited for. Raises _StoppedError where the person stops before."""
+        """Wait for a result. Raises _StoppedError where the person stops before."""
         work, stop = asyncio.ensure_future(coming), asyncio.ensure_future(self._stop.wait())
         try:
             await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -410,10 +412,10 @@ class BatchApiRun:
         """Take the results that no run has taken yet, and forget the batch. Raises SessionError
         where a session is in use: its result is left for the next run."""
         unknown: set[str] = set()
-        held: dict[str, SessionError] = {}
+        unsaved: dict[str, SessionError] = {}
 
         async def take() -> None:
-            held.clear()
+            unsaved.clear()
             async with aclosing(self._server.results(batch.id)) as results:
                 async for one in results:
                     if one.custom_id not in batch.sessions:
@@ -422,13 +424,14 @@ class BatchApiRun:
                     try:
                         await to_the_end(self._take(book, questions, one))
                     except SessionError as error:
-                        held[one.custom_id] = error
+                        unsaved[one.custom_id] = error
 
         await self._retried(take)
         for id_ in unknown:
             self._say(f"Ignored a result for {id_!r}: this run didn't ask for it.")
-        if held:
-            raise next(iter(held.values()))
+        if unsaved:
+            raise next(iter(unsaved.values()))
+        # the server's results are complete: what still waits gets none
         for id_ in book.state.batch.waiting if book.state.batch else ():
             lost = ProviderError(
                 "stream_broken",
@@ -513,6 +516,7 @@ class BatchApiRun:
             shown.append(facts.ErrorRaised(kind, failure.message, True, failure.hint))
         outcome = "done" if failure is None else "failed"
         shown.append(facts.TurnFinished(outcome, made.usage, made.cost_usd))
+        # the same events as for an agent's turn, so that one reader serves both
         for event in shown:
             self._publish(FromAgent(task.index, event))
         self._publish(
@@ -534,8 +538,8 @@ class BatchApiRun:
     # Saying
 
     def _price(self, model: str) -> ModelPrice | None:
-        found = price_of(model, self._plan.launch.config.prices)
-        return found.in_batch() if found else None
+        price = price_of(model, self._plan.launch.config.prices)
+        return price.in_batch() if price else None
 
     def _check_killed(self, state: RunState | None) -> None:
         """Refuse to begin beside what a killed run of another kind left in the files."""

@@ -88,7 +88,7 @@ def exit_code(runner: Runner | BatchApiRun, state: RunState) -> int:
 
 
 def write_summary(summary: RunSummary, planned: RunPlan) -> list[Path]:
-    """Write the summary where it goes. Returns where it went; what fails is said."""
+    """Write the summary where it goes. Returns where it went; reports what fails."""
     own = RunFolder(planned.target).summary_file
     wanted = [own] if planned.summary is None else [own, planned.summary]
     done: list[Path] = []
@@ -113,12 +113,12 @@ def reset(options: Options) -> int:
         except UsageError:
             state = None  # it cannot be read: that is why it is reset
         folder.reset()
-        said = _remaining_worktrees(state, folder.target) if state else []
+        lines = _remaining_worktrees(state, folder.target) if state else []
         if state and state.batch:
             what = state.batch.id or "A message batch that may have been sent"
-            said.append(f"{what} continues at the server, and is billed.")
+            lines.append(f"{what} continues at the server, and is billed.")
     print_notice(f"Cleared run state in {shorten(folder.path)}.")
-    for line in said:
+    for line in lines:
         print_notice(line)
     done = state.counts().get("completed", 0) if state else 0
     if state and done:
@@ -132,7 +132,7 @@ def _remaining_worktrees(state: RunState, target: Path) -> list[str]:
     """Remove the worktrees of a run, as far as nothing is lost with them. What stays, in lines."""
     places = TaskWorktrees(target, Path(state.task_file))
     names = dict.fromkeys(task.worktree for task in state.tasks if task.worktree)
-    return [said for name in names if (said := places.leave(name))]
+    return [line for name in names if (line := places.leave(name))]
 
 
 def status(options: Options) -> int:
@@ -168,7 +168,7 @@ def _show_status(state: RunState, folder: RunFolder, options: Options) -> int:
 
 
 def _how(state: RunState, folder: RunFolder) -> str:
-    """Whether the run has begun, and whether somebody works on it."""
+    """Say if the run has begun, and if somebody works on it."""
     if not state.started_at:
         return "not started"
     begun = f"started {local_time(state.started_at)}"
@@ -211,6 +211,7 @@ def dry_run(planned: RunPlan) -> int:
         print_line(f"  {task.index + 1:>4}  {todo:<9}  {one_line(task.task, 200)}")
     for line in not_taken(planned.file):
         print_notice(line)
+    # a task that was running left changes that the next run puts back first
     if not begun:
         planned.isolation.check()
     return EXIT_DONE
@@ -228,6 +229,7 @@ async def _work(planned: RunPlan, options: Options) -> int:
         shop = RunComposition(planned, printer.show, approver=RulesOnly(), clock=clock)
         runner = shop.runner
     leave = runner.leave if isinstance(runner, Runner) else None
+    # a terminal that was closed leaves the tasks to the next run; a closed pipe stops them
     printer.on_lost = leave if leave and sys.stdout.isatty() else runner.stop
     if options.batch.retry_failed:
         runner.take_up_failed()

@@ -1,4 +1,4 @@
-"""What happens in a run, as facts. `to_json` gives the lines of `run --json`.
+"""The events of a run, as facts. `to_json` gives the lines of `run --json`.
 
 The events of the agents pass through with the index of their task, which counts from 0.
 """
@@ -38,7 +38,7 @@ class TaskStarted(WireFact, frozen=True, tag="task_started"):
 
 @dataclass(frozen=True, slots=True)
 class FromAgent:
-    """What the agent of a task published."""
+    """An event that the agent of a task published."""
 
     task: int
     event: Fact

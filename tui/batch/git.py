@@ -34,8 +34,8 @@ from tui.core.git.worktree import some
 from tui.core.git.worktree_state import busy_with
 
 RUNNING: Final = "refs/worktree/holdfast/running"
-"""Where a task began, for as long as it runs: what a killed run is put back to. Of the work tree
-alone: another one of the same repository may have a run of its own."""
+"""The ref to the commit where a task began, for as long as it runs: a killed run is put back to it.
+It belongs to the work tree alone: another one of the same repository may have a run of its own."""
 _FILTERED: Final = (
     "{} goes through the filter {}, which only this repository's own settings name. Holdfast "
     "doesn't run it, so the file would be committed with the wrong content."
@@ -109,7 +109,7 @@ class GitIsolation(Isolation):
         return self._base
 
     def resume(self) -> bool:
-        """Go on from where the task began, if what is checked out was made from that."""
+        """Continue from where the task began, if what is checked out was made from that."""
         base = self.checkout.commit(RUNNING)
         if not base or busy_with(self.checkout.git_dir) or not self.checkout.has(base):
             return False
@@ -165,8 +165,8 @@ class GitIsolation(Isolation):
             self.finish()
             return ""
         tree = tree_of(self.checkout, self._base, paths)
-        kept = commit_tree(self.checkout, tree, [head], f"holdfast: {label}\n")
-        self.checkout.git("update-ref", ref, kept)
+        commit = commit_tree(self.checkout, tree, [head], f"holdfast: {label}\n")
+        self.checkout.git("update-ref", ref, commit)
         if head != self._base:
             self.checkout.git("update-ref", "-m", "holdfast: task undone", "HEAD", self._base, head)
         put_back(self.checkout, self._base, paths)
@@ -175,11 +175,11 @@ class GitIsolation(Isolation):
 
     def _paths(self, head: str) -> list[str]:
         """Everything that differs from the base, in commits or in files."""
-        found = self._changed()
+        paths = self._changed()
         if head != self._base:
             between = paths_between(self.checkout, self._base, head)
-            found |= {path for path in between if self._counts(path)}
-        return sorted(found)
+            paths |= {path for path in between if self._counts(path)}
+        return sorted(paths)
 
     def _changed(self) -> set[str]:
         """Paths that count and differ from HEAD."""
@@ -189,7 +189,7 @@ class GitIsolation(Isolation):
         return not any(path == out or path.startswith(out + "/") for out in self.kept_out)
 
     def _is_one_commit(self, head: str) -> bool:
-        """Whether the task committed all it did by itself, in one commit of nothing else."""
+        """True if the task committed all it did by itself, in one commit of nothing else."""
         if head == self._base or not self._base or self._changed():
             return False
         made = self.checkout.git("rev-list", f"{self._base}..{head}").split()
@@ -206,7 +206,7 @@ class GitIsolation(Isolation):
             )
 
     def _lock(self) -> Path | None:
-        """What another git, or one that was killed, has left to keep the index."""
+        """Find the lock of the index that another git, or one that was killed, has left."""
         lock = self.checkout.git_dir / "index.lock"
         return lock if os.path.lexists(lock) else None
 

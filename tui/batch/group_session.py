@@ -66,7 +66,7 @@ class GroupSession:
             self.agent.cancel()
 
     async def leave(self) -> None:
-        """Let go of the agent. What could not be saved is said, never raised."""
+        """Let go of the agent. A failed save is reported, never raised."""
         agent, self.agent = self.agent, None
         if agent is not None:
             try:
@@ -112,5 +112,5 @@ class GroupSession:
         if self.agent is not None:
             made = await self.attempt(prompts.SUMMARY, log=log, publish=publish)
         await self.leave()
-        told = made.answer.strip() if made.outcome == "done" else ""
-        return told or prompts.NO_SUMMARY, made
+        summary = made.answer.strip() if made.outcome == "done" else ""
+        return summary or prompts.NO_SUMMARY, made

@@ -61,8 +61,8 @@ class NothingToIsolate(Isolation):
 
 
 def excluded_paths(top: Path, target: Path, task_file: Path) -> tuple[str, ...]:
-    """What is no task's work, as paths from `top`: the task file, the link that it was named by,
-    and `.holdfast/` of `target`."""
+    """List the paths from `top` that are no task's work: the task file, the link that it was named
+    by, and `.holdfast/` of `target`."""
     link = Path(os.path.realpath(task_file.parent)) / task_file.name
     own = [*(os.path.realpath(path) for path in (target / PRIVATE_DIR, task_file)), str(link)]
     within = (path for path in dict.fromkeys(own) if path.startswith(f"{top}{os.sep}"))

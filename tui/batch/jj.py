@@ -96,7 +96,7 @@ class JjIsolation(Isolation):
             (self.target / RUN_DIR / _NAME).unlink()
 
     def resume(self) -> bool:
-        """Go on from where the task began, if the working copy is still built on that."""
+        """Continue from where the task began, if the working copy is still built on that."""
         self._base = self._remembered()
         return bool(self._base) and bool(self._ids(f"{self._base} & ::@"))
 
@@ -106,7 +106,7 @@ class JjIsolation(Isolation):
         return self.undo(label) if self._base else ""
 
     def _remembered(self) -> str:
-        """Where the task that a killed run was at began; "" where nothing says so."""
+        """Read where the task that a killed run was at began; "" where that isn't recorded."""
         try:
             data, _ = read_small(self.target / RUN_DIR / _NAME, follow=False)
             return str(json.loads(data)["base"])
@@ -148,7 +148,7 @@ class JjIsolation(Isolation):
 
 
 def _jj(where: Path, *args: str) -> str:
-    """What jj prints. Raises IsolationError with jj's own words."""
+    """Run jj and return its output. Raises IsolationError with jj's own words."""
     env = child_environment() | {"LC_ALL": "C", "JJ_EDITOR": "true"}
     words = ("jj", "--no-pager", "--color", "never", *args)
     with os_error_as(IsolationError, "can't run jj"):

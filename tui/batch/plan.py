@@ -115,7 +115,7 @@ def plan(options: Options) -> RunPlan:
     target = launch.workspace.root
     task_file = real_task_file(options.batch.tasks)
     file = read_tasks(task_file)
-    found = find_boot(file.boot, task_file, target, launch.trust)
+    directive = find_boot(file.boot, task_file, target, launch.trust)
     models = ModelPair(launch.model, next((name for name in fallbacks if name != launch.model), ""))
     batch = config.batch
     stops = RunLimits(
@@ -133,11 +133,11 @@ def plan(options: Options) -> RunPlan:
     # A server's long limits are waited for, unless another model can be asked meanwhile.
     patience = FALLBACK_AFTER_S if models.fallback else None
     return RunPlan(
-        launch=replace(launch, config=changed, boot=found.named, max_wait_s=patience),
+        launch=replace(launch, config=changed, boot=directive.named, max_wait_s=patience),
         task_file=task_file,
         target=target,
         file=file,
-        boot=found,
+        boot=directive,
         isolation=NothingToIsolate()
         if options.batch.batch_api
         else find_isolation(target, options.batch.tasks.absolute()),

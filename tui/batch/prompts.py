@@ -24,7 +24,7 @@ QUESTION: Final = (
     " where something is unclear, decide, and say what you decided; where the answer needs what you"
     " can't see, say what is missing. No praise, no filler."
 )
-"""What the model is told that is asked in a message batch."""
+"""The system prompt for a question of a message batch."""
 _ANALYSE: Final = (
     "A task of an automatic run failed. Decide from the error and the end of the output whether"
     " another attempt can succeed, and what it should do differently. Answer with one JSON"
@@ -55,21 +55,21 @@ def first(task: str, *, partial: str = "", summary: str | None = None) -> str:
 
 def question(task: str, error: str, output: str) -> str:
     """The prompt of the failure analysis."""
-    told = f"Task: {task}\n\nError: {error}\n\nEnd of the output:\n{output}"
-    return f"{_ANALYSE}\n\n{untrusted.wrap(told, 'failed task')}"
+    failure = f"Task: {task}\n\nError: {error}\n\nEnd of the output:\n{output}"
+    return f"{_ANALYSE}\n\n{untrusted.wrap(failure, 'failed task')}"
 
 
 def read_analysis(answer: str) -> Analysis:
     """The analysis in an answer; an answer without one means no retry."""
-    for found in re.finditer(r"\{", answer[:_ANSWER_MAX]):
+    for brace in re.finditer(r"\{", answer[:_ANSWER_MAX]):
         try:
-            value, _ = json.JSONDecoder().raw_decode(answer, found.start())
+            value, _ = json.JSONDecoder().raw_decode(answer, brace.start())
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and "retry" in value:
-            said = cast("dict[str, Any]", value)
-            reason, hint = (str(said.get(name) or "") for name in ("reason", "hint"))
-            return Analysis(said["retry"] is True, reason, hint)
+            fields = cast("dict[str, Any]", value)
+            reason, hint = (str(fields.get(name) or "") for name in ("reason", "hint"))
+            return Analysis(fields["retry"] is True, reason, hint)
     return Analysis(retry=False, reason="couldn't analyze the failure")
 
 

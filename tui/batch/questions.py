@@ -51,13 +51,13 @@ def custom_ids(tasks: Sequence[TaskState], nonce: str) -> list[str]:
     """The custom ids of tasks: by group and text, and, of equal ones, by their order. `nonce`
     tells a batch from others of the same tasks."""
     seen: Counter[tuple[str, str]] = Counter()
-    found: list[str] = []
+    ids: list[str] = []
     for task in tasks:
         what = (task.group, task.task)
         seen[what] += 1
         digest = sha256(dumps([*what, seen[what]]).encode()).hexdigest()
-        found.append(f"{digest[:_ID_CHARS]}-{nonce}")
-    return found
+        ids.append(f"{digest[:_ID_CHARS]}-{nonce}")
+    return ids
 
 
 class _NoAnswer(SharedProvider):
@@ -82,16 +82,16 @@ class Questions:
         """The id of the session that asks a task: the one it has, if it waits for an answer of the
         same model; else a new one, whose request is recorded."""
         if task.session_id:
-            asked = await asyncio.to_thread(self.request_of, task.session_id)
-            if asked is not None and asked.model == self.model.id and not asked.tools:
+            request = await asyncio.to_thread(self.request_of, task.session_id)
+            if request is not None and request.model == self.model.id and not request.tools:
                 return task.session_id
         agent = await asyncio.to_thread(self._new_agent)
         try:
             agent.models.use(self.model)
             await agent.start()
             agent.session.record(TaskBegun(task.index, task.group, task.task))
-            async with aclosing(agent.send(parse("", attached=task.task))) as told:
-                async for _ in told:
+            async with aclosing(agent.send(parse("", attached=task.task))) as events:
+                async for _ in events:
                     pass
         finally:
             await agent.close()
@@ -124,13 +124,16 @@ class Questions:
         opened = await asyncio.to_thread(Session.open, path, clock=self.clock)
         opened.redact = self.launch.config.redact == "record"
         try:
-            asked = _open_request(opened.records)
-            if asked is not None and isinstance(answer, Completed):
-                bound = string_of(asked.data.get("bound")) or string_of(asked.data.get("sha256"))
-                said = message_of(answer, answer.content, bound, server_name(self.launch))
-                opened.record(structs.replace(said, batch=batch))
+            # a killed run may have recorded the answer already
+            request = _open_request(opened.records)
+            if request is not None and isinstance(answer, Completed):
+                bound = string_of(request.data.get("bound")) or string_of(
+                    request.data.get("sha256")
+                )
+                message = message_of(answer, answer.content, bound, server_name(self.launch))
+                opened.record(structs.replace(message, batch=batch))
             failure = failure_of(answer)
-            if asked is not None and failure is not None:
+            if request is not None and failure is not None:
                 opened.record(
                     ErrorRaised(
                         failure.error_class,
@@ -162,7 +165,7 @@ class Questions:
 
 
 def failure_of(answer: Completed | ProviderError) -> ProviderError | None:
-    """Why a result is none to a task; None where it is one."""
+    """Return the error that a result is to a task; None where it is an answer."""
     if isinstance(answer, ProviderError):
         return answer
     if answer.stop_reason == "refusal":
@@ -180,6 +183,6 @@ def failure_of(answer: Completed | ProviderError) -> ProviderError | None:
 
 def _open_request(records: Sequence[Record]) -> Record | None:
     """The one request of a session, where nothing came after it."""
-    asked = [record for record in records if record.type == REQUEST]
+    requests = [record for record in records if record.type == REQUEST]
     last = next((r for r in reversed(records) if r.type == REQUEST or r.type in _DONE), None)
-    return last if len(asked) == 1 and last is asked[0] else None
+    return last if len(requests) == 1 and last is requests[0] else None

@@ -1,4 +1,4 @@
-"""What a run says: its lines as it goes, and its summary as text and Markdown. Pure."""
+"""The reports of a run: its progress lines, and its summary as text and Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _finished(event: TaskFinished) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run stands, to be shown. `reason` says why it ended early, "" where it did not."""
+    """The state of a run, to be shown. `reason` is why it ended early, "" where it did not."""
 
     state: RunState
     reason: str = ""
@@ -161,15 +161,15 @@ class RunSummary:
         lines += [f"Started {begun} UTC.", ""] if begun else []
         heads = ["#", "Task", "State", "Attempts", "Tokens", "Cost", "Time", "Change"]
         rules = ["--:", "---", "---", "--:", "--:", "--:", "--:", "---"]
-        kept = _columns([_row(task) for task in tasks])
-        lines += [_cells(heads, kept), _cells(rules, kept)]
+        columns = _columns([_row(task) for task in tasks])
+        lines += [_cells(heads, columns), _cells(rules, columns)]
         section = None
         for task in tasks:
             if task.section != section:
                 section = task.section
-                lines.append(_cells(["", f"**{_md(task.group)}**", *[""] * 6], kept))
+                lines.append(_cells(["", f"**{_md(task.group)}**", *[""] * 6], columns))
             number, state, title, *figures = _row(task)
-            lines.append(_cells([number, _md(title), state, *figures], kept))
+            lines.append(_cells([number, _md(title), state, *figures], columns))
         if left := [(task, line) for task in tasks if (line := _why(task))]:
             lines += ["", "### Not done", ""]
             lines += [
@@ -180,7 +180,7 @@ class RunSummary:
 
 
 def cost_of(tasks: Iterable[TaskState]) -> float | None:
-    """What tasks cost; None where one that was attempted has no price, or none was."""
+    """Sum up the cost of tasks; None where one that was attempted has no price, or none was."""
     costs = [task.cost_usd for task in tasks if task.usage]
     return None if not costs or None in costs else sum(cost for cost in costs if cost is not None)
 
@@ -211,20 +211,20 @@ def _row(task: TaskState) -> list[str]:
 
 
 def _table(rows: Sequence[list[str]], width: int) -> str:
-    kept = _columns(rows)
+    columns = _columns(rows)
     table = [list(_HEAD), *rows]
     sizes = [
-        max(len(row[column]) for row in table) if column in kept else 0
+        max(len(row[column]) for row in table) if column in columns else 0
         for column in range(len(_HEAD))
     ]
-    rest = sum(sizes) - sizes[2] + 2 * (len(kept) - 1)
-    sizes[2] = min(sizes[2], max(_TITLE if width >= 100 else 16, width - rest))
+    others = sum(sizes) - sizes[2] + 2 * (len(columns) - 1)
+    sizes[2] = min(sizes[2], max(_TITLE if width >= 100 else 16, width - others))
     lines: list[str] = []
     for row in table:
         cells = [
             one_line(cell, size).ljust(size) if column in {1, 2, 7} else cell.rjust(size)
             for column, (cell, size) in enumerate(zip(row, sizes, strict=True))
-            if column in kept
+            if column in columns
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
@@ -245,8 +245,8 @@ def _cells(row: Sequence[str], kept: Sequence[int]) -> str:
 
 
 def _why(task: TaskState) -> str:
-    """Why a task that was begun is not done, and where to look; "" for all others."""
-    kept = f" Its attempt: {_show_command(task.change)}." if task.change else ""
+    """Say why a task that was begun is not done, and where to look; "" for all others."""
+    attempt = f" Its attempt: {_show_command(task.change)}." if task.change else ""
     log = f" Its log: {task.log}." if task.log else ""
     match task.status:
         case "completed" | "pending":
@@ -254,11 +254,11 @@ def _why(task: TaskState) -> str:
         case "failed":
             kind = f" ({task.error_class})" if task.error_class else ""
             reason = one_line(task.message or "reason unknown", 300).rstrip(".")
-            return f"failed{kind}: {reason}.{kept}{log}"
+            return f"failed{kind}: {reason}.{attempt}{log}"
         case "interrupted":
             why = f" ({task.error_class}): {one_line(task.message or '', 300)}"
             why = f"{why.rstrip('.')}" if task.error_class else ""
-            return f"interrupted{why}; runs again next time.{kept}{log}"
+            return f"interrupted{why}; runs again next time.{attempt}{log}"
         case "unmerged":
             reason = one_line(task.message or "It waits for the tasks before it.", _WHY)
             return f"not merged: {reason}{log}"
@@ -267,7 +267,7 @@ def _why(task: TaskState) -> str:
 
 
 def _show_command(change: str) -> str:
-    """How a kept attempt is looked at."""
+    """Return the command that shows a kept attempt."""
     return f"git show {change}" if change.startswith("refs/") else f"jj show {change[:12]}"
 
 

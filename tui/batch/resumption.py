@@ -1,4 +1,4 @@
-"""A task that a killed run was at goes on where it was, if nothing about it is uncertain.
+"""A task that a killed run was at continues where it was, if nothing about it is uncertain.
 
 Its session, its files and its commands are then as the kill left them: a command that still runs is
 waited for, the result of one that has ended is kept, and the next request is the one that the kill
@@ -29,7 +29,8 @@ _SPOKEN = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Where a task goes on: its session, and the ids of the calls that have no result yet.
+    """The place where a task continues: its session, and the ids of the calls that have no result
+    yet.
 
     `running` are the labels of those whose commands still run. `answer` is the last one where the
     model had ended its turn, with the size of its request, `context`, in tokens; else "".
@@ -59,8 +60,8 @@ def first_record_of(records: Sequence[Record], index: int) -> str:
 
 
 def resumption_of(task: TaskState, folders: Folders, target: Path) -> Resumption | None:
-    """Where a task goes on; None where it has to begin again: its prompt isn't in the record, a
-    call may or may not have happened, or somebody else has its session open. Blocks."""
+    """Find where a task continues; None where it has to begin again: its prompt isn't in the
+    record, a call may or may not have happened, or somebody else has its session open. Blocks."""
     try:
         path = catalog.resolve(task.session_id or "", folders)
         loaded = read(path)
@@ -69,8 +70,8 @@ def resumption_of(task: TaskState, folders: Folders, target: Path) -> Resumption
     records = loaded.branch
     if loaded.findings or holder(path) or not first_record_of(records, task.index):
         return None
-    kept = place_of(folders, loaded.header.id)
-    work = interrupted_work(records, target, path, kept)
+    place = place_of(folders, loaded.header.id)
+    work = interrupted_work(records, target, path, place)
     known = all(call.recovery in {"result", "start"} for call in work.calls)
     if work.orphans or not known:
         return None

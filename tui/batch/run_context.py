@@ -54,11 +54,11 @@ class RunSetup:
 
 
 class RunContext:
-    """Whether a run goes on, and what it has cost.
+    """The state that decides if a run continues, and its cost.
 
-    `failures` are those in a row; `fatal` says why the run cannot go on, and `fatal_class` is the
-    class of that error. `leaving`: it ends at once, and running tasks stay as they are for the next
-    one. `book` holds how every task stands, once the run has begun.
+    `failures` are those in a row; `fatal` is the reason why the run cannot continue, and
+    `fatal_class` the class of that error. `leaving`: it ends at once, and running tasks stay as
+    they are for the next run. `book` holds the state of every task, once the run has begun.
     """
 
     def __init__(self, setup: RunSetup, cancel_others: Callable[[int], None]) -> None:
@@ -80,17 +80,17 @@ class RunContext:
 
     @property
     def stopping(self) -> bool:
-        """Whether `stop` was called."""
+        """True once `stop` was called."""
         return self._stop.is_set()
 
     @property
     def ending(self) -> bool:
-        """Whether no attempt is to begin any more."""
+        """True if no further attempt is to begin."""
         return self.stopping or bool(self.fatal)
 
     @property
     def parallel(self) -> bool:
-        """Whether tasks are worked on in worktrees."""
+        """True if tasks are worked on in worktrees."""
         return self.setup.at_once > 1
 
     @property
@@ -122,7 +122,7 @@ class RunContext:
         self.setup.publish(Notice(text))
 
     def reached_limit(self, book: RunStore) -> str:
-        """Which of the person's limits is reached; "" for none."""
+        """Name the limit of the person's that is reached; "" for none."""
         return self.setup.stops.reached(
             spent_usd=book.spent_usd, failures=self.failures, elapsed_s=self.elapsed_s
         )

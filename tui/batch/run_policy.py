@@ -1,7 +1,7 @@
-"""What a run does after failed attempts, and when it ends early. Pure.
+"""The rules for retries after failed attempts, and for ending a run early. Pure.
 
-The class of a failure decides what to do; then the run waits, and may use another model. This
-comes on top of the retries inside one request. The person's limits end a run early.
+The class of a failure decides what to do; then the run waits, and may use another model. This comes
+on top of the retries inside one request. The person's limits end a run early.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def class_of(made: TaskAttempt) -> TaskClass:
 
 
 def answer_to(kind: TaskClass, *, met_before: bool, last: bool) -> Answer:
-    """What to do. `met_before`: the task has failed this way already; `last`: it has no attempt
-    left."""
+    """Choose the answer to a failure. `met_before`: the task has failed this way already; `last`:
+    it has no attempt left."""
     match kind:
         case "auth":
             return "stop_run"
@@ -99,7 +99,7 @@ class RunLimits:
     seconds: float | None = None
 
     def reached(self, *, spent_usd: float | None, failures: int, elapsed_s: float) -> str:
-        """Which limit is reached, as a reason to stop; "" for none."""
+        """Name the limit that is reached, as a reason to stop; "" for none."""
         if self.cost_usd is not None and (spent_usd or 0.0) >= self.cost_usd:
             return cost_reached(self.cost_usd)
         if self.failures_in_a_row is not None and failures >= self.failures_in_a_row:

@@ -63,7 +63,7 @@ class RunStore:
     state: RunState
     say: Callable[[str], None]
     resumptions: dict[int, Resumption] = field(default_factory=dict[int, Resumption])
-    """The tasks that go on where a killed run was, until they are taken up."""
+    """The tasks that continue where a killed run was, until they are taken up."""
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -82,8 +82,8 @@ class RunStore:
     ) -> RunStore:
         """Continue the run in the folder, or begin one; `opened` is called with its state.
 
-        A task that was running when the last run was killed goes on where it was. Where that can't
-        be, the commands that it left are ended, the files that it had changed are put back, and it
+        A task that was running when the last run was killed continues where it was. Where it can't,
+        the commands that it left are ended, the files that it had changed are put back, and it
         becomes interrupted. Raises UsageError if the run cannot begin, StorageError if it cannot be
         saved.
         """
@@ -105,12 +105,12 @@ class RunStore:
                 if task.worktree:
                     worked = await asyncio.to_thread(worktrees.existing, task.worktree)
                 try:
-                    said = await store._resumed(task, worked, folders, parallel=parallel)
-                    said = said or await store._recovered(task, worked, folders, clock)
+                    result = await store._resumed(task, worked, folders, parallel=parallel)
+                    result = result or await store._recovered(task, worked, folders, clock)
                 finally:
                     if worked is not None:
                         worked.leave()
-                say(f"Task {task.index + 1} was running when the last run died{said}")
+                say(f"Task {task.index + 1} was running when the last run died{result}")
             await store._conclude_merges(worktrees)
             if all(state.tasks[index].worktree for index in store.resumptions):
                 await asyncio.to_thread(isolation.check)
@@ -124,14 +124,14 @@ class RunStore:
     async def _resumed(
         self, task: TaskState, place: TaskPlace | None, folders: Folders, *, parallel: bool
     ) -> str:
-        """Let a task go on where it was. Returns what is said of it, "" where it can't."""
+        """Continue a task where it was. Returns a report of it, "" where it can't."""
         if place is None or place.isolation.name == "batch" or bool(task.worktree) != parallel:
             return ""
-        found = await asyncio.to_thread(resumption_of, task, folders, place.folder)
-        if found is None or not await asyncio.to_thread(place.isolation.resume):
+        resumption = await asyncio.to_thread(resumption_of, task, folders, place.folder)
+        if resumption is None or not await asyncio.to_thread(place.isolation.resume):
             return ""
-        self.resumptions[task.index] = found
-        return f", {found.words}"
+        self.resumptions[task.index] = resumption
+        return f", {resumption.words}"
 
     async def _conclude_merges(self, worktrees: TaskWorktrees) -> None:
         """Commit a merge that the last run was at when it was killed."""
@@ -146,27 +146,27 @@ class RunStore:
         self, task: TaskState, place: TaskPlace | None, folders: Folders, clock: Clock
     ) -> str:
         """Make a task interrupted, with its commands ended and its files as they were before.
-        Returns what is said of it."""
-        said = "."
+        Returns a report of it."""
+        sentence = "."
         async for command in end_commands(
             task.session_id or "", folders, self.folder.target, clock
         ):
-            said += f" Its command was still running and has been stopped: {command}."
+            sentence += f" Its command was still running and has been stopped: {command}."
         output = await asyncio.to_thread(self.logged, task)
         now = timestamp(clock.now())
         task = replace(task, status="interrupted", interrupted_at=now, partial_context=output)
         self.state = self.state.with_task(task)
         label = self.label(task)
         kept = await asyncio.to_thread(place.isolation.recover, label) if place else ""
-        return f"{said} Its changes are kept in {kept}." if kept else said
+        return f"{sentence} Its changes are kept in {kept}." if kept else sentence
 
     def is_to_do(self, task: TaskState) -> bool:
-        """Whether a task is to be run."""
+        """True if a task is to be run."""
         return task.is_to_do or task.index in self.resumptions
 
     @property
     def spent_usd(self) -> float | None:
-        """What all attempts cost; None as soon as one has no price."""
+        """The cost of all attempts; None as soon as one has no price."""
         costs = [task.cost_usd for task in self.state.tasks if task.attempts]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
@@ -179,8 +179,8 @@ class RunStore:
         *,
         busy: Callable[[TaskState], bool] = lambda _: False,
     ) -> int | None:
-        """The first task that is to be done, in the order of the file, but first those that go on
-        where they were; None when none is left. `busy` says whether one has to wait for
+        """The first task to be done, in the order of the file, but first those that continue
+        where they were; None when none is left. `busy` is True for one that has to wait for
         another."""
         wanted = [t.index for t in self.state.tasks if self.is_to_do(t) and not busy(t)]
         wanted.sort(key=lambda index: index not in self.resumptions)
@@ -189,15 +189,15 @@ class RunStore:
     def worktree_of(self, task: TaskState, group: Collection[TaskState]) -> str:
         """The name of the worktree in which a group is worked on from this task on: the one that
         still holds something of it, else one of a name that no other group has."""
-        held = (t.worktree for t in group if t.status in {"unmerged", "interrupted", "running"})
+        names = (t.worktree for t in group if t.status in {"unmerged", "interrupted", "running"})
         name = f"task-{task.index + 1}-{self._began}"
         taken = {other.worktree for other in self.state.tasks}
         while name in taken:
             name += "b"
-        return next(filter(None, held), name)
+        return next(filter(None, names), name)
 
     def more_in_group(self, task: TaskState) -> bool:
-        """Whether a task of the same group is to be done after this one."""
+        """True if a task of the same group is to be done after this one."""
         later = self.state.tasks[task.index + 1 :]
         return any(other.section == task.section and self.is_to_do(other) for other in later)
 
@@ -330,14 +330,15 @@ def read_tasks(path: Path) -> TaskFile:
 
 
 def not_taken(file: TaskFile) -> list[str]:
-    """What looks like a task in a task file and was taken as none, in lines for the person."""
-    said = [
+    """Describe, in lines for the person, what looks like a task in a task file and was taken as
+    none."""
+    lines = [
         f"Line {number + 1} was not taken as a task: {one_line(text, _SHOWN)}"
         for number, text in file.not_taken[:_NAMED]
     ]
     if more := len(file.not_taken) - _NAMED:
-        said += [f"… and {plural(more, 'more line')} like that."] if more > 0 else []
-    return [*said, "A task starts with `- ` at the start of its line."] if said else []
+        lines += [f"… and {plural(more, 'more line')} like that."] if more > 0 else []
+    return [*lines, "A task starts with `- ` at the start of its line."] if lines else []
 
 
 class OfflineRun:

@@ -1,4 +1,4 @@
-"""The runner: task after task until the file is done, something stops it, or it cannot go on.
+"""The runner: task after task until the file is done, something stops it, or it cannot continue.
 
 Several at a time work in worktrees, group by group, and are merged in the order of the file. How
 one task is worked on stands in `task_run`.
@@ -47,7 +47,7 @@ class Runner:
         self._again = False
 
     async def run(self) -> RunState:
-        """Work through the file; returns how every task stands. Continues with an earlier run.
+        """Work through the file; returns the state of every task. Continues with an earlier run.
 
         Raises UsageError where it cannot begin (another runner, a changed file, a dirty tree),
         StorageError where its state cannot be saved.
@@ -78,9 +78,11 @@ class Runner:
             if setup.isolation.name == "none":
                 run.say(_NO_ISOLATION)
             try:
+                # a killed run may have left finished tasks unmerged
                 await self._merge(book)
                 await self._work(book)
             finally:
+                # agents that were left still write their records
                 await asyncio.gather(*self._left_agents)
                 await self._leave_groups(self._groups)
             await self._merge(book, everything=True)
@@ -106,8 +108,8 @@ class Runner:
             group.cancel()
 
     def leave(self) -> None:
-        """End the run now, and let running tasks be: their commands run on, and the next run goes
-        on with them. For a terminal that is lost."""
+        """End the run now, and let running tasks be: their commands run on, and the next run
+        continues with them. For a terminal that is lost."""
         if not self.stopping:
             self.context.leaving = True
             self.context.stop()
@@ -123,7 +125,7 @@ class Runner:
         self._skipped.add(index)
 
     def take_up_failed(self) -> None:
-        """Run the failed tasks of the earlier run again. To be said before `run`."""
+        """Run the failed tasks of the earlier run again. To be called before `run`."""
         self._again = True
 
     async def redo(self, index: int) -> None:
@@ -145,7 +147,7 @@ class Runner:
 
     @property
     def state(self) -> RunState | None:
-        """How every task stands; None before the run has begun."""
+        """The state of every task; None before the run has begun."""
         return self.context.book.state if self.context.book else None
 
     @property
@@ -155,17 +157,17 @@ class Runner:
 
     @property
     def stopping(self) -> bool:
-        """Whether it was stopped, or left."""
+        """True if it was stopped, or left."""
         return self.context.stopping
 
     @property
     def fatal_class(self) -> str | None:
-        """The class of the error that the run cannot go on after."""
+        """The class of the error that the run cannot continue after."""
         return self.context.fatal_class
 
     @property
     def reason(self) -> str:
-        """Why the run ended before all was done; "" where it did not."""
+        """The reason why the run ended before all was done; "" where it did not."""
         return self._why_stop(self.context.book) if self.context.book else ""
 
     def _cancel_others(self, index: int) -> None:
@@ -242,8 +244,8 @@ class Runner:
         return group is not None and group.running is not None
 
     def _key_of(self, task: TaskState) -> tuple[int, int]:
-        """What is the same for the tasks that are worked on one after the other: those of a group.
-        Where several run at a time, a task above the first heading is on its own."""
+        """Return a key that is the same for tasks that are worked on one after the other: those of
+        a group. Where several run at a time, a task above the first heading is on its own."""
         if not self.context.parallel:
             return (0, 0)
         return (task.section, task.index if task.group == UNGROUPED else 0)
@@ -281,7 +283,7 @@ class Runner:
                 return
 
     def _is_before_others(self, book: RunStore, task: TaskState) -> bool:
-        """Whether a task is being worked on, or will be in this run."""
+        """True if a task is being worked on, or will be in this run."""
         if task.index in self.running:
             return True
         return book.is_to_do(task) and task.index not in self._skipped
@@ -308,7 +310,7 @@ class Runner:
     async def _unmerged(
         self, book: RunStore, task: TaskState, message: str, error_class: str | None = None
     ) -> None:
-        """Note why a task is not merged. It is said once."""
+        """Note why a task is not merged, and report it once."""
         if task.message != message or task.error_class != error_class:
             await book.save(replace(task, message=message, error_class=error_class))
             self.setup.publish(TaskMerged(task.index, "unmerged", task.change, message))
@@ -316,17 +318,17 @@ class Runner:
     async def _remove_worktrees(self, book: RunStore) -> None:
         """Remove the worktrees of tasks that hold nothing any more; the others are named."""
         busy = {group.place.worktree for group in self._groups.values()}
-        held = {"unmerged", "running"}
-        waits = {task.worktree for task in book.state.tasks if task.status in held}
+        unfinished = {"unmerged", "running"}
+        waits = {task.worktree for task in book.state.tasks if task.status in unfinished}
         for name in sorted(self._left - busy - waits - {""}):
             self._left.discard(name)
-            if said := await asyncio.to_thread(self.setup.worktrees.leave, name):
-                self.context.say(said)
+            if refusal := await asyncio.to_thread(self.setup.worktrees.leave, name):
+                self.context.say(refusal)
             else:
                 await book.forget_worktree(name)
 
     def _why_stop(self, book: RunStore) -> str:
-        """Why the run goes no further now; "" where it does, or nothing is left."""
+        """Say why the run must stop now; "" where it need not, or nothing is left."""
         if self.stopping:
             return "interrupted"
         if book.next_index(()) is None:

@@ -1,4 +1,4 @@
-"""What a run has done so far: `.holdfast/run/state.json`, replaced whole at every transition.
+"""The state of a run: `.holdfast/run/state.json`, replaced whole at every transition.
 
 The file is the truth about a run; the task file's checkboxes only echo it.
 """
@@ -30,7 +30,7 @@ Status: TypeAlias = Literal["pending", "running", "completed", "failed", "interr
 
 RUN_DIR: Final = f"{PRIVATE_DIR}/run"
 PARTIAL_CHARS: Final = 500
-"""How many characters of an interrupted task's output are kept, the last ones."""
+"""Number of characters of an interrupted task's output that are kept, the last ones."""
 _STATE_MAX: Final = 64_000_000
 
 
@@ -64,7 +64,7 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_to_do(self) -> bool:
-        """Whether a run works on it when its turn comes."""
+        """True if a run works on it when its turn comes."""
         return self.status in {"pending", "interrupted"}
 
 
@@ -105,11 +105,11 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, tasks=tasks)
 
     def counts(self) -> dict[Status, int]:
-        """How many tasks stand where."""
-        found: dict[Status, int] = {}
+        """The number of tasks in each status."""
+        counts: dict[Status, int] = {}
         for task in self.tasks:
-            found[task.status] = found.get(task.status, 0) + 1
-        return found
+            counts[task.status] = counts.get(task.status, 0) + 1
+        return counts
 
 
 def begin(path: Path, file: TaskFile, *, now: str) -> RunState:
@@ -148,17 +148,17 @@ def with_added(state: RunState, file: TaskFile) -> RunState | None:
 def places_in(file: TaskFile, state: RunState) -> list[int] | None:
     """The index that each task has in a file that may have more of them, in the same order; None
     where one is missing."""
-    rest = iter(file.tasks)
+    tasks = iter(file.tasks)
     places = [
-        next((t.index for t in rest if (t.group, t.text) == (task.group, task.task)), None)
+        next((t.index for t in tasks if (t.group, t.text) == (task.group, task.task)), None)
         for task in state.tasks
     ]
-    found = [place for place in places if place is not None]
-    return found if len(found) == len(places) else None
+    known = [place for place in places if place is not None]
+    return known if len(known) == len(places) else None
 
 
 def is_over(state: RunState) -> bool:
-    """Whether every task of a run is done or has failed."""
+    """True if every task of a run is done or has failed."""
     return all(task.status in {"completed", "failed"} for task in state.tasks)
 
 
@@ -197,8 +197,8 @@ class RunFolder:
         return self.path / "summary.md"
 
     def log_of(self, index: int, attempt: int | Literal["summary"]) -> Path:
-        """Where one attempt of a task writes its output, or the summary of the session that it
-        closed."""
+        """Return the file for the output of one attempt of a task, or for the summary of the
+        session that it closed."""
         return self.path / "logs" / f"{index + 1:03}-{attempt}.log"
 
     def load(self) -> RunState | None:
@@ -242,14 +242,14 @@ class RunFolder:
         return state
 
     def save(self, state: RunState) -> None:
-        """Replace the state, synced. Raises StorageError; the old one then stands."""
+        """Replace the state, synced. Raises StorageError; the old one then remains."""
         data = msgspec.json.format(msgspec.json.encode(state), indent=1)
         hint = f"Free up space or fix the permissions of {self.state_file}, then run again."
         with os_error_as(StorageError, "Can't save the run's state", hint=hint):
             replace_file(self.state_file, data + b"\n")
 
     def worked_on(self) -> bool:
-        """Whether a runner is at work here now."""
+        """True if a runner is at work here now."""
         with suppress(OSError):
             file = os.open(self.path / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:

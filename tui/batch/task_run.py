@@ -2,14 +2,14 @@
 
 Every transition is saved before it is announced. A failure is answered by its class:
 
-    rate_limit, network   wait, then go on in the same session: the work so far stands
+    rate_limit, network   wait, then continue in the same session: the work so far is kept
     timeout               the same, once
     context_overflow      a fresh session with a summary of the work, once
     auth                  the task fails, as every other would: the run stops
     unknown               a small model says whether another attempt, begun afresh, is worth it
 
 A task that ends as failed or interrupted leaves the files as they were; its attempt is kept. One
-that a killed run was at goes on (`resumption`).
+that a killed run was at continues (`resumption`).
 """
 
 from __future__ import annotations
@@ -168,15 +168,16 @@ class TaskRun:
             self._run.fatal = cost_reached(most)
 
     def _must_end(self) -> bool:
-        """Whether a task that is not done must end here: it is taken up again in the next run."""
+        """True if a task that is not done must end here: the next run resumes it."""
         return self._run.stopping or bool(self._run.fatal or self._run.reached_limit(self._book))
 
     # After a failed attempt
 
     async def _next_prompt(self, prompt: str, made: TaskAttempt) -> str | None:
-        """What the next attempt is told, "" to go on without a word; None when there is none.
+        """Choose the prompt of the next attempt, "" to continue without one; None when there is
+        none.
 
-        `prompt` is what this one was told.
+        `prompt` is the one of this attempt.
         """
         kind, reason = class_of(made), made.message or f"the turn ended as {made.outcome}"
         last = self.task.attempts >= self._setup.batch.attempts
@@ -204,9 +205,10 @@ class TaskRun:
         """After a failure that nobody knows: ask whether it is worth it, and undo what was done."""
         question = prompts.question(self.task.task, reason, made.output)
         asking = asyncio.ensure_future(self._setup.ask(question))
+        # the person may stop the run while the model thinks about the failure
         await self._run.or_stopped(asking)
         try:
-            told = await asking
+            analysed = await asking
         except HoldfastError as error:
             self._say(f"  couldn't analyze the failure: {error.message}")
             return None
@@ -214,19 +216,20 @@ class TaskRun:
             if self._run.stopping:
                 return None
             raise
-        self._note(told, keep_class=True)
-        found = prompts.read_analysis(told.answer)
-        if not found.retry:
-            self._say(f"  no retry: {found.reason or 'another attempt would fail too'}")
+        self._note(analysed, keep_class=True)
+        analysis = prompts.read_analysis(analysed.answer)
+        if not analysis.retry:
+            self._say(f"  no retry: {analysis.reason or 'another attempt would fail too'}")
             return None
-        self._say(f"  starting over: {found.reason or reason}")
+        self._say(f"  starting over: {analysis.reason or reason}")
+        # another attempt must find the folder as the first one did
         await self._undo()
         await self._group.leave()
         if self._run.fatal:
             return None
         await asyncio.to_thread(self._isolation.begin)
         return prompts.HINT.format(
-            reason=found.reason or reason, hint=found.hint or "none", task=self.task.task
+            reason=analysis.reason or reason, hint=analysis.hint or "none", task=self.task.task
         )
 
     def _swap(self, error_class: str) -> None:

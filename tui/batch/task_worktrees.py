@@ -28,8 +28,8 @@ _ALONE: Final = "Or run the tasks one after the other, without --parallel."
 
 @dataclass(slots=True)
 class TaskPlace:
-    """Where tasks are worked on: a folder, and what keeps them apart there. `worktree` is its name,
-    "" for the folder of the run itself; `notes` are for the person."""
+    """The folder where tasks are worked on, and the isolation that keeps them apart there.
+    `worktree` is its name, "" for the folder of the run itself; `notes` are for the person."""
 
     folder: Path
     isolation: Isolation
@@ -121,8 +121,8 @@ class TaskWorktrees:
             return False
         place = here.git_dir / "MERGE_MSG"
         with os_error_as(GitError, f"Can't read {place}"):
-            said = place.read_text(encoding="utf-8", errors="replace")
-        if said.strip() != message.strip() or conflicts_in(here):
+            written = place.read_text(encoding="utf-8", errors="replace")
+        if written.strip() != message.strip() or conflicts_in(here):
             return False  # somebody else's, or for somebody to solve
         if here.has(commit):
             here.git("merge", "--quit")  # it is committed, only its traces are left
@@ -145,5 +145,7 @@ class TaskWorktrees:
         return ""
 
     def _repository(self) -> Repository:
-        found = Repository.of(self.target)
-        return replace(found, beside=excluded_paths(found.top, self.target, self.task_file))
+        repository = Repository.of(self.target)
+        return replace(
+            repository, beside=excluded_paths(repository.top, self.target, self.task_file)
+        )

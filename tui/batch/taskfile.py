@@ -23,7 +23,7 @@ from typing import Final, Literal, TypeAlias
 UNGROUPED: Final = "ungrouped"
 
 Mark: TypeAlias = Literal["", " ", "x", "!", "~"]
-"""What is in a task's checkbox; "" without one."""
+"""The text in a task's checkbox; "" without one."""
 
 _GROUP = re.compile(r"##[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
 _TASK = re.compile(r"-[ \t]+(?:\[([ xX!~])\](?:[ \t]+|$))?(.*)")
@@ -51,7 +51,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskFile:
-    """What a task file says. `boot` is the path of its directive as written, "" without one."""
+    """The contents of a task file. `boot` is the path of its directive as written, "" without
+    one."""
 
     tasks: tuple[Task, ...]
     boot: str = ""
@@ -61,8 +62,8 @@ class TaskFile:
     @property
     def sha256(self) -> str:
         """The hash of groups and task texts, without their marks and the prose around them."""
-        said = [[task.section, task.group, task.text] for task in self.tasks]
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+        texts = [[task.section, task.group, task.text] for task in self.tasks]
+        return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -76,27 +77,27 @@ class _Open:
     mark: Mark
     line: int
     fence: str = ""
-    """What ends the fenced passage that its lines are in, "" outside of one."""
+    """The mark that ends the fenced passage that its lines are in, "" outside of one."""
     indent: int = 0
-    """By how much that passage is indented."""
+    """The indentation of that passage."""
 
     def continued_by(self, line: str) -> bool:
-        """Whether a line belongs to the task."""
+        """True if a line belongs to the task."""
         return line.startswith((" ", "\t")) or (bool(self.fence) and not line)
 
     def add(self, line: str) -> None:
         """A line that continues the task."""
-        said = line.strip(_BLANK)
+        text = line.strip(_BLANK)
         if self.fence:
             self.parts.append("\n" + _undented(line, self.indent).rstrip())
-            self.fence = "" if said.startswith(self.fence) else self.fence
-        elif found := _FENCE.match(said):
-            self.fence, self.indent = found[1], len(line) - len(line.lstrip(_BLANK))
-            self.parts.append("\n" + said)
-        elif said:
+            self.fence = "" if text.startswith(self.fence) else self.fence
+        elif match := _FENCE.match(text):
+            self.fence, self.indent = match[1], len(line) - len(line.lstrip(_BLANK))
+            self.parts.append("\n" + text)
+        elif text:
             before = next((part for part in reversed(self.parts) if part), "")
             joint = "\n" if before.endswith(("```", "~~~")) else " "
-            self.parts.append(f"{joint}{said}" if before else said)
+            self.parts.append(f"{joint}{text}" if before else text)
 
 
 def parse(data: bytes) -> TaskFile:
@@ -133,9 +134,9 @@ class _Reader:
             self._fence = "" if line.strip().startswith(self._fence) else self._fence
         elif not line.strip():
             pass  # an indented line behind it still continues the task
-        elif found := _TASK.fullmatch(line):
+        elif match := _TASK.fullmatch(line):
             self.close()
-            mark, text = _MARKS[found[1]], found[2].strip(_BLANK)
+            mark, text = _MARKS[match[1]], match[2].strip(_BLANK)
             self._current = _Open(self._headings, self._group, [text], mark, number)
         else:
             self.close()
@@ -149,12 +150,12 @@ class _Reader:
             self.tasks.append(Task(len(self.tasks), section, one.group, text, one.mark, one.line))
 
     def _read_prose(self, number: int, line: str) -> None:
-        if found := _GROUP.fullmatch(line):
-            self._group, self._headings = found[1] or UNGROUPED, self._headings + 1
-        elif (found := _BOOT.search(line)) and not self._headings and not self.boot:
-            self.boot = found[1]
-        elif found := _FENCE.match(line):
-            self._fence = found[1]
+        if match := _GROUP.fullmatch(line):
+            self._group, self._headings = match[1] or UNGROUPED, self._headings + 1
+        elif (match := _BOOT.search(line)) and not self._headings and not self.boot:
+            self.boot = match[1]
+        elif match := _FENCE.match(line):
+            self._fence = match[1]
         elif _LIKE_A_TASK.match(line):
             self.not_taken.append((number, line.strip(_BLANK)))
         self._commented = line.rfind("<!--") > line.rfind("-->")

@@ -31,7 +31,7 @@ from tui.session import catalog
 from tui.tools.process import end_group
 
 STOP_PATIENCE_S: Final = 15.0
-"""How long a process that was asked to stop may take to complete its record."""
+"""Seconds that a process that was asked to stop may take to complete its record."""
 _POLL_S: Final = 0.2
 _CHUNK: Final = 1 << 16
 TAKE_OVER_HINT: Final = (
@@ -43,11 +43,13 @@ TAKE_OVER_HINT: Final = (
 def ps(options: Options, home: Folders, clock: Clock) -> int:
     """List them. Returns the exit code."""
     now = clock.now()
-    found = background.sessions(home, now) if options.sessions.all else background.listed(home, now)
+    sessions = (
+        background.sessions(home, now) if options.sessions.all else background.listed(home, now)
+    )
     commands = unattended_commands(home)
     if options.json:
-        return print_json([one.to_json() for one in (*found, *commands)])
-    lines = [*(_row(one, now) for one in found), *(_command_row(one, now) for one in commands)]
+        return print_json([one.to_json() for one in (*sessions, *commands)])
+    lines = [*(_row(one, now) for one in sessions), *(_command_row(one, now) for one in commands)]
     rows = [("ID", "STATE", "SINCE", "COST", "TITLE", "FOLDER"), *lines] if lines else []
     widths = [max(len(row[at]) for row in rows) for at in range(5)] if rows else []
     for row in rows:
@@ -132,7 +134,7 @@ def attach(options: Options, home: Folders, clock: Clock) -> int:
 
 
 def logs(options: Options, home: Folders, clock: Clock) -> int:
-    """Print what one has said, and with --follow what it says, until it ends."""
+    """Print the output of one, and with --follow what follows, until it ends."""
     one = background.find(home, options.target, clock.now())
     path = background.log_of(home, one.id)
     try:
@@ -192,12 +194,12 @@ def _stop_commands(commands: Sequence[UnattendedCommand], clock: Clock) -> int:
     if failed := asyncio.run(end_commands(commands, clock)):
         raise HoldfastError(f"Couldn't be stopped: {'; '.join(failed)}.")
     running = sum(one.state == "running" for one in commands)
-    said = (
+    summary = (
         f"Stopped {plural(running, 'command')} of {ids[0]}."
         if running
         else "Nothing runs that could be stopped."
     )
-    print_text(f"{said} See how it ended: holdfast -r {ids[0]}" if commands[0].path else said)
+    print_text(f"{summary} See how it ended: holdfast -r {ids[0]}" if commands[0].path else summary)
     return 0
 
 

@@ -35,11 +35,11 @@ def run(options: Options) -> int:
     if options.help.topic is None:
         _show("\n".join([_contents(), *(topic.text for topic in manual.topics())]))
         return 0
-    found = manual.named(options.help.topic)
-    if len(found) == 1:
-        _show(f"{found[0].text}\nOnline: {manual.address(found[0].name)}\n")
-    elif found:
-        print_text(_listed(found), end="")
+    topics = manual.named(options.help.topic)
+    if len(topics) == 1:
+        _show(f"{topics[0].text}\nOnline: {manual.address(topics[0].name)}\n")
+    elif topics:
+        print_text(_listed(topics), end="")
     elif matches := manual.search(options.help.topic):
         print_text(_mentions(options.help.topic, matches), end="")
     else:
@@ -85,7 +85,7 @@ def _show(markdown: str) -> None:
 
 
 def _paged(text: str) -> bool:
-    """Whether a pager took the text. What LESS and LV default to lets bold type through."""
+    """True if a pager took the text. The defaults of LESS and LV let bold type through."""
     command = shlex.split(os.environ.get("PAGER") or "less -R")
     if not command or shutil.which(command[0]) is None:
         return False

@@ -69,7 +69,7 @@ def _server(options: Options) -> dict[str, Any]:
 
 
 def _pairs(key: str, given: Iterable[str], between: str) -> dict[str, dict[str, str]]:
-    """What `K=V` gives, as the table of a key; a header may also be written `K: V`."""
+    """Read values in the form `K=V` as the table of a key; a header may also be written `K: V`."""
     pairs: dict[str, str] = {}
     for number, text in enumerate(given, 1):
         parts = re.split(f"[{between}]", text, maxsplit=1)

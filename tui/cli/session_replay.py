@@ -54,7 +54,7 @@ from tui.tokens import estimate
 _WIDE: Final = 120
 _GAP: Final = "   "
 _ANSWER_TOKENS: Final = 4000
-"""What is assumed of an answer that nobody has seen, to estimate the price."""
+"""Tokens assumed for an answer that nobody has seen, to estimate the price."""
 _INDENT: Final = 2
 
 
@@ -147,7 +147,7 @@ def _for_model(data: dict[str, Any], info: ModelInfo, *, first_party: bool) -> d
     """The fields of a request that another model is sent."""
     thinking, most = object_of(data.get("thinking")), data.get("max_tokens")
     form = form_of(info, first_party=first_party)
-    kept = [form.system_messages, form.tool_additions, form.turn_effort, form.compaction_blocks]
+    features = [form.system_messages, form.tool_additions, form.turn_effort, form.compaction_blocks]
     return {
         "model": info.id,
         "max_tokens": min(most, info.max_output) if isinstance(most, int) else info.max_output,
@@ -155,7 +155,7 @@ def _for_model(data: dict[str, Any], info: ModelInfo, *, first_party: bool) -> d
             info, think=bool(thinking), display=string_of(thinking.get("display"))
         ),
         "effort": data["effort"] if data.get("effort") in info.efforts else None,
-        "form": kept,
+        "form": features,
         "shared_thinking": False,
     }
 
@@ -174,15 +174,15 @@ def _message(before: Sequence[Record], number: int) -> Record:
 def _about(
     made: ReplayedRequest, request: Request, kept_out: Sequence[str], launch: Launch
 ) -> Iterator[str]:
-    """What will be sent, how it differs, and what it will cost about."""
+    """Describe what will be sent, how it differs, and about what it will cost."""
     assert made.request is not None
-    found = difference(made.request, request)
-    differs = list(found.front)
-    changed = len(found.gone) + len(found.added)
-    if changed or found.thoughts_gone:
+    changes = difference(made.request, request)
+    differs = list(changes.front)
+    changed = len(changes.gone) + len(changes.added)
+    if changed or changes.thoughts_gone:
         differs.append(f"{plural(changed, 'block')} of its messages changed")
-    if found.thoughts_gone:
-        differs.append(f"{plural(found.thoughts_gone, 'thought')} left out")
+    if changes.thoughts_gone:
+        differs.append(f"{plural(changes.thoughts_gone, 'thought')} left out")
     if differs:
         yield f"Request {made.number} with a change: {'; '.join(differs)}."
     else:
@@ -199,7 +199,7 @@ def _about(
 
 
 def _agrees() -> bool:
-    """Whether the person wants it sent."""
+    """True if the person wants it sent."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("There is nobody to ask whether to send it.", hint="Add --yes.")
     sys.stderr.write("Send it? [y/N] ")
@@ -234,15 +234,17 @@ def _keep(
     clock = SystemClock()
     header = copies.header_of(loaded, clock=clock, cwd=launch.workspace.root)
     title = f"Replay of {loaded.header.id}, request {made.number}"
-    told = [*records]
+    copied = [*records]
     for fact in (
         message_of(answer, answer.content, "", server_name(launch)),
         TitleChanged(title),
     ):
-        now, last = clock.now(), told[-1].id if told else None
+        now, last = clock.now(), copied[-1].id if copied else None
         id_, fields = new_id(now, after=last or ""), fact.to_record()
-        told.append(Record(fact.recorded_as(), id_, last, timestamp(now), fields))
-    copies.write_session(copies.place_of(header, folders=launch.folders, clock=clock), header, told)
+        copied.append(Record(fact.recorded_as(), id_, last, timestamp(now), fields))
+    copies.write_session(
+        copies.place_of(header, folders=launch.folders, clock=clock), header, copied
+    )
     return header.id
 
 
@@ -282,7 +284,7 @@ def _shown(number: int, before: _Answer | None, after: _Answer) -> Iterator[str]
 
 
 def _cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Count the columns of a terminal that a text takes."""
     return sum(1 + (east_asian_width(one) in "WF") for one in text)
 
 
@@ -301,8 +303,8 @@ def _column(name: str, answer: _Answer | None, width: int) -> list[str]:
             case "thinking" if thought := string_of(block.get("thinking")):
                 lines += [*_wrapped(f"Thinking: {thought}", width), ""]
             case "tool_use":
-                given = json.dumps(block.get("input"), ensure_ascii=False, indent=_INDENT)
-                lines += ["", *_wrapped(f"→ {block.get('name')} {given}", width)]
+                arguments = json.dumps(block.get("input"), ensure_ascii=False, indent=_INDENT)
+                lines += ["", *_wrapped(f"→ {block.get('name')} {arguments}", width)]
             case _:
                 pass
     return lines

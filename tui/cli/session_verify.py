@@ -45,7 +45,7 @@ _HOW: Final[Mapping[Change, str]] = {
 
 @dataclass(slots=True)
 class _Outputs:
-    """What became of the full outputs that a session refers to: how many are as they were saved,
+    """The state of the full outputs that a session refers to: how many are as they were saved,
     which are not there any more, and which are not what was saved, or lie where none are, each with
     the line."""
 
@@ -127,7 +127,7 @@ def _summary(lines: ChainReport, outputs: _Outputs) -> Iterator[str]:
 
 def _outputs(loaded: LoadedSession) -> _Outputs:
     """Check the full copies that receipts name."""
-    found, results = _Outputs(), Workspace(Path(loaded.header.cwd)).tool_results
+    outputs, results = _Outputs(), Workspace(Path(loaded.header.cwd)).tool_results
     for record, number in zip(loaded.records, loaded.lines, strict=False):
         receipt = object_of(record.data.get("receipt"))
         path, wanted = string_of(receipt.get("path")), string_of(receipt.get("sha256"))
@@ -136,34 +136,34 @@ def _outputs(loaded: LoadedSession) -> _Outputs:
         try:
             good = sha256_of(open_full_copy(Path(path), results)) == wanted
         except FileNotFoundError:
-            found.gone.append(path)
+            outputs.gone.append(path)
             continue
         except OutsideError:
-            found.outside.append((number, path))
+            outputs.outside.append((number, path))
             continue
         except (OSError, ValueError):
             good = False
         if good:
-            found.good += 1
+            outputs.good += 1
         else:
-            found.changed.append((number, path))
-    return found
+            outputs.changed.append((number, path))
+    return outputs
 
 
 def _note_it(loaded: LoadedSession, lines: ChainReport) -> str:
     """Tie the commit that is checked out in the session's folder to the session as it is. Returns
     the commit. Raises StorageError where there is none."""
     folder = Path(loaded.header.cwd)
-    said = f"holdfast session {loaded.header.id} line {lines.lines} chain {lines.head}"
+    note = f"holdfast session {loaded.header.id} line {lines.lines} chain {lines.head}"
     try:
-        return add_note(Checkout.of(folder), NOTES, said)
+        return add_note(Checkout.of(folder), NOTES, note)
     except (GitError, OSError) as error:
         hint = "The session's folder has to be in a git repository with a commit."
         raise StorageError(f"Can't note it: {error}", hint=hint) from error
 
 
 def _lost(loaded: LoadedSession, lines: ChainReport) -> list[str]:
-    """What commits note of the session and its file does not have: its end was cut off."""
+    """List what commits note of the session and its file does not have: its end was cut off."""
     folder = Path(loaded.header.cwd)
     lost: list[str] = []
     with suppress(GitError, OSError, HoldfastError):

@@ -89,10 +89,10 @@ def search(options: Options) -> int:
     if not (options.target or "").strip():
         raise UsageError("What should it search for?", hint='holdfast sessions search "some words"')
     home = folders()
-    found = catalog.scan(home)
+    files = catalog.scan(home)
     if options.sessions.sub_agents:
-        found = sorted([*found, *catalog.scan_children(home)], reverse=True)
-    hits = index.search(home.cache, found, options.target or "", progress=_progress)
+        files = sorted([*files, *catalog.scan_children(home)], reverse=True)
+    hits = index.search(home.cache, files, options.target or "", progress=_progress)
     if options.json:
         return print_json([hit.to_json() for hit in hits])
     for hit in hits:
@@ -322,7 +322,7 @@ def run(options: Options) -> int:
 
 
 def _session(loaded: LoadedSession) -> Session:
-    """What a session says of itself: its title, the model that answered last."""
+    """Make the session that a file describes: its title, the model that answered last."""
     return Session.of(loaded, clock=SystemClock())
 
 

@@ -59,7 +59,7 @@ ExamMode = Literal["off", "small", "full"]
 
 
 class When(Enum):
-    """When a change of a setting takes effect, in words."""
+    """The moment when a change of a setting takes effect, in words."""
 
     NOW = "applies right away"
     SESSION = "applies to new sessions"
@@ -100,7 +100,7 @@ class Retry(_Section, frozen=True, kw_only=True):
 
 
 class Thinking(_Section, frozen=True, kw_only=True):
-    """What is shown of the model's thinking, where the server leaves the choice."""
+    """Settings for showing the model's thinking, where the server leaves the choice."""
 
     display: Annotated[
         Literal["summarized", "updates", "hidden"],
@@ -110,8 +110,8 @@ class Thinking(_Section, frozen=True, kw_only=True):
 
 
 class Cache(_Section, frozen=True, kw_only=True):
-    """How long the server is asked to keep what was sent. "auto" is an hour where a person sits
-    in front of the API itself, else five minutes."""
+    """Settings for how long the server is asked to keep what was sent. "auto" is an hour where a
+    person sits in front of the API itself, else five minutes."""
 
     ttl: Annotated[
         Literal["auto", "5m", "1h"],
@@ -121,7 +121,7 @@ class Cache(_Section, frozen=True, kw_only=True):
 
 
 class Prune(_Section, frozen=True, kw_only=True):
-    """When old tool results leave the request; `unit` is what their age is counted in."""
+    """Rules by which old tool results leave the request; `unit` is what their age is counted in."""
 
     after_turns: Annotated[
         NotNegative, "Old after: Turns after which a tool result counts as old."
@@ -151,8 +151,8 @@ class Bootstrap(_Section, frozen=True, kw_only=True):
 
 
 class Compaction(_Section, frozen=True, kw_only=True):
-    """When the beginning of a conversation is summarized: above `threshold` of the window. With
-    `exam` the summary is questioned about what it replaces (see tui.context.exam)."""
+    """Settings for summarizing the beginning of a conversation: above `threshold` of the window.
+    With `exam` the summary is questioned about what it replaces (see tui.context.exam)."""
 
     threshold: Annotated[
         Share,
@@ -260,8 +260,8 @@ class Permissions(_Section, frozen=True, kw_only=True):
 
 
 class SandboxSettings(_Section, frozen=True, kw_only=True):
-    """How commands are confined. `keep_env` are names of variables, `sockets` paths of sockets
-    that commands get all the same; with `share_caches` they use the person's own caches."""
+    """Settings for confining commands. `keep_env` are names of variables, `sockets` paths of
+    sockets that commands get all the same; with `share_caches` they use the person's own caches."""
 
     engine: Annotated[
         Literal["auto", "bubblewrap", "launcher", "landlock", "seatbelt", "off"],
@@ -303,7 +303,8 @@ class Background(_Section, frozen=True, kw_only=True):
 
 
 class TerminalSettings(_Section, frozen=True, kw_only=True):
-    """What the terminal is sent beside the screen. "auto" is where it is known to understand."""
+    """Settings for what the terminal is sent beside the screen. "auto" is where it is known to
+    understand."""
 
     title: Annotated[
         Literal["auto", "on", "off"],
@@ -450,12 +451,12 @@ class CheckerSettings(_Section, frozen=True, kw_only=True):
     @property
     def words(self) -> tuple[str, ...]:
         """The words of the command. Raises ValueError where a quote is open."""
-        given = self.command
-        return tuple(shlex.split(given)) if isinstance(given, str) else given
+        command = self.command
+        return tuple(shlex.split(command)) if isinstance(command, str) else command
 
 
 class DiagnosticSettings(_Section, frozen=True, kw_only=True):
-    """What the model hears of problems in files that it edited. `checkers` is by name;
+    """Settings for the model's view of problems in files that it edited. `checkers` is by name;
     `unconfined` starts them even where no sandbox confines them."""
 
     mode: Annotated[

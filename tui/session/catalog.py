@@ -43,14 +43,14 @@ def files(folders: Folders, workspace: Path | None = None) -> list[Path]:
 def scan(folders: Folders, workspace: Path | None = None) -> list[SessionFileState]:
     """The session files of a workspace, or all of them, the one changed last first."""
     roots = [folders.sessions_of(workspace)] if workspace else _folders_in(folders.sessions)
-    return sorted((found for root in roots for found in _files_in(root)), reverse=True)
+    return sorted((state for root in roots for state in _files_in(root)), reverse=True)
 
 
 def scan_children(folders: Folders, workspace: Path | None = None) -> list[SessionFileState]:
     """The sessions of sub-agents, which `scan` leaves out; of a workspace or all of them."""
     roots = [folders.sessions_of(workspace)] if workspace else _folders_in(folders.sessions)
     families = (family for root in roots for family in _folders_in(root))
-    return sorted((found for family in families for found in _files_in(family)), reverse=True)
+    return sorted((state for family in families for state in _files_in(family)), reverse=True)
 
 
 def parent_of(path: Path) -> Path:
@@ -74,7 +74,7 @@ def cwd_of(path: Path) -> Path:
 
 
 def is_path(reference: str) -> bool:
-    """Whether a reference to a session is a path, and no id."""
+    """True if a reference to a session is a path, and no id."""
     return os.sep in reference or reference.endswith(".jsonl") or Path(reference).is_file()
 
 
@@ -90,16 +90,16 @@ def resolve(reference: str, folders: Folders) -> Path:
             return path
         raise SessionError(f"File not found: {reference}.", hint="Check the path.")
     every = files(folders)
-    found = [path for path in every if reference and id_of(path).startswith(reference)]
-    if not found and reference:
+    matches = [path for path in every if reference and id_of(path).startswith(reference)]
+    if not matches and reference:
         children = (Path(path) for _, path, _ in scan_children(folders))
-        found = [path for path in children if id_of(path).startswith(reference)]
-    exact = [path for path in found if id_of(path) == reference]
-    if len(found) == 1 or len(exact) == 1:
-        return (exact or found)[0]
-    if found:
+        matches = [path for path in children if id_of(path).startswith(reference)]
+    exact = [path for path in matches if id_of(path) == reference]
+    if len(matches) == 1 or len(exact) == 1:
+        return (exact or matches)[0]
+    if matches:
         raise SessionError(
-            f"{len(found)} sessions start with {reference}: {_some(found)}.",
+            f"{len(matches)} sessions start with {reference}: {_some(matches)}.",
             hint="Give more characters of the id.",
         )
     known = f" The newest are {_some(every)}." if every else " There are no sessions yet."
@@ -115,12 +115,12 @@ def check_ours(path: Path, folders: Folders) -> None:
     """
     if folders.sessions.resolve() in path.resolve().parents:
         return
-    found = False
+    recognised = False
     with open_session(path) as file:
         if not os.fstat(file.fileno()).st_size:
             return
-        found = any(is_ours(value) for _, value in parse(split(file.read), Findings()))
-    if not found:
+        recognised = any(is_ours(value) for _, value in parse(split(file.read), Findings()))
+    if not recognised:
         from tui.session import importers  # noqa: PLC0415 - seldom needed
 
         if importers.recognise(path) is not None:
@@ -141,16 +141,16 @@ def _some(paths: Sequence[Path]) -> str:
 
 def _folders_in(root: Path) -> list[Path]:
     try:
-        with os.scandir(root) as found:
-            return [Path(item.path) for item in found if item.is_dir()]
+        with os.scandir(root) as entries:
+            return [Path(item.path) for item in entries if item.is_dir()]
     except OSError:
         return []
 
 
 def _files_in(folder: Path) -> Iterator[SessionFileState]:
     try:
-        with os.scandir(folder) as found:
-            yield from (one for item in found if (one := _file_state(item)))
+        with os.scandir(folder) as entries:
+            yield from (one for item in entries if (one := _file_state(item)))
     except OSError:
         return
 
@@ -276,13 +276,13 @@ def _state(branch: Sequence[Record], problems: Sequence[str], unsent: UnsentWork
 
 
 def _count_messages(path: Path) -> int:
-    """How many prompts and answers a file of ours holds, by the beginnings of its lines."""
+    """Count the prompts and answers in a file of ours by the beginnings of its lines."""
     longest = max(map(len, _MESSAGES))
-    count, rest = 0, b""
+    count, tail = 0, b""
     with open_session(path) as file:
         while chunk := file.read(_CHUNK):
-            seen = rest + chunk
+            seen = tail + chunk
             count += sum(seen.count(mark) for mark in _MESSAGES)
-            rest = seen[-(longest - 1) :]
-            count -= sum(rest.count(mark) for mark in _MESSAGES)  # they are seen again
+            tail = seen[-(longest - 1) :]
+            count -= sum(tail.count(mark) for mark in _MESSAGES)  # they are seen again
     return count

@@ -39,8 +39,8 @@ Change: TypeAlias = Literal["changed", "added", "missing", "moved", "before"]
 
 @dataclass(frozen=True, slots=True)
 class ChainEnd:
-    """Where a chain goes on: behind `link`, "" at the beginning of a file. `covers` are the fields
-    of the line that is to begin a chain first, None where the last line has a link."""
+    """The place where a chain continues: after `link`, "" at the beginning of a file. `covers` are
+    the fields of the line that is to begin a chain first, None where the last line has a link."""
 
     link: str = ""
     covers: dict[str, Any] | None = None
@@ -69,10 +69,10 @@ class ChangedLine:
 
 @dataclass(slots=True)
 class ChainReport:
-    """What the links of a file say. `lines` have been read, `linked` of them as they were written,
-    `covered` by the hash of a chain that began later; `torn` are the numbers of lines that were cut
-    short while they were written, `uncovered` of those that nothing covers, and `twice` of exact
-    copies of earlier lines, which readers leave out."""
+    """The result of checking the links of a file. `lines` have been read, `linked` of them as they
+    were written, `covered` by the hash of a chain that began later; `torn` are the numbers of lines
+    that were cut short while they were written, `uncovered` of those that nothing covers, and
+    `twice` of exact copies of earlier lines, which readers leave out."""
 
     lines: int = 0
     linked: int = 0
@@ -112,17 +112,17 @@ def all_linked(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def end_of(path: Path) -> ChainEnd:
-    """Where the chain of a file goes on. Blocks: a file whose last line has no link is read whole.
-    Raises StorageError where it can't be read."""
+    """Find where the chain of a file continues. Blocks: a file whose last line has no link is read
+    whole. Raises StorageError where it can't be read."""
     with os_error_as(StorageError, f"Can't read {path}"), path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         if not size:
             return ChainEnd()
         file.seek(max(0, size - _TAIL))
         tail = file.read()
-        found = _LINK.search(tail.removesuffix(b"\n")) if tail.endswith(b"\n") else None
-        if found is not None:
-            return ChainEnd(found[1].decode())
+        match = _LINK.search(tail.removesuffix(b"\n")) if tail.endswith(b"\n") else None
+        if match is not None:
+            return ChainEnd(match[1].decode())
         file.seek(0)
         digest = sha256()
         while chunk := file.read(_CHUNK):
@@ -180,22 +180,24 @@ class _Checker:
     def check(self, line: _Line) -> None:
         self.report.lines += 1
         data = line.data
-        found = _LINK.search(data[-_TAIL:]) if len(data) == line.size else None
-        if found is None:
+        match = _LINK.search(data[-_TAIL:]) if len(data) == line.size else None
+        if match is None:
             self.loose.append(line)
-        elif data.startswith(b'{"type":"chain",') and self._begins(line, data, found):
+        elif data.startswith(b'{"type":"chain",') and self._begins(line, data, match):
             pass
         else:
-            self._follow(line, data, found)
+            self._follow(line, data, match)
         self.digest.update(data + b"\n" if line.ended else data)
 
     def _begins(self, line: _Line, data: bytes, found: re.Match[bytes]) -> bool:
         """A line that covers all before it; whether it is one."""
-        said, link = _object(data), found[1].decode()
+        record, link = _object(data), found[1].decode()
         body = _body(data, found)
-        if _hash(body, str(said.get("sha256"))) != link:
+        if _hash(body, str(record.get("sha256"))) != link:
             return False
-        whole = said.get("bytes") == line.offset and said.get("sha256") == self.digest.hexdigest()
+        whole = (
+            record.get("bytes") == line.offset and record.get("sha256") == self.digest.hexdigest()
+        )
         if whole:
             self.report.covered += len(self.loose)
             self.report.torn += [one.number for one in self.loose if _is_torn(one)]
@@ -230,7 +232,7 @@ class _Checker:
         self._next(link, data, good=False)
 
     def _how(self, body: bytes, link: str, data: bytes) -> Change:
-        """What is wrong with a line whose link does not fit."""
+        """Classify the damage of a line whose link does not fit."""
         if any(_hash(body, known) == link for known in islice(reversed(self.links), _RECENT)):
             return "moved"
         parent = _object(data).get("parent")
@@ -273,7 +275,7 @@ def _body(data: bytes, found: re.Match[bytes]) -> bytes:
 
 
 def _is_torn(line: _Line) -> bool:
-    """Whether it is the beginning of a line whose writing was cut short."""
+    """True for the beginning of a line whose writing was cut short."""
     return line.data.startswith(_FIRST) and not _object(line.data)
 
 

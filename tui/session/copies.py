@@ -192,8 +192,8 @@ def from_messages(
         for block in blocks:
             if block.get("type") == "tool_result":
                 copy.answer(block)
-        if rest := [b for b in blocks if b.get("type") != "tool_result"]:
-            copy.say("user", {}, rest)
+        if others := [b for b in blocks if b.get("type") != "tool_result"]:
+            copy.say("user", {}, others)
     for record in sources:
         target = record.data.get("target")
         if record.type in _ABOUT_ANOTHER and isinstance(target, str) and target in copy.became:

@@ -31,11 +31,10 @@ _ANSWER_OVER = frozenset({"assistant", "interrupt", "retry", "failover", "error"
 
 @dataclass(frozen=True, slots=True)
 class UnsentWork:
-    """What was typed, queued and streamed when a session was last written, and not sent since.
-
-    `images` maps the words for the images in the texts to the names of their files. `commands`
-    are the person's own commands that waited to be run, as they were typed (`!pytest`).
-    """
+    """Input and answer text from when a session was last written, typed, queued or streamed and not
+    sent since. `images` maps the words for the images in the texts to the names of their files.
+    `commands` are the person's own commands that waited to be run, as they were typed
+    (`!pytest`)."""
 
     prompt: str = ""
     queue: tuple[str, ...] = ()
@@ -112,7 +111,7 @@ class DraftWriter:
 
     @property
     def typed(self) -> bool:
-        """Whether there is something typed or queued."""
+        """True if there is something typed or queued."""
         prompt, queue, commands = self._typed
         return bool(prompt.strip() or queue or commands)
 
@@ -146,8 +145,8 @@ class DraftWriter:
         return {**self._fields(), **fields}, min(waits, default=0.0)
 
     def _queued_more(self) -> bool:
-        """Whether something waits that is not written yet: the person takes it for sent. What
-        waits no longer is not urgent, and must not be void before it is recorded as sent."""
+        """True if something waits that is not written yet: the person takes it for sent. What waits
+        no longer is not urgent, and must not be void before it is recorded as sent."""
         _, *waiting = self._typed
         _, *written = self._written
         pairs = zip(waiting, written, strict=True)

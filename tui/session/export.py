@@ -44,7 +44,7 @@ class DocumentPart:
 def export(
     loaded: LoadedSession, format_: Literal["md", "html", "jsonl"], *, title: str = ""
 ) -> Exported:
-    """The active branch as a document; for jsonl every record, as it stands, less the secrets."""
+    """The active branch as a document; for jsonl every record, unchanged but for the secrets."""
     if format_ == "jsonl":
         return _jsonl(loaded)
     return document(loaded, format_, _parts(loaded.branch), title=title)
@@ -62,11 +62,11 @@ def document(
     parts: list[DocumentPart] = []
     count = 0
     for part in given:
-        text, found = mask(part.text)
-        count += found
+        text, masked = mask(part.text)
+        count += masked
         parts.append(replace(part, text=text))
-    name, found = mask(title or loaded.header.id)
-    count += found
+    name, masked = mask(title or loaded.header.id)
+    count += masked
     head = [*_head(loaded, count), *more]
     text = (_markdown if format_ == "md" else _html)(name, head, parts)
     return Exported(text, count)
@@ -76,8 +76,8 @@ def _jsonl(loaded: LoadedSession) -> Exported:
     count = 0
     lines = [loaded.header.to_line()]
     for record in loaded.records:
-        value, found = mask_values(record.data)
-        count += found
+        value, masked = mask_values(record.data)
+        count += masked
         head = {"type": record.type, "id": record.id, "parent": record.parent, "time": record.time}
         lines.append(encode(head | value))
     return Exported(b"".join(lines).decode(), count)
@@ -92,28 +92,28 @@ def _head(loaded: LoadedSession, count: int) -> list[str]:
 
 
 def _parts(branch: Sequence[Record]) -> Iterator[DocumentPart]:
-    for _, told in retold(branch):
-        match told:
+    for _, fact in retold(branch):
+        match fact:
             case facts.UserMessage(by="hook"):
-                yield DocumentPart("Hook", told.text)
+                yield DocumentPart("Hook", fact.text)
             case facts.UserMessage():
-                yield from _prompt(told)
+                yield from _prompt(fact)
             case facts.AssistantMessage():
-                yield from _blocks(told.model or "Assistant", told.content)
+                yield from _blocks(fact.model or "Assistant", fact.content)
             case facts.ToolFinished(content=content):
-                name = f"Result of {told.name or 'a call'}"
-                failed = " (failed)" if told.is_error else ""
+                name = f"Result of {fact.name or 'a call'}"
+                failed = " (failed)" if fact.is_error else ""
                 yield DocumentPart(name + failed, text_of(content), folded=True)
                 yield from (part for part in _blocks(name, content) if part.image)
                 titles = [one.get("title") for one in content if one.get("type") == "document"]
                 yield from (DocumentPart(name, f"[{title or 'document'}]") for title in titles)
             case facts.TurnInterrupted(text=text):
                 yield DocumentPart("Interrupted", text)
-            case _ if lines := retold_lines(told):
-                who = "Error" if isinstance(told, facts.ErrorRaised) else "Holdfast"
+            case _ if lines := retold_lines(fact):
+                who = "Error" if isinstance(fact, facts.ErrorRaised) else "Holdfast"
                 yield DocumentPart(who, "\n".join(lines))
-                if told and (said := words(told)) and said.detail and not said.open:
-                    yield DocumentPart("Details", said.detail, folded=True)
+                if fact and (sentence := words(fact)) and sentence.detail and not sentence.open:
+                    yield DocumentPart("Details", sentence.detail, folded=True)
             case _:
                 pass
 
@@ -128,8 +128,8 @@ def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[DocumentPart]:
                     f"{who}, thinking", str(block.get("thinking") or ""), folded=True
                 )
             case "tool_use":
-                given = json.dumps(block.get("input"), ensure_ascii=False, indent=2)
-                yield DocumentPart(f"Call to {block.get('name')}", given, folded=True)
+                arguments = json.dumps(block.get("input"), ensure_ascii=False, indent=2)
+                yield DocumentPart(f"Call to {block.get('name')}", arguments, folded=True)
             case "image":
                 yield _image(who, block)
             case kind:
@@ -137,7 +137,7 @@ def _blocks(who: str, blocks: Sequence[Block]) -> Iterator[DocumentPart]:
 
 
 def _prompt(told: facts.UserMessage) -> Iterator[DocumentPart]:
-    """What the person sent: the text with a word for each image, then the images."""
+    """Yield a prompt: the text with a word for each image, then the images."""
     words = iter(told.images)
     yield from _blocks("You", [block for block in told.content if block.get("type") != "image"])
     for block in told.content:

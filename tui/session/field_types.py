@@ -1,8 +1,8 @@
-"""What type each field of a record has, and what is left of a record whose fields have others.
+"""Types of the fields of a record, and the removal of fields whose values have other types.
 
 Any program, or a fault, may have written a line that is valid JSON and no record of ours. The
-reader leaves out here what has another type, so that nobody who reads a record has to ask.
-`null` stands for a field that is absent. Unknown records and fields stay as they are.
+reader drops values of another type here, so that no user of a record has to check. `null` stands
+for a field that is absent. Unknown records and fields stay as they are.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "checkpoint": {**_each("checkpoint by call_id prompt", _text), "files": _whole},
     "note": {},  # for the person only, and shown as a text whatever it is
 }
-"""By the type of a record, what its fields are."""
+"""The checks of the fields, by the type of the record."""
 
 _SPEAKING = frozenset({"user", "assistant", "tool_result"})
 
@@ -229,7 +229,7 @@ def _is_block(value: object) -> bool:
 
 
 def _blocks(value: object) -> Iterable[Block]:
-    """What can be read of odd content. A block loses a type that is no text."""
+    """Yield the readable blocks of odd content. A block loses a type that is no text."""
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     for item in items:
         if isinstance(item, dict):

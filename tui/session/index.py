@@ -140,7 +140,7 @@ log = logging.getLogger(__name__)
 NAME = "sessions.sqlite3"
 VERSION = 2
 BUSY_S = 0.5
-"""How long to wait while another program writes the index."""
+"""Seconds to wait while another program writes the index."""
 
 _BATCH = 200  # files read between two commits, so that a long build is not in vain
 _SHORTEST = 3  # characters of a trigram
@@ -298,9 +298,9 @@ def _entries(
         kept = [_row(one, entry) for one, entry in fresh if entry.state != "unreadable"]
         with suppress(sqlite3.OperationalError), _transaction(index):
             index.executemany(_PUT, kept)
-    if gone := _gone(known, found):
+    if deleted := _gone(known, found):
         with suppress(sqlite3.OperationalError), _transaction(index):
-            index.executemany("DELETE FROM session WHERE path = ?", gone)
+            index.executemany("DELETE FROM session WHERE path = ?", deleted)
     return [shown[path] for _, path, _ in found]
 
 
@@ -328,9 +328,9 @@ def _read_texts(
                 id_ = _note_texts(index, path)
                 row = (_key(path), changed, size, id_)
                 index.execute("INSERT INTO searched VALUES (?,?,?,?)", row)
-    if gone := _gone(known, found):
+    if deleted := _gone(known, found):
         with _transaction(index):
-            for (key,) in gone:
+            for (key,) in deleted:
                 _forget(index, key)
 
 
@@ -361,13 +361,13 @@ def _hits(
     index: sqlite3.Connection, found: Sequence[SessionFileState], words: list[str]
 ) -> Iterator[Hit]:
     wanted = {path for _, path, _ in found}
-    asked = _trigrams(words)
+    query = _trigrams(words)
     source = "FROM said JOIN searched ON searched.path = said.path"
     select = "SELECT searched.id, said.path, said.record, said.line, said.text " + source
     order = " ORDER BY searched.changed DESC, said.path, said.number"
-    if asked:
+    if query:
         among = " WHERE said.number IN (SELECT rowid FROM words WHERE words MATCH ?)"
-        rows = index.execute(select + among + order, (asked,))
+        rows = index.execute(select + among + order, (query,))
     else:
         rows = index.execute(select + order)
     for id_, key, record, line, text in rows:
@@ -389,8 +389,8 @@ def _gone(
 ) -> list[tuple[bytes]]:
     """The indexed files that do not exist any more."""
     there = {path for _, path, _ in found}
-    gone = [path for path in known if path not in there and not Path(path).exists()]
-    return [(_key(path),) for path in gone]
+    deleted = [path for path in known if path not in there and not Path(path).exists()]
+    return [(_key(path),) for path in deleted]
 
 
 def _batches(

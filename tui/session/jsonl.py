@@ -16,7 +16,7 @@ import msgspec
 from tui.session.records import Finding
 
 MAX_LINE = 64 * 1024 * 1024
-"""Of a longer line only the head is read: a placeholder takes the place of the record."""
+"""Only the head of a longer line is read: a placeholder takes the place of the record."""
 
 MAX_FINDINGS = 1000
 _JOINED_LINES = 20
@@ -33,8 +33,8 @@ JsonObject: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """How to tell the records of a format: `start` matches the beginning of one in a text,
-    `whole` says whether an object is a complete one."""
+    """The rules that recognise the records of a format: `start` matches the beginning of one in a
+    text, `whole` is true for a complete object."""
 
     start: re.Pattern[str]
     whole: Callable[[JsonObject], bool]
@@ -88,12 +88,12 @@ class JsonLine(msgspec.Struct, frozen=True):
 
 def split(read: Callable[[int], bytes]) -> Iterator[JsonLine]:
     """Lines of a stream, in bounded memory. Empty ones are left out."""
-    number, offset, held, size, head = 1, 0, list[bytes](), 0, b""
+    number, offset, parts, size, head = 1, 0, list[bytes](), 0, b""
 
     def line(ended: bool) -> JsonLine | None:
         if size > MAX_LINE:
-            return JsonLine(number, offset, None, ended, head or b"".join(held)[:_HEAD], size)
-        data = b"".join(held)
+            return JsonLine(number, offset, None, ended, head or b"".join(parts)[:_HEAD], size)
+        data = b"".join(parts)
         return JsonLine(number, offset, data, ended) if data else None
 
     while chunk := read(_CHUNK):
@@ -103,21 +103,21 @@ def split(read: Callable[[int], bytes]) -> Iterator[JsonLine]:
                 yield JsonLine(number, offset, part)
                 number, offset = number + 1, offset + len(part) + 1
                 continue
-            held.append(part)
+            parts.append(part)
             size += len(part)
-            if found := line(ended=True):
-                yield found
+            if item := line(ended=True):
+                yield item
             number, offset = number + 1, offset + size + 1
-            held.clear()
+            parts.clear()
             size, head = 0, b""
         if size <= MAX_LINE:
-            held.append(rest)
+            parts.append(rest)
         elif not head:
-            head = b"".join(held)[:_HEAD]
-            held.clear()
+            head = b"".join(parts)[:_HEAD]
+            parts.clear()
         size += len(rest)
-    if found := line(ended=False):
-        yield found
+    if item := line(ended=False):
+        yield item
 
 
 def parse(
@@ -140,9 +140,9 @@ def parse(
                 _give_up(torn, findings)
         else:
             values = _parse_damaged(line, torn, findings, shape)
-        for found in values:
-            if isinstance(found, dict):
-                yield line, cast("JsonObject", found)
+        for value in values:
+            if isinstance(value, dict):
+                yield line, cast("JsonObject", value)
             else:
                 findings.add("B56", line.where, "skipped: not an object")
     _give_up(torn, findings)
@@ -152,10 +152,10 @@ def _placeholder(line: JsonLine) -> JsonObject | None:
     """A placeholder for a record that is too long: its place in the session, from its head."""
     text = line.head.decode(errors="replace").lstrip("\ufeff\0 ")
     record: JsonObject = {}
-    found = _FIRST_FIELD.match(text)
-    while found:
-        record[found[1]] = json.loads(found[2])
-        found = _NEXT_FIELD.match(text, found.end())
+    field = _FIRST_FIELD.match(text)
+    while field:
+        record[field[1]] = json.loads(field[2])
+        field = _NEXT_FIELD.match(text, field.end())
     if not record.keys() >= {"type", "id", "parent", "time"}:
         return None
     notice = f"[{line.size:,} bytes left out: more than one record may hold]"
@@ -253,7 +253,7 @@ def _give_up(torn: list[tuple[JsonLine, str]], findings: Findings) -> None:
 
 def _salvage(text: str, shape: RecordShape) -> tuple[list[object], bool]:
     """The whole records in a text, and whether it holds anything else."""
-    found: list[object] = []
+    objects: list[object] = []
     lost = False
     position = _skip_space(text, 0)
     while position < len(text):
@@ -266,9 +266,9 @@ def _salvage(text: str, shape: RecordShape) -> tuple[list[object], bool]:
                 break
             position = start.start()
             continue
-        found.append(record[0])
+        objects.append(record[0])
         position = _skip_space(text, record[1])
-    return found, lost
+    return objects, lost
 
 
 def _record_at(text: str, position: int, shape: RecordShape) -> tuple[JsonObject, int] | None:
@@ -284,5 +284,5 @@ def _record_at(text: str, position: int, shape: RecordShape) -> tuple[JsonObject
 
 
 def _skip_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+    space = _SPACE.match(text, position)
+    return space.end() if space else position

@@ -37,8 +37,9 @@ _PROGRAM = secrets.token_hex(8)  # tells this process from one that gets its num
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """Who has a session locked. `since` is a timestamp; `program` tells processes with the same
-    `pid` apart. `running` is False if that cannot be known, because it is on another host."""
+    """The process that has a session locked. `since` is a timestamp; `program` tells processes with
+    the same `pid` apart. `running` is False if that cannot be known, because it is on another
+    host."""
 
     pid: int
     host: str
@@ -73,7 +74,7 @@ class SessionLock:
 
     @property
     def held(self) -> bool:
-        """Whether it was ours at the last check."""
+        """True if the lock was ours at the last check."""
         return self._file is not None
 
     def take(self, *, over: bool = False) -> None:
@@ -92,7 +93,8 @@ class SessionLock:
         raise SessionInUseError(f"{self.session} keeps changing hands.", hint="Try again.")
 
     def check(self) -> str:
-        """Why nothing may be written now, "" while the lock is ours. Takes a lock not yet taken."""
+        """Return why nothing may be written now, "" while the lock is ours. Take a lock not yet
+        taken."""
         if self.lost or self.problem:
             return self.lost
         if self._file is None:
@@ -126,7 +128,7 @@ class SessionLock:
 
     def _try(self, *, over: bool) -> bool:
         file = os.open(self.path, _FLAGS | os.O_CREAT, 0o600)
-        kept = False
+        owned = False
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -139,14 +141,14 @@ class SessionLock:
             if locked and (over or left is None or left.host == socket.gethostname()):
                 os.ftruncate(file, 0)
                 self._keep(file)
-                kept = True
+                owned = True
             elif over or (left is not None and left.is_us):
                 self._replace()
             else:
                 raise _in_use(self.session, self.path, left)
             return True
         finally:
-            if not kept:
+            if not owned:
                 os.close(file)
 
     def _replace(self) -> None:
@@ -187,7 +189,7 @@ def lock_of(session: Path) -> Path:
 
 
 def holder(session: Path) -> LockHolder | None:
-    """Who writes a session now, None if nobody does. Changes nothing."""
+    """Return the process that writes a session now, None if nobody does. Changes nothing."""
     try:
         file = os.open(lock_of(session), _FLAGS)
     except OSError:
@@ -213,11 +215,13 @@ def _holder_in(file: int, *, running: bool) -> LockHolder | None:
         return None
     if not isinstance(value, dict):
         return None
-    said = cast("dict[str, Any]", value)
-    pid, host = said.get("pid"), said.get("host")
+    entry = cast("dict[str, Any]", value)
+    pid, host = entry.get("pid"), entry.get("host")
     if not isinstance(pid, int) or not isinstance(host, str):
         return None
-    return LockHolder(pid, host, str(said.get("since", "")), str(said.get("program", "")), running)
+    return LockHolder(
+        pid, host, str(entry.get("since", "")), str(entry.get("program", "")), running
+    )
 
 
 def _in_use(session: Path, lock: Path, left: LockHolder | None) -> SessionInUseError:

@@ -27,7 +27,7 @@ from tui.session.jsonl import Findings, JsonLine, parse, split
 from tui.session.records import VERSION, Finding, Header, Record
 
 END_BYTES = 128 * 1024
-"""How much of either end of a long session is read for a look at it."""
+"""Number of bytes read from either end of a long session for a look at it."""
 
 _HEAD_FIELDS = ("type", "id", "parent", "time", CHAIN)
 
@@ -126,8 +126,8 @@ def _assemble(
     path: Path, objects: Sequence[_Place], changed: float, findings: Findings, unsent: UnsentWork
 ) -> LoadedSession:
     """A session from the objects of its lines. `changed` is the file's time of change."""
-    header, rest = _header(path, objects, changed, findings)
-    linked = _linked(_records(rest, header.created, findings), findings)
+    header, entries = _header(path, objects, changed, findings)
+    linked = _linked(_records(entries, header.created, findings), findings)
     records = tuple(record for _, record in linked)
     lines = tuple(line.number for line, _ in linked)
     return LoadedSession(path, header, records, findings.all(), lines, unsent)
@@ -171,25 +171,25 @@ def _header(
     path: Path, objects: Sequence[_Place], changed: float, findings: Findings
 ) -> tuple[Header, list[_Place]]:
     """The header, and the other objects. A missing header is made up, in memory only."""
-    rest = [place for place in objects if place[1].get("type") != "session"]
+    entries = [place for place in objects if place[1].get("type") != "session"]
     headers = [value for _, value in objects if value.get("type") == "session"]
-    found: dict[str, Any] = headers[0] if headers else {}
-    if not found and objects:
+    fields: dict[str, Any] = headers[0] if headers else {}
+    if not fields and objects:
         findings.add("B54", "line 1 (byte 0)", "the header is missing; one is made up in memory")
-    first = rest[0][1] if rest else {}
+    first = entries[0][1] if entries else {}
     made = timestamp(datetime.fromtimestamp(changed, UTC))
-    version = found.get("version")
+    version = fields.get("version")
     header = Header(
-        id=string_of(found.get("id")) or path.stem.rsplit("-", 1)[-1],
-        created=string_of(found.get("created")) or string_of(first.get("time")) or made,
-        cwd=string_of(found.get("cwd")),
-        app=string_of(found.get("app")),
+        id=string_of(fields.get("id")) or path.stem.rsplit("-", 1)[-1],
+        created=string_of(fields.get("created")) or string_of(first.get("time")) or made,
+        cwd=string_of(fields.get("cwd")),
+        app=string_of(fields.get("app")),
         version=version if isinstance(version, int) else VERSION,
-        origin=string_of(found.get("origin")) or None,
-        parent_session=string_of(found.get("parent_session")),
-        parent_call=string_of(found.get("parent_call")),
+        origin=string_of(fields.get("origin")) or None,
+        parent_session=string_of(fields.get("parent_session")),
+        parent_call=string_of(fields.get("parent_call")),
     )
-    return header, rest
+    return header, entries
 
 
 def _records(
@@ -201,21 +201,23 @@ def _records(
     clashes = False
     time, last = created, None
     for line, value in objects:
-        kind, given, parent = value.get("type"), value.get("id"), value.get("parent")
+        kind, own_id, parent = value.get("type"), value.get("id"), value.get("parent")
         if not isinstance(kind, str) or not kind:
             findings.add("B56", line.where, "skipped: a record without a type")
             continue
-        named = string_of(given)
+        named = string_of(own_id)
         id_ = named or f"line-{line.number}-{len(records)}"
         if not named or "parent" not in value or not (parent is None or isinstance(parent, str)):
             findings.add("B53", line.where, "linked to the record before it: no id or no parent")
             parent = last
         time = string_of(value.get("time")) or time
+        # the head is in the attributes of the record
         for name in _HEAD_FIELDS:
             value.pop(name, None)
         if odd := leave_out_odd(kind, value):
             findings.add("B56", line.where, f"odd fields left out or repaired: {', '.join(odd)}")
         record = Record(kind, id_, parent, time, value)
+        # a copy is harmless; another record with the same id needs an id of its own
         before = by_id.get(id_)
         if before is not None:
             if before == record:

@@ -157,11 +157,11 @@ class Finding:
 
 
 MENTIONED: Final = "mention"
-"""What `by` says in an `assistant` record whose calls read what a prompt names with `@`."""
+"""Value of `by` in an `assistant` record whose calls read what a prompt names with `@`."""
 
 
 HOOK: Final = "hook"
-"""What `by` says in a `user` record by which a hook lets the model continue."""
+"""Value of `by` in a `user` record by which a hook lets the model continue."""
 
 BATCH: Final = "batch"
 """The field of an answer that came with a message batch, at half the price: the batch's id."""
@@ -179,17 +179,17 @@ CHECKPOINT: Final = "checkpoint"
 
 
 def is_answer(record: Record) -> bool:
-    """Whether the model gave it. An `assistant` record can also hold calls made for a prompt."""
+    """True if the model gave it. An `assistant` record can also hold calls made for a prompt."""
     return record.type == "assistant" and record.data.get("by") != MENTIONED
 
 
 def is_prompt(record: Record) -> bool:
-    """Whether the person sent it. A `user` record can also hold what a hook says."""
+    """True if the person sent it. A `user` record can also hold the text of a hook."""
     return record.type == "user" and record.data.get("by") != HOOK
 
 
 def is_ours(value: dict[str, Any]) -> bool:
-    """Whether an object is a line of a session file of ours, and not of another program's."""
+    """True if an object is a line of a session file of ours, and not of another program's."""
     if value.get("type") == "session":
         return "created" in value and "cwd" in value
     return value.keys() >= {"type", "id", "parent", "time"}
@@ -237,11 +237,11 @@ def redacted(data: dict[str, Any]) -> dict[str, Any]:
     if not count or not isinstance(content, list):
         return masked
     pairs = list(zip(cast("list[Any]", content), masked["content"], strict=True))
-    gone = {_server_id(before) for before, after in pairs if before != after} - {""}
+    changed_ids = {_server_id(before) for before, after in pairs if before != after} - {""}
     kept = [
         after
         for before, after in pairs
-        if _server_id(before) not in gone
+        if _server_id(before) not in changed_ids
         and (before == after or object_of(before).get("type") not in _SIGNED)
     ]
     return masked | {"content": kept}

@@ -175,17 +175,17 @@ class Session:
 
     @property
     def saved(self) -> bool:
-        """Whether everything meant for the disk got there, as far as is known."""
+        """True if everything meant for the disk got there, as far as is known."""
         return self._file is None or self._file.saved
 
     @property
     def problem(self) -> str:
-        """Why something is not saved; "" where everything is."""
+        """The reason why something is not saved; "" where everything is."""
         return self._file.problem if self._file else ""
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing is written: opened so, or taken over by another program."""
+        """True if nothing is written: opened so, or taken over by another program."""
         return self._file is not None and (self._lock is None or bool(self._lock.lost))
 
     def with_next_prompt(self, fact: DurableFact) -> None:
@@ -195,7 +195,7 @@ class Session:
 
     @property
     def lost(self) -> str:
-        """Who took the session over; "" while nobody has."""
+        """The program that took the session over; "" while nobody has."""
         return self._lock.lost if self._lock is not None else ""
 
     def record(self, fact: DurableFact) -> Record:
@@ -208,8 +208,8 @@ class Session:
         Never raises for the disk: what cannot be written is kept and tried again, see `saved`.
         """
         if type_ == "user" and self._with_prompt:
-            held, self._with_prompt = self._with_prompt, []
-            for fact in held:
+            pending, self._with_prompt = self._with_prompt, []
+            for fact in pending:
                 self.record(fact)
         record = self._made(type_, data)
         line = record.to_line()
@@ -328,7 +328,7 @@ class Session:
         self._chain = ChainEnd(link)
 
     def _note(self, record: Record) -> None:
-        """Keep a record and what it says about the session."""
+        """Keep a record and its facts about the session."""
         self.records.append(record)
         data = record.data
         match record.type:

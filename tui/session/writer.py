@@ -60,12 +60,12 @@ class SessionWriter:
 
     @property
     def saved(self) -> bool:
-        """Whether every line taken so far is in the file and no sync is known to have failed."""
+        """True if every line taken so far is in the file and no sync is known to have failed."""
         return not self.problem
 
     @property
     def problem(self) -> str:
-        """Why something is not saved; "" where everything is."""
+        """The reason why something is not saved; "" where everything is."""
         return self._write_problem or self._sync_problem
 
     def append(self, line: bytes) -> None:
@@ -214,7 +214,7 @@ class SessionWriter:
 
 
 def _ends_torn(file: int) -> bool:
-    """Whether a regular file has a last line without a newline. Raises OSError for others."""
+    """True if a regular file has a last line without a newline. Raises OSError for others."""
     state = os.fstat(file)
     if not stat.S_ISREG(state.st_mode):
         raise OSError(errno.EINVAL, "it isn't a regular file")

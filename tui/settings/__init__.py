@@ -1,1 +1,1 @@
-"""What the person configures: settings and where they come from, trust, API keys, own commands."""
+"""The person's configuration: settings and where they come from, trust, API keys, own commands."""

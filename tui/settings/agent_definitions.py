@@ -24,13 +24,13 @@ from tui.core.workspace import PRIVATE_DIR
 SIZE_MAX: Final = 200_000
 FILES_MAX: Final = 200
 _DEPTH: Final = 3
-"""How far below its folder a definition may lie."""
+"""The depth below its folder at which a definition may lie."""
 NAME_CHARS: Final = 64
 SHOWN_CHARS: Final = 600
-"""Of a description, in the list that the model gets."""
+"""Characters of a description in the list that the model gets."""
 
 AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
-"""Where a workspace brings some along; the last counts first."""
+"""The folders of definitions that a workspace may bring along; the last counts first."""
 
 OWN_NAMES: Final = ("explore", "general")
 """Those that come with the program."""
@@ -55,11 +55,11 @@ class AgentDefinition:
     model: str = ""
     read_only: bool = False
     isolated: bool = False
-    """Whether it works in a git worktree of its own."""
+    """True if it works in a git worktree of its own."""
     path: Path | None = None
 
     def may_have(self, tool: str) -> bool:
-        """Whether it may have a tool, by its name."""
+        """True if it may have a tool, by the tool's name."""
         if any(fnmatchcase(tool, pattern) for pattern in self.without):
             return False
         return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
@@ -86,7 +86,7 @@ class AgentDefinitions:
 
 
 Counts: TypeAlias = Callable[[Path, bytes], bool]
-"""Whether a file counts, with what is in it."""
+"""A decision if a file counts, given its content."""
 
 
 def load(
@@ -101,7 +101,7 @@ def load(
     A later folder's definition replaces an earlier one of its name; last come the folders that a
     `workspace` has `brought` along. Blocks; never raises.
     """
-    found, problems = dict(_own()), list[str]()
+    definitions, problems = dict(_own()), list[str]()
     places = [*((folder, None) for folder in folders), *((one, workspace) for one in brought)]
     for folder, within in places:
         for path in agent_files(folder, within):
@@ -116,9 +116,11 @@ def load(
             if isinstance(one, str):
                 problems.append(f"{path.name} is no sub-agent: {one}.")
             else:
-                found = {key: value for key, value in found.items() if not _same(key, one.name)}
-                found[one.name] = one
-    return AgentDefinitions(found, tuple(problems))
+                definitions = {
+                    key: value for key, value in definitions.items() if not _same(key, one.name)
+                }
+                definitions[one.name] = one
+    return AgentDefinitions(definitions, tuple(problems))
 
 
 def agent_files(folder: Path, within: Path | None = None) -> Sequence[Path]:
@@ -127,15 +129,15 @@ def agent_files(folder: Path, within: Path | None = None) -> Sequence[Path]:
     real = Path(os.path.realpath(folder))
     if within is not None and Path(os.path.realpath(within)) not in real.parents:
         return ()
-    found: list[Path] = []
+    paths: list[Path] = []
     for place, inner, names in os.walk(folder):
         if len(Path(place).relative_to(folder).parts) >= _DEPTH:
             inner.clear()
         inner.sort()
-        found += [Path(place, name) for name in sorted(names) if name.endswith(".md")]
-        if len(found) >= FILES_MAX:
+        paths += [Path(place, name) for name in sorted(names) if name.endswith(".md")]
+        if len(paths) >= FILES_MAX:
             break
-    return [path for path in found[:FILES_MAX] if path.is_file()]
+    return [path for path in paths[:FILES_MAX] if path.is_file()]
 
 
 _TOOLS: Final = ("tools", "allowed-tools", "allowedtools")
@@ -165,10 +167,10 @@ def parsed(path: Path, data: bytes) -> AgentDefinition | str:
     isolation = file.text("isolation").casefold()
     if isolation not in {"", _WORKTREE}:
         return f"its isolation is {isolation!r}, and only {_WORKTREE} is known"
-    given = [name for name in _TOOLS if file.names(name) is not None]
-    if len(given) > 1:
-        return f"it limits its tools by {' and by '.join(given)}: keep one of them"
-    tools = file.names(given[0]) if given else None
+    limits = [name for name in _TOOLS if file.names(name) is not None]
+    if len(limits) > 1:
+        return f"it limits its tools by {' and by '.join(limits)}: keep one of them"
+    tools = file.names(limits[0]) if limits else None
     without = (file.names(name) or () for name in ("disallowedtools", "disallowed-tools"))
     return AgentDefinition(
         name=name,
@@ -196,7 +198,7 @@ def _ours(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_server(name: str) -> bool:
-    """Whether a name stands for all tools of an MCP server (`mcp__github`)."""
+    """True if a name stands for all tools of an MCP server (`mcp__github`)."""
     return name.startswith("mcp__") and "__" not in name.removeprefix("mcp__")
 
 

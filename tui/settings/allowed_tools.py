@@ -15,7 +15,7 @@ from tui.core import claude_names
 
 _OURS: Final = frozenset(tool for tools in claude_names.TOOLS.values() for tool in tools)
 _NOT_SO: Final = frozenset({"web_search"})
-"""What the person allows for a whole session, before its frame is made."""
+"""Tools that the person allows for a whole session, before its frame is made."""
 _BY_PATH: Final = frozenset(
     {"read_file", "write_file", "edit_file", "apply_patch", "list_dir", "grep_search",
      "find_by_name"}
@@ -46,9 +46,9 @@ def restricted_tools(names: Iterable[str]) -> AllowedTools:
 def _all(names: Iterable[str], read: Callable[[str], list[str]]) -> AllowedTools:
     rules, ignored = list[str](), list[str]()
     for name in names:
-        found = read(name)
-        rules += found
-        ignored += [] if found else [name]
+        own = read(name)
+        rules += own
+        ignored += [] if own else [name]
     return AllowedTools(tuple(dict.fromkeys(rules)), tuple(ignored))
 
 
@@ -56,14 +56,14 @@ def _rules(name: str) -> list[str]:
     form = _FORM.fullmatch(name.strip())
     if form is None:
         return []
-    named, given = form[1], (form[2] or "").strip()
+    named, pattern_text = form[1], (form[2] or "").strip()
     if named.startswith("mcp__"):
         whole = named.count("__") > 1
         return [] if "*" in named or form[2] else [named if whole else f"{named}__*"]
     if named in _OURS:
-        return [f"{named}({given})" if given else named]
+        return [f"{named}({pattern_text})" if pattern_text else named]
     tools = [tool for tool in claude_names.known(named) if tool not in _NOT_SO]
-    pattern = _pattern(named.lower(), given)
+    pattern = _pattern(named.lower(), pattern_text)
     if pattern is None:
         return []
     return [f"{tool}({pattern})" if pattern else tool for tool in tools]
@@ -73,7 +73,7 @@ def _restrictions(name: str) -> list[str]:
     form = _FORM.fullmatch(name.strip())
     if form is None:
         return []
-    named, given = form[1], (form[2] or "").strip()
+    named, pattern_text = form[1], (form[2] or "").strip()
     if named == "*" or named.startswith("mcp__"):
         whole = named.count("__") > 1 or "*" in named
         return [] if form[2] else [named if whole else f"{named}__*"]
@@ -81,7 +81,7 @@ def _restrictions(name: str) -> list[str]:
     return [
         f"{tool}({pattern})" if pattern else tool
         for tool in tools
-        for pattern in _restricted(tool, named, given)
+        for pattern in _restricted(tool, named, pattern_text)
     ]
 
 
@@ -111,7 +111,7 @@ def _restricted(tool: str, named: str, given: str) -> Sequence[str]:
 
 
 def _pattern(named: str, given: str) -> str | None:
-    """What a rule's pattern is with us, "" for none; None where there is no such rule."""
+    """Translate the pattern of a rule, "" for none; None where there is no such rule."""
     if given in {"", "*", "**"}:
         return ""
     if named == "bash":

@@ -37,17 +37,17 @@ def plan(workspace: Path, known: Mapping[str, McpServer]) -> tuple[ServerImport,
     """The servers that are not here yet; `known` are those that are. Of two with the same name the
     nearer place counts. Blocks; never raises."""
     known = dict(known)
-    found: list[ServerImport] = []
+    imports: list[ServerImport] = []
     for source, listed, only_in, problem in _places(workspace):
         read = servers_of(listed, source.name)
         same = {name for name, entry in read.servers.items() if known.get(name) == _server(entry)}
         servers = {name: entry for name, entry in read.servers.items() if name not in known}
-        kept = tuple(name for name in read.servers if name in known and name not in same)
+        differing = tuple(name for name in read.servers if name in known and name not in same)
         problems = tuple(f"{key}: {why}" for key, why in read.problems.items())
         problems += (problem,) if problem else ()
         known |= {name: _server(entry) for name, entry in servers.items()}
-        found.append(ServerImport(source, servers, kept, problems, only_in))
-    return tuple(found)
+        imports.append(ServerImport(source, servers, differing, problems, only_in))
+    return tuple(imports)
 
 
 def _server(entry: Mapping[str, Any]) -> McpServer:
@@ -55,7 +55,8 @@ def _server(entry: Mapping[str, Any]) -> McpServer:
 
 
 def _places(workspace: Path) -> Iterator[tuple[Path, Mapping[str, object], Path | None, str]]:
-    """Where servers may be: the file, what it lists, for which folder only, what is wrong."""
+    """Yield the places where servers may be: the file, its list, the folder that it is for (None:
+    any), its fault."""
     home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home())
     code = home / ".claude.json"
     read, problem = _read(code)
@@ -78,13 +79,13 @@ def _desktop_file() -> Path:
 
 
 def _read(file: Path) -> tuple[Mapping[str, object] | None, str]:
-    """What a file has, and what is wrong with it; None where there is none."""
+    """Return the content of a file, and its fault; None where there is no file."""
     try:
-        found: object = parse_json(read_small(file, limit=_SIZE_MAX)[0])
+        content: object = parse_json(read_small(file, limit=_SIZE_MAX)[0])
     except (FileNotFoundError, NotADirectoryError):
         return None, ""
     except OSError as error:
         return {}, f"Can't read it: {error.strerror or error}."
     except (ValueError, RecursionError):
         return {}, "It is not valid JSON."
-    return object_of(found), ""
+    return object_of(content), ""

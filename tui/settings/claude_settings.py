@@ -1,4 +1,4 @@
-"""What of a person's Claude Code settings can be taken over: its permission rules and its hooks.
+"""The part of a person's Claude Code settings that can be taken over: permission rules and hooks.
 
 Commands, skills and sub-agents in its folder need no taking over: they are read where they lie.
 """
@@ -29,9 +29,9 @@ _EDITORS = ("edit_file", "write_file", "apply_patch")
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """What can be taken over from a file: `rules` by their kind, and `hooks`; less what is here
-    already. `ignored` are rules that no rule of ours can say, `lost` those of them that forbid,
-    `problems` what is wrong with it."""
+    """The content of a file that can be taken over: `rules` by their kind, and `hooks`, without
+    those that are here already. `ignored` are rules that no rule of ours can say, `lost` those of
+    them that forbid, `problems` the faults of the file."""
 
     source: Path
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -45,11 +45,11 @@ class Takeover:
 
 
 def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> Takeover:
-    """What a settings file has that is not here yet; `known` are the rules that there are, by
+    """Collect from a settings file what is not here yet; `known` are the rules that there are, by
     kind. Blocks; never raises."""
     try:
         data, _ = read_small(source, limit=_SIZE_MAX)
-        found: object = parse_json(data)
+        settings: object = parse_json(data)
     except (FileNotFoundError, NotADirectoryError):
         return Takeover(source)
     except OSError as error:
@@ -58,7 +58,7 @@ def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> 
         return Takeover(source, problems=("It is not valid JSON.",))
     rules: dict[str, tuple[str, ...]] = {}
     left: dict[str, tuple[str, ...]] = {}
-    permissions = object_of(found).get("permissions", {})
+    permissions = object_of(settings).get("permissions", {})
     for kind in KINDS:
         read = _rules(permissions, kind)
         rules[kind] = tuple(rule for rule in read.rules if rule not in known.get(kind, ()))
@@ -78,7 +78,7 @@ def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> 
 
 
 def _rules(permissions: object, kind: str) -> AllowedTools:
-    """The rules of a kind in ours. What is no list of texts is named as what can't be said."""
+    """The rules of a kind in ours. Anything but a list of texts is named as not expressible."""
     named: object = object_of(permissions).get(kind, [])
     every = cast("list[object]", named) if isinstance(named, list) else [named]
     texts = [one for one in every if isinstance(one, str)]
@@ -92,9 +92,9 @@ def _for_all_editors(rules: Iterable[str]) -> Iterator[str]:
     """Rules that forbid or ask: what they say of one tool that writes files, they mean of all."""
     found: dict[str, None] = {}
     for rule in rules:
-        tool, mark, rest = rule.partition("(")
+        tool, mark, pattern = rule.partition("(")
         for each in _EDITORS if tool in _EDITORS else (tool,):
-            found[f"{each}{mark}{rest}"] = None
+            found[f"{each}{mark}{pattern}"] = None
     return iter(found)
 
 
@@ -130,12 +130,12 @@ def _add_hooks(hooks: Sequence[Hook], file: Path) -> None:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found: object = parse_json(read_small(file, limit=_SIZE_MAX)[0])
+        settings: object = parse_json(read_small(file, limit=_SIZE_MAX)[0])
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError):
-        found = None
-    if not is_object(found):
+        settings = None
+    if not is_object(settings):
         hint = "Edit it by hand, or move it away."
         raise ConfigError(shorten(file), "", "isn't valid JSON.", hint=hint)
-    return found
+    return settings

@@ -1,9 +1,9 @@
-"""What signs requests: finding it, and storing a key. No key appears in a repr, a log or an error.
+"""The credentials that sign requests: finding them, and storing a key. No key appears in a repr, a
+log or an error.
 
-Keys are stored per server, so that one server's key is never sent to another: in the OS keyring
-if there is one and the `keyring` package is installed, else in a file of mode 0600. If
-HOLDFAST_HOME puts everything into one folder, only the file there is used. What the SDK signs in
-with by itself is in `sign_in`.
+Keys are stored per server, so that one server's key is never sent to another: in the OS keyring if
+there is one and the `keyring` package is installed, else in a file of mode 0600. If HOLDFAST_HOME
+puts everything into one folder, only the file there is used. The SDK's own sign-in is in `sign_in`.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def find_key(
     if from_env and server == server_of(env.get("ANTHROPIC_BASE_URL", "").strip()):
         return from_env
     ring = _keyring(env)
-    kept = _in_time(lambda: ring.get_password(_SERVICE, server)) if ring else None
-    if kept:
-        return ApiKey(valid_key(kept, "The key in the keyring"), "keyring")
+    stored = _in_time(lambda: ring.get_password(_SERVICE, server)) if ring else None
+    if stored:
+        return ApiKey(valid_key(stored, "The key in the keyring"), "keyring")
     file = credentials_file(folders)
-    kept = _read(file).get(server)
-    if kept:
-        return ApiKey(valid_key(kept, f"The key in {shorten(file)}"), "file")
+    stored = _read(file).get(server)
+    if stored:
+        return ApiKey(valid_key(stored, f"The key in {shorten(file)}"), "file")
     return None if foreign else from_env
 
 
@@ -106,8 +106,8 @@ def key_variable(env: Mapping[str, str]) -> str:
 def find_credential(
     env: Mapping[str, str], folders: Folders, base_url: str = "", *, foreign: bool = False
 ) -> Credential | None:
-    """What signs the requests to a server, as the SDK chooses, with stored keys in between: a key
-    of the environment, the profile or the workload that it names, a stored key, the active
+    """Find what signs the requests to a server, as the SDK chooses, with stored keys in between: a
+    key of the environment, the profile or the workload that it names, a stored key, the active
     profile. None without any.
 
     A profile is sent to Anthropic or to the server that it names, never to another. Blocks and
@@ -125,16 +125,16 @@ def saved_profile(env: Mapping[str, str], base_url: str = "") -> SignIn | None:
     """The active profile on this machine, where it is for this server. Blocks; raises
     CredentialsError."""
     try:
-        found = saved_sign_in(env)
+        sign_in = saved_sign_in(env)
     except CredentialsError:
         if server_of(base_url) != DEFAULT_SERVER:
             return None
         raise
-    return found if found and _is_for(found, base_url) else None
+    return sign_in if sign_in and _is_for(sign_in, base_url) else None
 
 
 def _is_for(sign_in: SignIn, base_url: str) -> bool:
-    """Whether a server may see the token: with "" the one that the profile names is asked."""
+    """True if a server may see the token: with "" the one that the profile names is asked."""
     return not base_url or server_of(base_url) == server_of(sign_in.base_url)
 
 
@@ -147,7 +147,7 @@ def forget_key(base_url: str, *, env: Mapping[str, str], folders: Folders) -> No
 
 
 def in_words(found: Credential, *, env: Mapping[str, str], folders: Folders) -> str:
-    """What signs the requests, as the person knows it."""
+    """Describe what signs the requests, as the person knows it."""
     if isinstance(found, SignIn):
         return str(found)
     file = shorten(credentials_file(folders))
@@ -181,8 +181,8 @@ class SecretStore:
     def get(self, name: str) -> str | None:
         """A text; None where there is none."""
         ring = _keyring(self.env)
-        kept = _in_time(lambda: ring.get_password(_SERVICE, name)) if ring else None
-        return kept or _read(credentials_file(self.folders)).get(name)
+        stored = _in_time(lambda: ring.get_password(_SERVICE, name)) if ring else None
+        return stored or _read(credentials_file(self.folders)).get(name)
 
     def put(self, name: str, text: str) -> None:
         """Store a text."""
@@ -225,7 +225,7 @@ def _keyring(env: Mapping[str, str]) -> _Keyring | None:
 
 
 def keyring_is_missing(env: Mapping[str, str]) -> bool:
-    """Whether the OS keyring can't be asked because its package, an extra, isn't installed."""
+    """True if the OS keyring can't be asked because its package, an extra, isn't installed."""
     return not env.get("HOLDFAST_HOME") and find_spec("keyring") is None
 
 
@@ -277,8 +277,8 @@ def _read(file: Path) -> dict[str, str]:
     if stat.S_IMODE(state.st_mode) & 0o077:
         raise _refused(file, "other users can reach it", f"Run: chmod 600 '{file}'")
     try:
-        found: Any = parse_json(data)
-        keys = found["keys"].items()
+        content: Any = parse_json(data)
+        keys = content["keys"].items()
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         broken = _refused(file, "it is damaged", "Remove it, then enter the key again.")
         raise broken from None  # the cause quotes the file

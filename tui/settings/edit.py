@@ -75,8 +75,8 @@ def forget_allowed(folders: Folders, rule: str) -> None:
 
     def remove(table: Table) -> Changes:
         rules: list[str] = table.get("permissions", {}).get("allow", [])
-        kept = [one for one in rules if one != rule]
-        return {} if kept == rules else {("permissions", "allow"): kept}
+        remaining = [one for one in rules if one != rule]
+        return {} if remaining == rules else {("permissions", "allow"): remaining}
 
     _edit(folders.config_file, remove)
 
@@ -126,13 +126,13 @@ def _server_changes(name: str, server: Mapping[str, object]) -> dict[Key, Value 
 def remove_server(file: Path, name: str) -> bool:
     """Remove an MCP server from a configuration file; False where it is not there. Raises as
     `remember_always` does."""
-    found = False
+    removed = False
 
     def remove(table: Table) -> Changes:
-        nonlocal found
+        nonlocal removed
         server = table.get("mcp", {}).get(name)
-        found = server is not None
-        if not found:
+        removed = server is not None
+        if not removed:
             return {}
         inner = [key for key, value in server.items() if isinstance(value, dict)]
         entries = [("mcp", name, key, one) for key in inner for one in server[key]]
@@ -141,7 +141,7 @@ def remove_server(file: Path, name: str) -> bool:
 
     if file.exists():
         _edit(file, remove)
-    return found
+    return removed
 
 
 def change_settings(
@@ -176,9 +176,11 @@ def _edit(
     file: Path, plan: Callable[[Table], Changes], accept: Callable[[Table], object] | None = None
 ) -> SettingsEdit | None:
     with _locked(file):
-        found = _read(file)
-        old = found or b""
-        if found is None and file.parent.name != PRIVATE_DIR:  # that one is shared without a schema
+        content = _read(file)
+        old = content or b""
+        if (
+            content is None and file.parent.name != PRIVATE_DIR
+        ):  # that one is shared without a schema
             old = SCHEMA_LINE
         before, wanted = parse(old, file), parse(old, file)
         check(before, before, shorten(file))
@@ -193,13 +195,13 @@ def _edit(
             return None
         if not toml_edit.same(parse(new, file), wanted):
             raise _by_hand(file)
-        if found is not None and not file.stat().st_mode & _WRITABLE:
+        if content is not None and not file.stat().st_mode & _WRITABLE:
             raise OSError(None, "it is read-only")
         replace_file(file, new)
         if new.startswith(SCHEMA_LINE):
             with suppress(OSError):  # it only helps an editor
                 write_schema_for(file)
-        return SettingsEdit(found, new)
+        return SettingsEdit(content, new)
 
 
 @contextmanager

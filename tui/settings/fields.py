@@ -30,13 +30,13 @@ class Field:
     @property
     def section(self) -> type[msgspec.Struct] | None:
         """The table that is under this key, if its keys are known."""
-        found: object = self.type
-        return found if isinstance(found, type) and issubclass(found, msgspec.Struct) else None
+        type_: object = self.type
+        return type_ if isinstance(type_, type) and issubclass(type_, msgspec.Struct) else None
 
 
 @cache
 def fields_of(section: type[msgspec.Struct]) -> Mapping[str, Field]:
-    """By name, in the order in which they are shown."""
+    """Return the fields of a section by name, in the order in which they are shown."""
     types = get_type_hints(section, include_extras=True)
     return {name: _field(name, types[name]) for name in section.__struct_fields__}
 

@@ -28,8 +28,8 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REF: Final = "#/$defs/"
 SCHEMA_FILE: Final = "config.schema.json"
 SCHEMA_LINE: Final = f"#:schema ./{SCHEMA_FILE}\n".encode()
-"""How a TOML file names its schema, for Taplo and the editors that use it (Even Better TOML): by
-a path from the file, so that it works without a network."""
+"""The line by which a TOML file names its schema, for Taplo and the editors that use it (Even
+Better TOML): by a path from the file, so that it works without a network."""
 _HEAD_BYTES: Final = 1000
 
 
@@ -46,20 +46,20 @@ def text_of(schema: Schema) -> str:
 
 def write_schema_for(file: Path) -> None:
     """Keep the schema of this version beside a config.toml that names it. Raises OSError."""
-    kept = file.with_name(SCHEMA_FILE)
+    schema_file = file.with_name(SCHEMA_FILE)
     mark = f"/{tui.__version__}/config.json".encode()
     try:
-        current = mark in read_small(kept, whole=False, limit=_HEAD_BYTES)[0]
+        current = mark in read_small(schema_file, whole=False, limit=_HEAD_BYTES)[0]
     except FileNotFoundError:
         current = False
     if not current:
-        replace_file(kept, text_of(config()).encode())
+        replace_file(schema_file, text_of(config()).encode())
 
 
 def config() -> Schema:
     """The schema of config.toml."""
-    found = msgspec.json.schema(Config)
-    parts: Schema = found["$defs"]
+    schema = msgspec.json.schema(Config)
+    parts: Schema = schema["$defs"]
     for part in parts.values():
         del part["description"]  # it is for who changes the code
     _describe(parts, Config)
@@ -129,13 +129,13 @@ def _portable(value: Any) -> Any:
     without the indentation of the code that they are from."""
     match value:
         case dict():
-            found = {key: _portable(one) for key, one in cast("Schema", value).items()}
-            if isinstance(pattern := found.get("pattern"), str):
-                said = pattern.replace(r"\Z", "$").replace("(?s:", "(?:")
-                found["pattern"] = said.replace(r"\0", r"\x00")
-            if isinstance(text := found.get("description"), str):
-                found["description"] = " ".join(inspect.cleandoc(text).split())
-            return found
+            copied = {key: _portable(one) for key, one in cast("Schema", value).items()}
+            if isinstance(pattern := copied.get("pattern"), str):
+                portable = pattern.replace(r"\Z", "$").replace("(?s:", "(?:")
+                copied["pattern"] = portable.replace(r"\0", r"\x00")
+            if isinstance(text := copied.get("description"), str):
+                copied["description"] = " ".join(inspect.cleandoc(text).split())
+            return copied
         case list() | tuple():
             return list(map(_portable, cast("list[Any]", value)))
         case _:

@@ -43,7 +43,7 @@ HOOK_FILES: Final = (
     ".claude/settings.local.json",
     f"{PRIVATE_DIR}/{NAME}",
 )
-"""Where a workspace brings some along."""
+"""The files of hooks that a workspace may bring along."""
 
 DEFAULT_TIMEOUT_S: Final = 60.0
 TIMEOUT_MAX_S: Final = 600.0
@@ -55,7 +55,7 @@ _PROJECT = re.compile(
     r"""[\"']?(?:\$(?:CLAUDE_PROJECT_DIR|PWD)\b|\$\{(?:CLAUDE_PROJECT_DIR|PWD)[^}]*\}"""
     r"""|(?:\$\(|`)\s*(?:pwd|git\s+rev-parse\s+--show-toplevel)\s*(?:\)|`))[\"']?/"""
 )
-"""What a path from the workspace begins with."""
+"""The beginning of a path from the workspace."""
 _ENDINGS: Final = frozenset(
     {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php"}
 )
@@ -87,19 +87,19 @@ class Hook:
     problem: str = ""
 
     def holds_in(self, workspace: Path) -> bool:
-        """Whether its scripts are what they were: what a call has changed meanwhile is not what
-        the person trusts. Blocks."""
+        """True if its scripts are unchanged: what a call has changed meanwhile is not what the
+        person trusts. Blocks."""
         return self.scripts is None or self.scripts == _hashes(self.command, workspace)
 
     def matches(self, names: Iterable[str]) -> bool:
-        """Whether it is meant for what has one of these names. As in Claude Code 2.1.332 (tried):
-        names with `|` or `,` between them are whole names (here in whatever letters), anything
-        else is found anywhere in one."""
+        """True if it is meant for something with one of these names. As in Claude Code 2.1.332
+        (tried): names with `|` or `,` between them are whole names (here regardless of case),
+        anything else is found anywhere in one."""
         if self.matcher in {"", "*"}:
             return True
         if _ROW_OF_NAMES.fullmatch(self.matcher):
-            meant = {one.strip().casefold() for one in re.split(r"[|,]", self.matcher)}
-            return not meant.isdisjoint(map(str.casefold, names))
+            wanted = {one.strip().casefold() for one in re.split(r"[|,]", self.matcher)}
+            return not wanted.isdisjoint(map(str.casefold, names))
         return any(re.search(self.matcher, name) for name in names)
 
 
@@ -114,9 +114,9 @@ class Hooks:
     def of(self, event: HookEvent, names: Iterable[str] = ()) -> list[Hook]:
         """Those for an event, of what has one of these names; each command once."""
         known = tuple(names)
-        found = (one for one in self.all if one.event == event and one.matches(known))
+        matching = (one for one in self.all if one.event == event and one.matches(known))
         once: dict[tuple[str, str], Hook] = {}
-        for one in found:
+        for one in matching:
             key = one.command, one.problem
             if key not in once or one.on_error == "block":
                 once[key] = one
@@ -124,7 +124,7 @@ class Hooks:
 
 
 Counts: TypeAlias = Callable[[Path, dict[str, Any]], bool]
-"""Whether the hooks of a file count, with what it says under "hooks"."""
+"""A decision if the hooks of a file count, given the contents under "hooks"."""
 
 
 def load(
@@ -134,46 +134,47 @@ def load(
 ) -> Hooks:
     """The hooks in some files, as far as they count; those of files in the `workspace` only with
     its scripts as they are now. Blocks; never raises."""
-    found: list[Hook] = []
+    hooks: list[Hook] = []
     problems: list[str] = []
     for path in files:
         brought = workspace is not None and workspace in path.parents
-        said = hooks_in(path)
-        if isinstance(said, str):
-            problems.append(said)
+        contents = hooks_in(path)
+        if isinstance(contents, str):
+            problems.append(contents)
             # A folder's own file counts once it was trusted, so only by what it says.
-            found += [] if brought else [_missing(said, path)]
-        elif said and counts(path, said):
-            parsed = list(_parsed(path, said, problems))
+            hooks += [] if brought else [_missing(contents, path)]
+        elif contents and counts(path, contents):
+            parsed = list(_parsed(path, contents, problems))
             if workspace is not None and brought:
                 parsed = [replace(o, scripts=_hashes(o.command, workspace)) for o in parsed]
-            found += parsed
-    if more := found[HOOKS_MAX:]:
+            hooks += parsed
+    if more := hooks[HOOKS_MAX:]:
         problems.append(f"Only {HOOKS_MAX} hooks run; {len(more)} more don't.")
         if any(one.event == "PreToolUse" for one in more):
-            found.insert(0, _missing(problems[-1]))
-    return Hooks(tuple(found[:HOOKS_MAX]), tuple(problems))
+            hooks.insert(0, _missing(problems[-1]))
+    return Hooks(tuple(hooks[:HOOKS_MAX]), tuple(problems))
 
 
 def _missing(problem: str, path: Path | None = None) -> Hook:
-    """What stands for guards that a file may have had."""
+    """Make a hook in the place of guards that a file may have had."""
     return Hook("PreToolUse", "", "", path=path, problem=problem.rstrip("."))
 
 
 def hooks_in(path: Path) -> dict[str, Any] | str:
-    """What a file says under "hooks", nothing where it is not there; or why it can't be read."""
+    """Read the contents under "hooks" of a file, {} where it doesn't exist; or return why it can't
+    be read."""
     try:
         data, _ = read_small(path, limit=_SIZE_MAX)
-        found = parse_json(data)
+        contents = parse_json(data)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         return f"Can't read {path.name}: {error.strerror or error}."
     except ValueError as error:
         return f"{path.name} is not valid JSON ({error}); its hooks don't run."
-    hooks = object_of(found).get("hooks", {})
-    misplaced = next((event for event in EVENTS if event in object_of(found)), "")
-    if not is_object(found) or not is_object(hooks) or misplaced:
+    hooks = object_of(contents).get("hooks", {})
+    misplaced = next((event for event in EVENTS if event in object_of(contents)), "")
+    if not is_object(contents) or not is_object(hooks) or misplaced:
         where = f': {misplaced} belongs in its "hooks"' if misplaced else ""
         return f"{path.name} does not have the form of hooks{where}; its hooks don't run."
     return hooks
@@ -183,24 +184,24 @@ def scripts_in(hooks: dict[str, Any], workspace: Path) -> Mapping[str, bytes | N
     """The files of a workspace that its hooks name by a path: what is in them, None for one that
     is not there or can't be read whole. Links are followed as long as they stay inside. A folder
     that is named may be the one that what follows is relative to. Blocks."""
-    found: dict[str, bytes | None] = {}
+    scripts: dict[str, bytes | None] = {}
     for one in _parsed(Path(), hooks, []):
-        _find_scripts(one.command, workspace, found)
-    return found
+        _find_scripts(one.command, workspace, scripts)
+    return scripts
 
 
 def _hashes(command: str, workspace: Path) -> Mapping[str, str]:
-    found: dict[str, bytes | None] = {}
-    _find_scripts(command, workspace, found)
+    scripts: dict[str, bytes | None] = {}
+    _find_scripts(command, workspace, scripts)
     return {
         name: sha256(data).hexdigest()
-        for name, data in found.items()
+        for name, data in scripts.items()
         if data is not None and _is_program(workspace / name, data)
     }
 
 
 def _is_program(path: Path, data: bytes) -> bool:
-    """Whether a file looks like one that is run: others, such as notes, may change meanwhile."""
+    """True if a file looks like one that is run: others, such as notes, may change meanwhile."""
     return data.startswith(b"#!") or path.suffix in _ENDINGS or os.access(path, os.X_OK)
 
 
@@ -228,7 +229,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _words_of(command: str) -> Iterator[str]:
-    """What may be a path in a command, from the workspace."""
+    """Yield the words of a command that may be paths from the workspace."""
     plain = _PROJECT.sub("", command)
     for part in (*_QUOTED_OR_NOT.findall(plain), *_shell_words(plain)):
         word = part.strip("\"'")
@@ -250,7 +251,7 @@ def _shell_words(command: str) -> list[str]:
 
 
 def described(hooks: dict[str, Any]) -> Sequence[str]:
-    """What hooks would run, and when, a line each."""
+    """List what hooks would run, and when, a line each."""
     return [
         " ".join(filter(None, (one.event, one.matcher))) + f": {one.command or one.problem}"
         for one in _parsed(Path(), hooks, [])
@@ -258,7 +259,7 @@ def described(hooks: dict[str, Any]) -> Sequence[str]:
 
 
 def _parsed(path: Path, hooks: dict[str, Any], problems: list[str]) -> Iterator[Hook]:
-    """The hooks of a file. What is wrong with one is said; a guard that is wrong still stands, for
+    """The hooks of a file. A fault of one is reported; a faulty guard still stands, for
     more than it was meant for or as one that cannot run."""
     for event, groups in hooks.items():
         if event not in EVENTS:
@@ -283,8 +284,8 @@ def _items(value: object) -> list[dict[str, Any]]:
 
 
 def _matcher(group: dict[str, Any], event: HookEvent, problems: list[str]) -> str | None:
-    """What a group's hooks are for: of guards more, where it is not understood; None where the
-    others then don't run."""
+    """Return the matcher of a group's hooks: for guards a wider one, where it is not understood;
+    None where the others then don't run."""
     matcher = group.get("matcher", "")
     try:  # a matcher that is no text is a pattern that is wrong
         re.compile("" if matcher == "*" else matcher if isinstance(matcher, str) else "[")

@@ -31,7 +31,8 @@ Table: TypeAlias = dict[str, Any]
 Place: TypeAlias = Literal["user", "project", "environment", "command line"]
 
 Allows: TypeAlias = Callable[[str, object], bool]
-"""Whether the person trusts one setting of a folder's own file, by its name, as its value is."""
+"""A decision if the person trusts one setting of a folder's own file, by its name and present
+value."""
 
 UNTRUSTED: Final = "you have not trusted it"
 _TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
@@ -68,7 +69,7 @@ class LoadedSettings:
 
     @property
     def foreign_server(self) -> bool:
-        """Whether the folder's own file names the server, and not the person."""
+        """True if the folder's own file names the server, and not the person."""
         names = [layer.name for layer in self.layers if layer.place == "project"]
         return self.sources.get("base_url") in names
 
@@ -100,7 +101,7 @@ def load(
     """
     user, project = folders.config_file, project_file(workspace)
     brought = read(project)
-    kept, ignored = _trusted_part(project, brought, allows)
+    trusted, ignored = _trusted_part(project, brought, allows)
     own = read(user)
     servers, left_out = _trusted_servers(workspace, object_of(own.get("mcp")), allows)
     address = env.get("ANTHROPIC_BASE_URL", "").strip()
@@ -110,7 +111,7 @@ def load(
     layers = (
         SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
         SettingsLayer("user", shorten(user), own),
-        SettingsLayer("project", shorten(project), kept),
+        SettingsLayer("project", shorten(project), trusted),
         SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
         SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
         SettingsLayer("command line", "command line", overrides),
@@ -209,34 +210,34 @@ def _trusted_servers(
 ) -> tuple[Table, tuple[IgnoredSetting, ...]]:
     """The servers of a folder's `.mcp.json` that count, and what of it does not. Those that the
     person has under the same name are not asked about."""
-    file, found = mcp_json.path_of(workspace), mcp_json.read(workspace)
-    ignored = [IgnoredSetting(file, key, why) for key, why in found.problems.items()]
-    kept: Table = {}
-    for name, table in found.servers.items():
-        if allows(mcp_json.trust_name(name), found.raw[name]):
-            kept[name] = table
+    file, servers = mcp_json.path_of(workspace), mcp_json.read(workspace)
+    ignored = [IgnoredSetting(file, key, why) for key, why in servers.problems.items()]
+    trusted: Table = {}
+    for name, table in servers.servers.items():
+        if allows(mcp_json.trust_name(name), servers.raw[name]):
+            trusted[name] = table
         elif name not in own:
             ignored.append(IgnoredSetting(file, dotted(("mcp", name)), UNTRUSTED))
-    return {"mcp": kept} if kept else {}, tuple(ignored)
+    return {"mcp": trusted} if trusted else {}, tuple(ignored)
 
 
 def _trusted_part(
     file: Path, brought: Table, allows: Allows
 ) -> tuple[Table, tuple[IgnoredSetting, ...]]:
-    """What of a folder's own file counts, and what does not."""
+    """Return the settings of a folder's own file that count, and those that do not."""
     left_out = [one for one in brought_settings(brought) if not allows(one.name, one.value)]
-    kept: Table = {}
+    trusted: Table = {}
     for path in _keys(brought):
         value = _value(brought, path)
-        gone = [one.value for one in left_out if one.path == path]
+        untrusted = [one.value for one in left_out if one.path == path]
         if path in _ONE_BY_ONE and isinstance(value, list):
-            value = [entry for entry in cast("list[object]", value) if entry not in gone]
-        elif gone:
+            value = [entry for entry in cast("list[object]", value) if entry not in untrusted]
+        elif untrusted:
             continue
-        target = kept.setdefault(path[0], {}) if path[1:] else kept
+        target = trusted.setdefault(path[0], {}) if path[1:] else trusted
         target[path[-1]] = value
     keys = dict.fromkeys(dotted(one.path) for one in left_out)
-    return kept, tuple(IgnoredSetting(file, key, UNTRUSTED) for key in keys)
+    return trusted, tuple(IgnoredSetting(file, key, UNTRUSTED) for key in keys)
 
 
 def _value(table: Table, path: tuple[str, ...]) -> object:
@@ -253,12 +254,12 @@ def _keys(table: Table) -> Iterator[tuple[str, ...]]:
 
 
 def config_problem(file: Path) -> ConfigError | None:
-    """What is wrong with a configuration file; None where it can be used. Blocks."""
+    """Return the fault of a configuration file; None where it can be used. Blocks."""
 
     try:
         data, _ = read_small(file)
-        found = parse(data, file)
-        check(found, found, shorten(file))
+        table = parse(data, file)
+        check(table, table, shorten(file))
     except ConfigError as error:
         return error
     except OSError as error:

@@ -37,8 +37,8 @@ async def probe_local_servers(
 
     Never raises: what does not answer, or answers something else, is left out.
     """
-    found = await asyncio.gather(*(_probe(name, port) for name, port in ports))
-    return tuple(server for server in found if server)
+    servers = await asyncio.gather(*(_probe(name, port) for name, port in ports))
+    return tuple(server for server in servers if server)
 
 
 async def _probe(name: str, port: int) -> LocalServer | None:

@@ -19,13 +19,14 @@ _KEYS: Final = ("command", "args", "env", "url", "headers")
 _TYPES: Final[Mapping[object, str]] = dict.fromkeys(
     ("streamable-http", "streamableHttp", "streamable_http"), "http"
 )
-"""What some programs call the usual way of talking to an address."""
+"""Names that some programs give to the usual transport to an address."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpFile:
-    """What such a file has: `servers` by name, as entries of `[mcp]`, and `raw` as the file has
-    them. `problems` says by key what is wrong with the others, or ("mcpServers") with the file."""
+    """The contents of such a file: `servers` by name, as entries of `[mcp]`, and `raw` as the file
+    has them. `problems` holds by key the faults of the others, or under ("mcpServers") that of the
+    file."""
 
     servers: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     raw: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -79,12 +80,12 @@ def _broken(why: str) -> McpFile:
 
 def _entry(name: str, entry: object, file: str) -> dict[str, Any]:
     """An entry as `[mcp]` has it. Raises ConfigError. What only other programs know is left out."""
-    given: dict[str, Any] = {"mcp": {name: entry}}
+    wrapped: dict[str, Any] = {"mcp": {name: entry}}
     if isinstance(entry, dict):
         fields = cast("dict[str, Any]", entry)
         table = {key: fields[key] for key in _KEYS if fields.get(key)}
         if kind := fields.get("type"):
             table["type"] = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
-        given = {"mcp": {name: table}}
-    check(given, given, file)
-    return cast("dict[str, Any]", given["mcp"][name])
+        wrapped = {"mcp": {name: table}}
+    check(wrapped, wrapped, file)
+    return cast("dict[str, Any]", wrapped["mcp"][name])

@@ -26,7 +26,7 @@ class PathGlob:
     free: list[list[int]] = field(default_factory=lambda: [[]])
 
     def matches(self, name: str) -> bool:
-        """Whether it names the whole of a path."""
+        """True if it matches the whole of a path."""
         now = self._reached({0})
         for char in name:
             kinds = (char, _ANY) if char == "/" else (char, _ANY, _IN_NAME)

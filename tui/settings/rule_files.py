@@ -24,7 +24,7 @@ from tui.settings.agent_definitions import agent_files
 from tui.settings.path_globs import path_glob
 
 RULE_FOLDERS: Final = (".claude/rules", f"{PRIVATE_DIR}/rules")
-"""Where a workspace brings some along."""
+"""The folders of rules that a workspace may bring along."""
 
 _PATTERNS = 50
 _PATTERN_CHARS = 500
@@ -43,46 +43,46 @@ class RuleFile:
     paths: tuple[str, ...] = ()
     size: int = 0
     own: bool = False
-    """Whether it is the person's, and not the workspace's."""
+    """True if it is the person's, and not the workspace's."""
 
     def holds_for(self, files: Iterable[Path], root: Path) -> bool:
-        """Whether one of these files is one that it names."""
+        """True if it names one of these files."""
         names = [path.relative_to(root).as_posix() for path in files if root in path.parents]
         return any(path_glob(glob).matches(name) for glob in self.paths for name in names)
 
 
 def brought_files(workspace: Path) -> Sequence[Path]:
     """The files of a workspace's rules: each once, and none outside of it. Blocks."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     real = Path(os.path.realpath(workspace))
     for folder in RULE_FOLDERS:
         for path in agent_files(workspace / folder, workspace):
             if real in Path(where := os.path.realpath(path)).parents:
-                found.setdefault(where, path)
-    return list(found.values())
+                files.setdefault(where, path)
+    return list(files.values())
 
 
 def load(
     workspace: Path, folders: Folders, allows: Callable[[str, bytes], bool]
 ) -> tuple[Sequence[RuleFile], Sequence[str]]:
-    """The rules that count, those of the person first, and what is wrong with others. `allows`
-    says whether the person trusts a workspace's file by its name, with what is in it. Blocks."""
-    found: list[RuleFile] = []
+    """The rules that count, those of the person first, and what is wrong with others. `allows` is
+    true for a workspace's file that the person trusts, by its name and content. Blocks."""
+    rules: list[RuleFile] = []
     problems: list[str] = []
     brought = brought_files(workspace)
     theirs = {os.path.realpath(path) for path in brought}
     for path in (*agent_files(folders.config / "rules"), *agent_files(claude_folder() / "rules")):
         if os.path.realpath(path) not in theirs:
-            _take(path, shorten(path), found, problems, own=True)
+            _take(path, shorten(path), rules, problems, own=True)
     for path in brought:
-        _take(path, path.relative_to(workspace).as_posix(), found, problems, allows=allows)
-    return found, problems
+        _take(path, path.relative_to(workspace).as_posix(), rules, problems, allows=allows)
+    return rules, problems
 
 
 def paths_of(data: bytes) -> tuple[str, ...]:
     """The globs that a file of rules names."""
-    given: Any = front_matter.parse(data).fields.get("paths")
-    listed = cast("list[Any]", given) if isinstance(given, list) else [given]
+    listed_value: Any = front_matter.parse(data).fields.get("paths")
+    listed = cast("list[Any]", listed_value) if isinstance(listed_value, list) else [listed_value]
     texts = (part.strip() for one in listed if one for part in _SEPARATED.findall(str(one)))
     return tuple(text[:_PATTERN_CHARS] for text in texts if text)[:_PATTERNS]
 

@@ -56,12 +56,12 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """What it is called, in a few words."""
+        """Its name, in a few words."""
         return self.key[1] if self.key[0] == "mcp" and self.key[1:] else self.description.label
 
     @property
     def changed(self) -> bool:
-        """Whether the value in force is known and another one than the default."""
+        """True if the value in force is known and differs from the default."""
         known = self.kind != "fixed" and self.value is not None
         return known and field_text(self.value) != field_text(self.default)
 
@@ -72,7 +72,7 @@ class Setting:
 
     @property
     def when(self) -> str:
-        """When a change takes effect, in words."""
+        """The moment when a change takes effect, in words."""
         return self.description.when.value
 
     @property
@@ -82,12 +82,12 @@ class Setting:
 
     @property
     def origin(self) -> str:
-        """Where the value in force comes from, in a few words."""
+        """The origin of the value in force, in a few words."""
         return " + ".join(_PLACES.get(place, place) for place in self.places) or "default"
 
     @property
     def adds(self) -> bool:
-        """Whether the places add up, so that only the user's own entries can be changed."""
+        """True if the places add up, so that only the user's own entries can be changed."""
         return self.key in _RULES or self.kind == "entries"
 
     @property
@@ -99,9 +99,9 @@ class Setting:
 
     @property
     def hidden(self) -> bool:
-        """Whether `edited` holds a secret."""
-        found: object = self.edited
-        texts = cast("list[object]", found) if isinstance(found, list | tuple) else [found]
+        """True if `edited` holds a secret."""
+        value: object = self.edited
+        texts = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
         return any(isinstance(text, str) and without_secrets(text) != text for text in texts)
 
 
@@ -145,7 +145,7 @@ def _section_rows(loaded: LoadedSettings, kind: type[msgspec.Struct], at: Key) -
 
 
 def _row(loaded: LoadedSettings, key: Key, field: Field, default: object) -> Setting:
-    found = [one for one in loaded.layers if _value_at(one.table, key) is not None]
+    setters = [one for one in loaded.layers if _value_at(one.table, key) is not None]
     kind, options = _kind(field.type)
     value = _value_at(msgspec.to_builtins(getattr(loaded.config, key[0])), key[1:])
     row = Setting(
@@ -153,21 +153,21 @@ def _row(loaded: LoadedSettings, key: Key, field: Field, default: object) -> Set
         kind=kind,
         value=default if value is None else value,
         default=default,
-        own=next((_value_at(one.table, key) for one in found if one.place == "user"), None),
+        own=next((_value_at(one.table, key) for one in setters if one.place == "user"), None),
         options=options,
         allowed=_allowed(field.type, kind, options),
         description=field,
     )
-    setting = found if row.adds else found[-1:]
+    setting = setters if row.adds else setters[-1:]
     notes = (*_notes(row, setting), *_ignored(loaded, row.name))
     return replace(row, places=tuple(one.place for one in setting), notes=notes)
 
 
 def _value_at(table: Table, key: Key) -> Any:
-    found: Any = table
+    value: Any = table
     for part in key:
-        found = cast("Table", found).get(part) if isinstance(found, dict) else None
-    return found
+        value = cast("Table", value).get(part) if isinstance(value, dict) else None
+    return value
 
 
 def _kind(type_: Any) -> tuple[Kind, tuple[str, ...]]:
@@ -188,7 +188,7 @@ def _kind(type_: Any) -> tuple[Kind, tuple[str, ...]]:
 
 
 def _allowed(type_: Any, kind: Kind, options: Sequence[str]) -> str:
-    """What may be typed into a field: without the quotes that only a file needs."""
+    """Describe what may be typed into a field: without the quotes that only a file needs."""
     match kind:
         case "switch" | "choice":
             return " or ".join(options)

@@ -26,8 +26,9 @@ _HINT: Final = "Run `ant auth login`, or paste an API key."
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What the SDK signs requests with: a profile, or with "" the identity of a workload that the
-    environment describes. `base_url` is the server that the profile names, "" for Anthropic's."""
+    """The identity that the SDK signs requests with: a profile, or with "" that of a workload that
+    the environment describes. `base_url` is the server that the profile names, "" for
+    Anthropic's."""
 
     profile: str
     base_url: str = ""
@@ -37,13 +38,14 @@ class SignIn:
 
 
 def named_sign_in(env: Mapping[str, str]) -> SignIn | None:
-    """What the environment names. Blocks; raises CredentialsError for an unusable profile."""
+    """Return the sign-in that the environment names. Blocks; raises CredentialsError for an
+    unusable profile."""
     if name := env.get("ANTHROPIC_PROFILE"):
-        found = _profile(env, name)
-        if found is None:
+        profile = _profile(env, name)
+        if profile is None:
             file = shorten(_file(env, "configs", name))
             raise _unusable(name, f"{one_line(file)} doesn't exist")
-        return found
+        return profile
     token = any(map(env.get, _WORKLOAD_TOKENS))
     return SignIn("") if token and all(map(env.get, _WORKLOAD)) else None
 

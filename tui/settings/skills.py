@@ -1,7 +1,7 @@
 """Skills: folders with a `SKILL.md`, instructions that the model loads when a task fits them.
 
 The open format of Agent Skills: a front matter with `name` and `description`, then Markdown. The
-model is told names and descriptions; the rest it gets by the `skill` tool, and reads the other
+model gets names and descriptions; the rest it gets by the `skill` tool, and reads the other
 files of the folder itself. Folders of other agents count too.
 
 A workspace's skill counts only while its SKILL.md is trusted as it is. Its other files need no
@@ -27,9 +27,9 @@ from tui.core.text_cleaning import one_line
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR, text_of_path
 
 DESCRIPTION_MAX: Final = 1024
-"""Characters of a description that the model is told; the format allows no more."""
+"""Characters of a description that the model gets; the format allows no more."""
 LIST_MAX: Final = 15_000
-"""Characters of the list that the model is told; of what does not fit it gets the names."""
+"""Characters of the list that the model gets; of what does not fit it gets the names."""
 _NAMES_MAX: Final = 2000
 """Characters of those names."""
 _FOLDERS_MAX: Final = 300
@@ -45,7 +45,7 @@ _UNTRUSTED: Final = "You don't trust it as it is now; /trust decides."
 _SKIPPED: Final = frozenset({".git", "__pycache__", "node_modules", ".venv"})
 
 Counts: TypeAlias = Callable[[str, bytes], bool]
-"""Whether a file of the workspace counts, by its name there, with what is in it."""
+"""A decision if a file of the workspace counts, given its name there and its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,18 @@ class InstalledSkill:
     origin: str
     """The folder of skills that it was found in, as it is shown."""
     brought: bool = False
-    """Whether it is the workspace's."""
+    """True if it is the workspace's."""
     argument: str = ""
     allowed_tools: str = ""
-    """What it would grant elsewhere; here it grants nothing."""
+    """The tools that it would grant elsewhere; here it grants nothing."""
     offered: bool = True
-    """Whether the model is told of it; else only the person uses it, by its name."""
+    """True if the model sees it in the list; else only the person uses it, by its name."""
     typed: bool = True
-    """Whether the person can use it by its name."""
+    """True if the person can use it by its name."""
 
     @property
     def prompt(self) -> str:
-        """What is sent to have it used."""
+        """The prompt that is sent to have it used."""
         return f"Use the skill {self.name} (SKILL.md in {text_of_path(self.folder)})"
 
 
@@ -104,7 +104,7 @@ class InstalledSkills:
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
-        found: dict[str, InstalledSkill] = {}
+        skills: dict[str, InstalledSkill] = {}
         problems, untrusted = list[str](), list[str]()
         seen = set[Path]()
         for place in _places(self.folders, self.workspace):
@@ -118,8 +118,8 @@ class InstalledSkills:
                     problems.append(f"{place.shown}/{folder.name}: {skill}")
                     untrusted += [folder.name] if skill is _UNTRUSTED else []
                 else:
-                    found[skill.name] = skill
-        self.skills = dict(sorted(found.items()))
+                    skills[skill.name] = skill
+        self.skills = dict(sorted(skills.items()))
         self.problems, self.untrusted = tuple(problems), tuple(untrusted)
 
     @property
@@ -130,8 +130,8 @@ class InstalledSkills:
         return tuple(sorted(one for one in folders if not one.is_relative_to(root)))
 
     def listing(self) -> tuple[str, tuple[str, ...]]:
-        """What the model is told of them, "" where there are none, and the names of those for whose
-        description there is no room. The workspace's come first."""
+        """Make the list of skills for the model, "" where there are none, and the names of those
+        for whose description there is no room. The workspace's come first."""
         offered = [skill for skill in self.skills.values() if skill.offered]
         lines, short, length = list[str](), list[str](), 0
         for skill in sorted(offered, key=lambda skill: not skill.brought):
@@ -146,7 +146,7 @@ class InstalledSkills:
         return "\n".join(lines), tuple(short)
 
     def instructions(self, name: str, arguments: str = "") -> str:
-        """What the model gets of a skill as it is now. Blocks; raises ToolError."""
+        """Read what the model gets of a skill as it is now. Blocks; raises ToolError."""
         self.load()
         wanted = name.strip().lstrip("/")
         skill = self.skills.get(wanted) or next(
@@ -183,7 +183,7 @@ class InstalledSkills:
         return _parsed(data, folder, real, place)
 
     def _is_too_wide(self, folder: Path) -> bool:
-        """Whether a folder that is opened for reading would open more than a skill."""
+        """True if a folder that is opened for reading would open more than a skill."""
         own = (self.folders.config, self.folders.data, Path.home(), self.workspace)
         return any(Path(os.path.realpath(one)).is_relative_to(folder) for one in own)
 
@@ -204,16 +204,16 @@ def brought_files(workspace: Path) -> dict[str, tuple[str, Path]]:
     """The SKILL.md of each skill that a workspace brings, by the name under which it is trusted,
     with the name of its folder. Blocks."""
     root = Path(os.path.realpath(workspace))
-    found: dict[str, tuple[str, Path]] = {}
+    files: dict[str, tuple[str, Path]] = {}
     for place in _places_in(workspace):
         for folder, file in candidates(place.folder):
             if file and Path(os.path.realpath(file)).is_relative_to(root):
-                found.setdefault(_name_in(workspace, file), (folder.name, file))
-    return found
+                files.setdefault(_name_in(workspace, file), (folder.name, file))
+    return files
 
 
 def _name_in(workspace: Path, file: Path) -> str:
-    """By which a file is trusted: where it really lies in the workspace."""
+    """Return the name by which a file is trusted: where it really lies in the workspace."""
     return os.path.relpath(os.path.realpath(file), os.path.realpath(workspace))
 
 

@@ -74,7 +74,7 @@ def put(table: MutableMapping[str, Any], key: Key, value: Value | None) -> None:
 
 
 def same(one: Table, other: Table) -> bool:
-    """Whether two tables have the same values. Empty sections make no difference."""
+    """True if two tables have the same values. Empty sections make no difference."""
     return _filled(one) == _filled(other)
 
 
@@ -108,11 +108,11 @@ def _align(old: list[str], new: list[str]) -> None:
 
 
 def _has(table: Table, key: Key) -> bool:
-    found: object = table
+    value: object = table
     for part in key:
-        if not isinstance(found, dict) or part not in found:
+        if not isinstance(value, dict) or part not in value:
             return False
-        found = cast("object", found[part])
+        value = cast("object", value[part])
     return True
 
 
@@ -170,7 +170,8 @@ def _with_line(text: str, key: Key, line: str) -> str:
 
 
 def _top(lines: list[str], line: str, end: str) -> tuple[int, list[str]]:
-    """Where the first key goes: after the comment at the top, unless that belongs to a section."""
+    """Find the place of the first key: after the comment at the top, unless that belongs to a
+    section."""
     place = next((at for at, each in enumerate(lines) if not _comment(each)), len(lines))
     if place == len(lines):
         return place, [line + end]
@@ -182,12 +183,12 @@ def _top(lines: list[str], line: str, end: str) -> tuple[int, list[str]]:
 def _header(line: str) -> Key:
     """The table that a line opens; () for another line."""
     try:
-        found: object = parse_toml(line)
+        value: object = parse_toml(line)
     except ValueError:
         return ()
     names: list[str] = []
-    while isinstance(found, dict) and found:
-        name, found = cast("tuple[str, object]", next(iter(found.items())))
+    while isinstance(value, dict) and value:
+        name, value = cast("tuple[str, object]", next(iter(value.items())))
         names.append(name)
     return tuple(names)
 

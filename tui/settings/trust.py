@@ -1,6 +1,6 @@
 """Workspace trust: what a project's own files may change, decided by the person one by one.
 
-A decision is bound to the content that was seen: what changes is asked about again. Decisions are
+A decision is bound to the content that was seen: a change is asked about again. Decisions are
 stored in the data folder, by real path, so that nothing inside a project can item itself trust.
 """
 
@@ -56,14 +56,14 @@ class TrustItem:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What of a folder's own files counts: `everything` for this run, or what was `granted`, the
-    hashes of contents by name."""
+    """The person's trust in a folder's own files: `everything` for this run, or what was `granted`,
+    the hashes of contents by name."""
 
     everything: bool = False
     granted: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def allows(self, name: str, content: object) -> bool:
-        """Whether one thing counts as its content is now: bytes, or a value of the settings."""
+        """True if one thing counts with its present content: bytes, or a value of the settings."""
         return self.everything or self.granted.get(name) == _hash(content)
 
     def allows_file(self, name: str, path: Path) -> bool:
@@ -75,22 +75,23 @@ class Trust:
 
 
 def trust_of(folders: Folders, workspace: Path) -> Trust:
-    """What the person granted to a folder. A store that cannot be read grants nothing."""
+    """Read what the person granted to a folder. A store that cannot be read grants nothing."""
     known = _known(folders, workspace)
     return Trust(granted={name: one.sha256 for name, one in known.items() if one.granted})
 
 
 def undecided(folders: Folders, workspace: Path) -> tuple[TrustItem, ...]:
-    """What a folder's files would do that was not decided about, or not as it is now. Blocks."""
+    """List what a folder's files would do that was not decided about, or has changed since.
+    Blocks."""
     known = _known(folders, workspace)
-    found: list[TrustItem] = []
+    undecided_items: list[TrustItem] = []
     for item in items(workspace):
         last = known.get(item.name)
         if last is None:
-            found.append(item)
+            undecided_items.append(item)
         elif last.sha256 != item.sha256:
-            found.append(replace(item, change=_change(last.text, item.text)))
-    return tuple(found)
+            undecided_items.append(replace(item, change=_change(last.text, item.text)))
+    return tuple(undecided_items)
 
 
 def items(workspace: Path) -> tuple[TrustItem, ...]:
@@ -100,8 +101,8 @@ def items(workspace: Path) -> tuple[TrustItem, ...]:
 
 def trusted_programs(workspace: Path, trust: Trust) -> tuple[str, ...]:
     """The language servers of the folder's own that the person trusts. Blocks."""
-    found = brought_programs(workspace)
-    return found if trust.allows(_PROGRAMS, list(found)) else ()
+    programs = brought_programs(workspace)
+    return programs if trust.allows(_PROGRAMS, list(programs)) else ()
 
 
 def decide(
@@ -160,19 +161,20 @@ def _items(workspace: Path) -> Iterator[TrustItem]:
 
 def _hook_items(workspace: Path) -> Iterator[TrustItem]:
     for name in HOOK_FILES:
-        said = hooks_in(workspace / name)
-        if isinstance(said, dict) and (lines := described(said)):
+        hooks = hooks_in(workspace / name)
+        if isinstance(hooks, dict) and (lines := described(hooks)):
             does = f"Runs {plural(len(lines), 'hook')}, outside the sandbox: {'; '.join(lines)}"
-            scripts = scripts_in(said, workspace)
+            scripts = scripts_in(hooks, workspace)
             if there := [path for path, data in scripts.items() if data is not None]:
                 does += f"; they name files of this folder: {', '.join(there)}"
             texts = [_script_text(path, data) for path, data in scripts.items()]
             text = "\n".join([*lines, *texts])[:_TEXT_MAX]
-            yield TrustItem(name, does, _hash(with_scripts(said, scripts)), text)
+            yield TrustItem(name, does, _hash(with_scripts(hooks, scripts)), text)
 
 
 def with_scripts(hooks: dict[str, Any], scripts: Mapping[str, bytes | None]) -> object:
-    """What trust in hooks is bound to: what their file says, and the scripts that they run."""
+    """Return what trust in hooks is bound to: the content of their file, and the scripts that they
+    run."""
     if not scripts:
         return hooks
     hashes = {name: "" if data is None else _hash(data) for name, data in scripts.items()}
@@ -192,7 +194,7 @@ def _rule_items(workspace: Path) -> Iterator[TrustItem]:
 
 
 def _holds_for(data: bytes) -> str:
-    """Which files a rule is for."""
+    """Name the files that a rule is for."""
     paths = ", ".join(rule_files.paths_of(data))
     return f", for {paths}" if paths else ""
 
@@ -200,9 +202,9 @@ def _holds_for(data: bytes) -> str:
 def _program_items(workspace: Path) -> Iterator[TrustItem]:
     """The language servers. A decision is about their paths: each update changes what they are,
     and they only run where a sandbox confines them."""
-    if found := brought_programs(workspace):
-        does = f"Starts after edits, read-only in the sandbox: {', '.join(found)}"
-        yield TrustItem(_PROGRAMS, does, _hash(list(found)), "\n".join(found))
+    if programs := brought_programs(workspace):
+        does = f"Starts after edits, read-only in the sandbox: {', '.join(programs)}"
+        yield TrustItem(_PROGRAMS, does, _hash(list(programs)), "\n".join(programs))
 
 
 def _agent_items(workspace: Path) -> Iterator[TrustItem]:
@@ -213,11 +215,11 @@ def _agent_items(workspace: Path) -> Iterator[TrustItem]:
 
 
 def _adds_agent(path: Path) -> str:
-    """What a definition does, by the name that it has."""
+    """Say what a definition adds, by its name."""
     name = path.stem
     with suppress(OSError):
-        found = parsed(path, read_small(path, limit=BOOT_READ_MAX, whole=False)[0])
-        name = name if isinstance(found, str) else found.name
+        definition = parsed(path, read_small(path, limit=BOOT_READ_MAX, whole=False)[0])
+        name = name if isinstance(definition, str) else definition.name
     own = " instead of Holdfast's own" if name.casefold() in OWN_NAMES else ""
     return f"Adds the sub-agent {name}{own}"
 
@@ -236,13 +238,14 @@ def _prompt_items(workspace: Path) -> Iterator[TrustItem]:
 
 
 def _weight(one: layers.BroughtSetting) -> int:
-    """What may do most comes first: where the conversation goes, programs, rules, the rest."""
+    """Rank a setting, the most powerful first: where the conversation is sent, programs, rules, the
+    rest."""
     first = ("base_url", "mcp", "status", "diagnostics", "background", "permissions")
     return first.index(one.path[0]) if one.path[0] in first else len(first)
 
 
 def _grants(data: bytes) -> str:
-    """What a command's file does beyond adding it."""
+    """Say what a command's file does beyond adding it."""
     rules = ", ".join(user_commands.parsed_rules(data).rules)
     return f"; in its turns it allows without asking: {rules}" if rules else ""
 
@@ -258,8 +261,8 @@ def _file_item(
     lines = text.strip().splitlines()
     body = front_matter.parse(data).body.splitlines()
     first = next((line.strip() for line in body or lines if line.strip(" #-")), "")
-    said = f"{does}: {name}, {plural(len(lines), 'line')}, “{first[:60]}”{more(data)}"
-    return TrustItem(name, said, _hash(data), text[:_TEXT_MAX])
+    summary = f"{does}: {name}, {plural(len(lines), 'line')}, “{first[:60]}”{more(data)}"
+    return TrustItem(name, summary, _hash(data), text[:_TEXT_MAX])
 
 
 def _change(before: str, now: str) -> tuple[str, ...]:
@@ -271,7 +274,7 @@ def _change(before: str, now: str) -> tuple[str, ...]:
 
 
 def _setting(one: layers.BroughtSetting) -> str:
-    """What a setting would do."""
+    """Say what a setting would do."""
     value = one.value
     if one.path == ("base_url",):
         return f"Sends the conversation, and the key kept for it, to {value}"
@@ -280,7 +283,7 @@ def _setting(one: layers.BroughtSetting) -> str:
     if one.path == ("status", "command"):
         return f"Runs after each turn, outside the sandbox: {value}"
     if one.path == ("diagnostics", "checkers"):
-        starts = [_checker(name, told) for name, told in object_of(value).items()]
+        starts = [_checker(name, checker) for name, checker in object_of(value).items()]
         return f"Starts after edits, read-only in the sandbox: {', '.join(starts)}"
     if one.path == ("background", "notify"):
         return f"Runs where a background session needs you, outside the sandbox: {value}"
@@ -292,7 +295,7 @@ def _setting(one: layers.BroughtSetting) -> str:
 
 
 def _server(name: str, server: Mapping[str, object]) -> str:
-    """What an MCP server would do. Values of headers are not shown: they may be keys."""
+    """Say what an MCP server would do. Values of headers are not shown: they may be keys."""
     env = {key: _words(value) for key, value in object_of(server.get("env")).items()}
     headers = {key: _words(value) for key, value in object_of(server.get("headers")).items()}
     url, words = string_of(server.get("url")), _words(server.get("command"))
@@ -336,8 +339,8 @@ def _key(workspace: Path) -> str:
 
 
 def _known(folders: Folders, workspace: Path) -> Mapping[str, _Decision]:
-    """What was decided about a folder; about one in a worktree, what holds for its checkout, too:
-    a decision is bound to the content, which is the same there."""
+    """Read the decisions about a folder; for one in a worktree, those about its checkout, too: a
+    decision is bound to the content, which is the same there."""
     checkout = checkout_of(Path(_key(workspace)))
     try:
         every = _read(_file(folders))
@@ -354,10 +357,10 @@ def _read(file: Path) -> dict[str, dict[str, _Decision]]:
         data, _ = read_small(file, limit=_LIMIT)
     except FileNotFoundError:
         return {}
-    found: Any = json.loads(data)
-    if not isinstance(found, dict):
+    content: Any = json.loads(data)
+    if not isinstance(content, dict):
         raise ValueError("no object at the top")  # noqa: TRY004 - a broken file, not a broken call
-    entries: Any = cast("dict[str, Any]", found).get("folders")
+    entries: Any = cast("dict[str, Any]", content).get("folders")
     if not isinstance(entries, dict):
         raise ValueError("no list of folders")  # noqa: TRY004
     return {

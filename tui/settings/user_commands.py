@@ -39,14 +39,14 @@ _ABOUT_MAX: Final = 300
 _DEPTH_MAX: Final = 4
 _NAME = re.compile(r"\w[\w.-]*")
 _NO_COMMANDS: Final = frozenset({"readme", "claude", "agents"})
-"""What such files are called that explain a folder."""
+"""Names of files that explain a folder and are no commands."""
 _PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
 _RUN = re.compile(r"(?<![\w`!])!`([^`\n]+)`")
 
 
 @dataclass(frozen=True, slots=True)
 class ExpandedCommand:
-    """What is sent for a command: its text, and the commands that are run with it."""
+    """A command made ready to send: its text, and the commands that are run with it."""
 
     text: str
     runs: tuple[str, ...] = ()
@@ -72,11 +72,12 @@ class UserCommand:
 
     @property
     def shipped(self) -> bool:
-        """Whether it comes with the program."""
+        """True if it comes with the program."""
         return self.path.parent == SHIPPED
 
     def expanded(self, arguments: str) -> ExpandedCommand:
-        """What is sent for `/name arguments`. What was typed is never read as a part of it."""
+        """Fill in the text that is sent for `/name arguments`. The arguments are never read as a
+        part of it."""
         if self.skill:
             return ExpandedCommand(f"{self.text}: {arguments}" if arguments else f"{self.text}.")
         words = _words(arguments)
@@ -96,7 +97,7 @@ class UserCommand:
 
 
 Counts: TypeAlias = Callable[[Path, bytes], bool]
-"""Whether a file counts, with what is in it."""
+"""A decision if a file counts, given its content."""
 
 
 def load(
@@ -111,7 +112,7 @@ def load(
     the second has its long name. `reserved` are names that a file cannot take. Blocks; never
     raises.
     """
-    found: dict[str, UserCommand] = {}
+    commands: dict[str, UserCommand] = {}
     problems: list[str] = []
     taken = set(reserved)
     for folder in folders:
@@ -142,22 +143,22 @@ def load(
             if name.lower() in taken or name in here:
                 command = replace(command, name=long_name)
             here.add(command.name)
-            found[command.name] = command
-    return dict(sorted(found.items())), tuple(problems)
+            commands[command.name] = command
+    return dict(sorted(commands.items())), tuple(problems)
 
 
 def command_files(folder: Path) -> Iterator[Path]:
     """The files in a folder of commands, those of its own first. Blocks; never raises."""
-    found: list[Path] = []
+    files: list[Path] = []
     for where, folders, names in os.walk(folder):
         depth = len(Path(where).relative_to(folder).parts)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        folders[:] = [] if depth >= _DEPTH_MAX or len(found) >= COMMANDS_MAX else folders
+        folders[:] = [] if depth >= _DEPTH_MAX or len(files) >= COMMANDS_MAX else folders
         for name in sorted(names):
             stem, dot, ending = name.rpartition(".")
             if dot and ending.lower() == "md" and stem.lower() not in _NO_COMMANDS:
-                found.append(Path(where, name))
-    yield from sorted(found[:COMMANDS_MAX], key=lambda path: len(path.parts))
+                files.append(Path(where, name))
+    yield from sorted(files[:COMMANDS_MAX], key=lambda path: len(path.parts))
 
 
 def find(commands: dict[str, UserCommand], typed: str) -> UserCommand | None:
@@ -213,7 +214,8 @@ def _short(description: str) -> str:
 
 
 def parsed_rules(data: bytes) -> AllowedTools:
-    """What a command's file would allow without a question. Front matter is read if need be."""
+    """Read the rules that a command's file would allow without a question. Front matter is read if
+    need be."""
     if b"allowed-tools" not in data.lower():
         return AllowedTools()
     return allowed_tools(front_matter.parse(data).names("allowed-tools") or ())
@@ -240,7 +242,7 @@ def _model(file: MarkdownFile) -> str:
 
 
 def _words(arguments: str) -> list[str]:
-    """What was typed, in words as a shell has them; an apostrophe is no quote that is open."""
+    """Split the arguments into words as a shell does; an apostrophe is no quote that is open."""
     try:
         return shlex.split(arguments)
     except ValueError:

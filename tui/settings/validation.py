@@ -51,7 +51,7 @@ def dotted(path: Key) -> str:
 
 
 def _faults(value: object, kind: Any, path: Key) -> Iterator[Fault]:
-    """Where a value does not fit a type of the schema, innermost first."""
+    """Yield the places where a value does not fit a type of the schema, innermost first."""
     info, _ = plain(kind)
     match info:
         case schema.StructType(cls=section):
@@ -153,7 +153,7 @@ def _bounds(gt: float | None, ge: float | None, le: float | None) -> str:
 
 
 def _is_private(path: Key) -> bool:
-    """Whether a value may be a key: in a header or a variable of an MCP server."""
+    """True if a value may be a key: in a header or a variable of an MCP server."""
     return path[:1] == ("mcp",) and path[2:3] in {("env",), ("headers",)}
 
 

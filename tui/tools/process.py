@@ -89,7 +89,7 @@ async def start_command(
 
 
 def born(pid: int) -> str:
-    """When a process began, as a text that no other process with the same number has.
+    """Return the birth of a process, as a text that no other process with the same number has.
 
     "" if it is gone, a zombie, or if this is not known. Blocks.
     """
@@ -102,9 +102,9 @@ def born(pid: int) -> str:
     if Path("/proc/self/stat").exists():
         return ""
     with suppress(OSError, subprocess.SubprocessError):  # macOS
-        asked = ["ps", "-o", "lstart=", "-p", str(pid)]
+        command = ["ps", "-o", "lstart=", "-p", str(pid)]
         return subprocess.run(
-            asked, capture_output=True, text=True, check=True, timeout=2
+            command, capture_output=True, text=True, check=True, timeout=2
         ).stdout.strip()
     return ""
 
@@ -156,7 +156,7 @@ def outcome(returncode: int) -> tuple[int, str]:
 
 
 def _stat_of(pid: int | str) -> list[str]:
-    """What /proc says of a process after its name: state, parent, group and so on."""
+    """Return the fields of /proc about a process after its name: state, parent, group and so on."""
     stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     return stat[stat.rindex(")") + 1 :].split()
 

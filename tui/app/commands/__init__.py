@@ -17,8 +17,8 @@ def find(word: str) -> SlashCommand | None:
 
 def split(text: str) -> tuple[str, str] | None:
     """Name and argument of a typed command; None for other text, a path among them."""
-    found = _COMMAND.fullmatch(text)
-    return (found[1], (found[2] or "").strip()) if found else None
+    match = _COMMAND.fullmatch(text)
+    return (match[1], (match[2] or "").strip()) if match else None
 
 
 def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
@@ -29,8 +29,8 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
 
     names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
     near = difflib.get_close_matches(word, [*names, *ELSEWHERE, *others], n=1)
-    meant = f"Did you mean /{near[0]}? " if near else ""
-    return f"Unknown command /{word}.", f"{meant}Press space first to send it as text."
+    suggestion = f"Did you mean /{near[0]}? " if near else ""
+    return f"Unknown command /{word}.", f"{suggestion}Press space first to send it as text."
 
 
 TAKEN: frozenset[str] = frozenset(name for c in COMMANDS for name in (c.name, *c.aliases))

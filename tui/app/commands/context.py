@@ -64,12 +64,13 @@ async def compact(conversation: Conversation, focus: str) -> None:
         details=preview_lines(planned),
     )
     wanted = await conversation.frontend.choose(question)
+    # another session may have been opened meanwhile
     if wanted == "compact" and conversation.agent is agent:
         conversation.start_side_work("compacting", agent.context.compact(planned.focus))
 
 
 def preview_lines(planned: CompactionPreview) -> list[str]:
-    """What becomes a summary, what is pinned and what is kept, the largest items named."""
+    """List what becomes a summary, what is pinned and what is kept, the largest items named."""
     lines: list[str] = []
     parts = (("summarized", planned.summarised), ("pinned", planned.pinned), ("kept", planned.kept))
     for name, items in parts:
@@ -184,11 +185,11 @@ async def _keep_note(conversation: Conversation, path: Path, note: str) -> None:
         say(f"A note has at most {NOTE_MAX} characters.", "warning", hint="/memory edits the file.")
         return
     try:
-        kept = await asyncio.to_thread(remember, path, [note], today)
+        saved = await asyncio.to_thread(remember, path, [note], today)
     except StorageError as error:
         say(error.message, "error")
         return
-    if kept.added:
+    if saved.added:
         say("Saved to MEMORY.md.", "success", hint="New sessions read it; /reload uses it now.")
     else:
         say("MEMORY.md has this note already.")
@@ -228,8 +229,8 @@ async def plan(conversation: Conversation, wanted: str) -> None:
 async def _show_plan(conversation: Conversation, agent: Agent) -> None:
     from tui.agent.plans import last_approved  # noqa: PLC0415 - where it is asked for
 
-    if found := last_approved(agent.session.records):
-        await conversation.frontend.show_plan(found)
+    if plan := last_approved(agent.session.records):
+        await conversation.frontend.show_plan(plan)
     else:
         conversation.frontend.say("No approved plan in this session.", hint="/plan starts one.")
 
@@ -254,6 +255,6 @@ async def add_dir(conversation: Conversation, folder: str) -> None:
 
 def _folder(root: Path, typed: str) -> Path | None:
     """The folder that was typed; None where there is none. Blocks."""
-    given = Path(typed.strip("\"'")).expanduser()
-    real = Path(os.path.realpath(root / given))
+    path = Path(typed.strip("\"'")).expanduser()
+    real = Path(os.path.realpath(root / path))
     return real if real.is_dir() else None

@@ -70,7 +70,7 @@ async def think(conversation: Conversation, typed: str) -> None:
 
 
 async def _when(conversation: Conversation, agent: Agent, level: str) -> str:
-    """When another level is wanted: "now", "wait" for the next break, or "" for never."""
+    """Ask when another level is wanted: "now", "wait" for the next break, or "" for never."""
     cost = agent.models.effort_cost(level)
     if cost is None:
         return "now"

@@ -23,9 +23,9 @@ async def hooks(conversation: Conversation, _: str) -> None:
     agent, frontend = conversation.open_agent(), conversation.frontend
     if agent is None:
         return
-    found = await asyncio.to_thread(agent.find_hooks)
-    if lines := hook_lines(found, agent.session.records):
-        frontend.report(Report(plural(len(found.all), "hook"), lines))
+    known_hooks = await asyncio.to_thread(agent.find_hooks)
+    if lines := hook_lines(known_hooks, agent.session.records):
+        frontend.report(Report(plural(len(known_hooks.all), "hook"), lines))
     else:
         frontend.say("No hooks yet.", hint="Write hooks.json: see /help hooks.")
 

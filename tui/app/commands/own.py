@@ -45,7 +45,7 @@ async def command_turn(
     say: Callable[[str], None],
 ) -> CommandTurn:
     """The turn of `/command arguments`. `find_model` finds the model that is meant by a name, and
-    blocks; what can't be done as the command has it is said."""
+    blocks; parts of the command that can't be done are reported."""
     from tui.agent.prompts import CommandTurn  # noqa: PLC0415 - the table is read at start-up
 
     rules, ignored = _rules(command)
@@ -59,7 +59,7 @@ async def command_turn(
 
 
 def _rules(command: UserCommand) -> tuple[tuple[Rule, ...], list[str]]:
-    """What its turn may do without a question, and what is no such rule."""
+    """Return what its turn may do without a question, and what is no such rule."""
     from tui.permissions.rules import Rule  # noqa: PLC0415 - as above
 
     rules, ignored = list[Rule](), [*command.allowed.ignored]

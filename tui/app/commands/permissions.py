@@ -24,17 +24,17 @@ async def permissions(conversation: Conversation, argument: str) -> None:
     agent = conversation.open_agent()
     if agent is None:
         return
-    word, _, rest = argument.partition(" ")
-    if word == "revoke" and not rest:
+    word, _, operand = argument.partition(" ")
+    if word == "revoke" and not operand:
         await _revoke(conversation, agent)
-    elif word == "try" and rest.strip():
-        conversation.frontend.say(would_run(agent, rest.strip()))
+    elif word == "try" and operand.strip():
+        conversation.frontend.say(would_run(agent, operand.strip()))
     else:
         conversation.frontend.say("Unknown /permissions argument.", "warning", hint=_USAGE)
 
 
 def would_run(agent: Agent, command: str) -> str:
-    """What would become of a command now, without running it."""
+    """Say what would become of a command now, without running it."""
     call = Call("try", "run_command", "run", command, command)
     decision = agent.permissions.try_call(call)
     fate = {
@@ -51,8 +51,8 @@ def would_run(agent: Agent, command: str) -> str:
 async def _revoke(conversation: Conversation, agent: Agent) -> None:
     """Ask which one, and take it back: out of the session, and of the person's own file."""
     folders, workspace = conversation.services.folders, conversation.services.workspace
-    found = await asyncio.to_thread(rule_rows, agent, folders.config_file, workspace)
-    rows = [row for row in found if row.kind in {"allow", "session"}][: len(_KEYS)]
+    every_row = await asyncio.to_thread(rule_rows, agent, folders.config_file, workspace)
+    rows = [row for row in every_row if row.kind in {"allow", "session"}][: len(_KEYS)]
     if not rows:
         conversation.frontend.say("Nothing to revoke: no allow rules or grants yet.")
         return
@@ -69,6 +69,7 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     if chosen is None:
         return
     row = rows[int(chosen.removeprefix("rule"))]
+    # it would be back with the next start
     if row.origin == YOURS:
         await asyncio.to_thread(edit.forget_allowed, folders, str(row.rule))
     agent.permissions.gate.revoke(row.rule)

@@ -28,12 +28,12 @@ async def recall(conversation: Conversation, words: str) -> None:
     if not words.strip():
         frontend.say(USAGE)
         return
-    asked = RecallParams(query=words)
+    params = RecallParams(query=words)
     named = _FROM.fullmatch(words.strip())
     if named is not None and MessageAddress.is_one(named[1]):
-        asked = RecallParams(message=named[1], offset=int(named[2] or 0))
+        params = RecallParams(message=named[1], offset=int(named[2] or 0))
     try:
-        text, shown = await agent.context.recall(asked, PageLimits(_LINES, _BYTES, _LINES))
+        text, shown = await agent.context.recall(params, PageLimits(_LINES, _BYTES, _LINES))
     except HoldfastError as error:
         frontend.say(error.message, "warning", hint=error.hint)
         return

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tui.session.checkpoints.store import CheckpointStore
 
 UNDO = "undo"
-"""What brings the files back that the last rewind replaced."""
+"""The word that brings back the files that the last rewind replaced."""
 _LEFT_ALONE = "Files edited outside Holdfast are left alone; replaced versions are backed up."
 _RESTORED = frozenset({"restored", "deleted", "unchanged"})
 
@@ -57,10 +57,10 @@ async def rewind(conversation: Conversation, wanted: str) -> None:
     if wanted == UNDO:
         await _undo(conversation)
         return
-    found: list[Point] = []
+    choices: list[Point] = []
     if agent is not None:
-        found = await asyncio.to_thread(points, list(agent.session.records), agent.checkpoints)
-    if agent is None or not found:
+        choices = await asyncio.to_thread(points, list(agent.session.records), agent.checkpoints)
+    if agent is None or not choices:
         say("Nothing to rewind yet.")
         return
     if agent.session.path is None:
@@ -68,14 +68,14 @@ async def rewind(conversation: Conversation, wanted: str) -> None:
         return
     if conversation.idle_agent() is None:
         return
-    if wanted and not (wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(found)):
+    if wanted and not (wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(choices)):
         say(f"No prompt {wanted}.", "warning", hint="See /rewind.")
         return
-    answer = str(len(found) - int(wanted)) if wanted else None
-    answer = answer or await conversation.frontend.choose(PointQuestion(found))
+    answer = str(len(choices) - int(wanted)) if wanted else None
+    answer = answer or await conversation.frontend.choose(PointQuestion(choices))
     if answer is None or conversation.agent is not agent:
         return
-    await _to(conversation, agent, found[int(answer)])
+    await _to(conversation, agent, choices[int(answer)])
 
 
 async def _to(conversation: Conversation, agent: Agent, point: Point) -> None:
@@ -96,8 +96,8 @@ async def _to(conversation: Conversation, agent: Agent, point: Point) -> None:
 
 
 def _since(agent: Agent, point: Point, now: str) -> WorkspaceChanges:
-    """What has changed in files since a prompt. Where checkpoints can't say it, the results of the
-    file tools do."""
+    """Find what has changed in files since a prompt. Where checkpoints can't tell, the results of
+    the file tools do."""
     records = agent.session.records
     if agent.checkpoints is not None and now:
         try:
@@ -196,7 +196,7 @@ async def _restored(
 
 
 def _put_back(found: Sequence[Change], store: CheckpointStore) -> list[RestoredFile]:
-    """Restore from checkpoints. Of folders only what went wrong is told."""
+    """Restore from checkpoints. Of folders only failures are reported."""
     from tui.session.checkpoints.restore import restore as put_back  # noqa: PLC0415 - needs sqlite
 
     folders = {change.path for change in found if change.is_folder}
@@ -225,14 +225,14 @@ async def _undo(conversation: Conversation) -> None:
 def _last_rewind(records: Sequence[Record]) -> tuple[str, str] | None:
     """The checkpoints before and after the last rewind that restored files."""
     before = ""
-    found = None
+    last = None
     for record in records:
         id_ = str(record.data.get("checkpoint") or "")
         if record.type == "rewind":
             before = id_
         elif record.type == CHECKPOINT and record.data.get("by") == "rewind" and before:
-            found = (before, id_)
-    return found
+            last = (before, id_)
+    return last
 
 
 def points(records: Sequence[Record], checkpoints: Checkpoints | None = None) -> list[Point]:

@@ -28,7 +28,7 @@ _INIT: Final = (
     " the conventions that aren't obvious. Only what you have verified. If AGENTS.md is"
     " there already, improve it and keep what is right."
 )
-"""What /init asks the model for."""
+"""The prompt of /init."""
 
 
 async def new(conversation: Conversation, _: str) -> None:
@@ -45,16 +45,16 @@ async def resume(conversation: Conversation, wanted: str) -> None:
             await switch_session(conversation, choice)
         return
     rows = await conversation.services.list_sessions()
-    found = [row for row in rows if row.id.startswith(wanted)]
-    if len(found) == 1:
-        await switch_session(conversation, SessionChoice(found[0].path))
+    matches = [row for row in rows if row.id.startswith(wanted)]
+    if len(matches) == 1:
+        await switch_session(conversation, SessionChoice(matches[0].path))
         return
-    many = f"{len(found)} sessions start" if found else "No session in this folder starts"
+    many = f"{len(matches)} sessions start" if matches else "No session in this folder starts"
     conversation.frontend.say(f"{many} with {wanted}.", "warning", hint="See /sessions.")
 
 
 async def fork(conversation: Conversation, _: str) -> None:
-    """Go on with a copy of the session, as it stands in memory."""
+    """Continue in a copy of the session, as it is in memory."""
     if agent := _begun(conversation, "fork"):
         choice = await forked(agent.session, conversation.services)
         await switch_session(conversation, choice)
@@ -68,7 +68,7 @@ async def rename(conversation: Conversation, title: str) -> None:
 
 
 async def export(conversation: Conversation, format_: str) -> None:
-    """Write the session, as it stands in memory, into the workspace."""
+    """Write the session, as it is in memory, into the workspace."""
     say = conversation.frontend.say
     wanted = _FORMATS.get(format_.lower() or "md")
     if wanted is None:
@@ -93,14 +93,14 @@ async def repair(conversation: Conversation, _: str) -> None:
         return
     if not conversation.says_idle():
         return
-    found = damage_findings((*agent.session.findings, *agent.context.view().findings))
+    findings = damage_findings((*agent.session.findings, *agent.context.view().findings))
     now = SessionChoice(agent.session.path)
-    if not found:
+    if not findings:
         say("This session needs no repair.", "success")
     elif now.path is None:
-        say(f"Repaired in memory: {plural(len(found), 'place')}.")
+        say(f"Repaired in memory: {plural(len(findings), 'place')}.")
     else:
-        choice = await ask_damaged(conversation, agent, now, found)
+        choice = await ask_damaged(conversation, agent, now, findings)
         if choice is not None and choice != now:
             await switch_session(conversation, choice)
 
@@ -111,7 +111,7 @@ async def init(conversation: Conversation, _: str) -> None:
 
 
 def _begun(conversation: Conversation, what: str) -> Agent | None:
-    """The agent whose session holds something; else it is said that there is nothing yet."""
+    """The agent whose session holds something; else a message says that there is nothing yet."""
     agent = conversation.agent
     if agent is None or not agent.session.records:
         conversation.frontend.say(f"Nothing to {what} yet.")
@@ -120,7 +120,7 @@ def _begun(conversation: Conversation, what: str) -> Agent | None:
 
 
 def _write(session: Session, root: Path, wanted: Format) -> tuple[Path, int]:
-    """Write a session, as it stands in memory, as a document into a folder. Blocks."""
+    """Write a session, as it is in memory, as a document into a folder. Blocks."""
     from tui.app.session_repository import write_document  # noqa: PLC0415 - on demand, as below
     from tui.session.reader import LoadedSession  # noqa: PLC0415
 

@@ -16,13 +16,13 @@ async def skills(conversation: Conversation, _: str) -> None:
     """Show them; what can be done where there are none."""
     own, frontend = conversation.user_commands, conversation.frontend
     await asyncio.to_thread(own.load)
-    found = own.skills
-    if found is None or not (found.skills or found.problems):
+    installed = own.skills
+    if installed is None or not (installed.skills or installed.problems):
         place = shorten(conversation.services.folders.config / "skills")
         frontend.say("No skills here.", hint=f"Put their folders into {place}: /help skills.")
         return
-    lines = skill_lines(found.skills.values())
-    if found.skills and conversation.agent and not conversation.agent.offers_skills:
+    lines = skill_lines(installed.skills.values())
+    if installed.skills and conversation.agent and not conversation.agent.offers_skills:
         lines.append("This session began without skills; /reload offers them to the model.")
-    lines += [f"Not used: {one_line(problem)}" for problem in found.problems]
-    frontend.report(Report(plural(len(found.skills), "skill"), lines))
+    lines += [f"Not used: {one_line(problem)}" for problem in installed.problems]
+    frontend.report(Report(plural(len(installed.skills), "skill"), lines))

@@ -134,7 +134,7 @@ ELSEWHERE: dict[str, str] = {
     "name": "rename", "q": "quit", "reset": "new", "search": "find", "settings": "config",
     "summarize": "compact", "themes": "theme", "todo": "todos", "yolo": "elevated",
 }  # fmt: skip
-"""What other agents call a command: understood, and not listed anywhere. A command that the person
+"""Names of commands in other agents: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
 
 INSTEAD: dict[str, str] = {
@@ -146,4 +146,4 @@ INSTEAD: dict[str, str] = {
 """Commands of other agents for which something else is to be done here."""
 
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})
-"""What whole prompts leave the program, as in a shell or an editor; a space before sends them."""
+"""Whole prompts that leave the program, as in a shell or an editor; a space before sends them."""

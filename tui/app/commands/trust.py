@@ -1,4 +1,4 @@
-"""Whether a folder's own files count: the question at the start, and /trust."""
+"""Trust in a folder's own files: the question at the start, and /trust."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def ask_trust(
 
 
 def _lines(item: TrustItem, trusted: bool) -> list[str]:
-    """What a thing would do, and how it differs from what the person decided about last."""
+    """Say what a thing would do, and how it differs from what the person decided about last."""
     change = [line for line in item.change if line[1:] != item.does]
     shown = [f"│ {line[0]} {line[1:]}" for line in change[:_CHANGE_MAX]]
     more = len(change) - len(shown)

@@ -70,8 +70,8 @@ def examine(what: Subject) -> list[Check]:
     What cannot be looked at is a check that fails; nothing is raised.
     """
     with ThreadPoolExecutor(max_workers=len(_EXAMINATIONS), thread_name_prefix="doctor") as pool:
-        found = [pool.submit(_one, name, look, what) for name, look in _EXAMINATIONS]
-        return [check for future in found for check in future.result()]
+        futures = [pool.submit(_one, name, look, what) for name, look in _EXAMINATIONS]
+        return [check for future in futures for check in future.result()]
 
 
 def report(checks: Sequence[Check], width: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What a check finds, and what it looks at."""
+"""The result of a check, and its subject."""
 
 from __future__ import annotations
 

@@ -42,19 +42,19 @@ def program(_: Subject) -> Iterator[Check]:
 
 def installed(what: Subject) -> Iterator[Check]:
     """Tell how it was installed, how to update it, and which one `holdfast` starts."""
-    found = installation()
-    said = f"{found.how}; to update: {found.update}"
+    how = installation()
+    summary = f"{how.how}; to update: {how.update}"
     search = what.env.get("PATH", os.defpath)
     started = shutil.which("holdfast", path=search)
     own = Path(sys.prefix) / "bin" / "holdfast"
-    if started is None and own.exists() and not found.is_checkout:
+    if started is None and own.exists() and not how.is_checkout:
         fix = f'`holdfast` isn\'t on PATH. Add: export PATH="{_shown_folder(own)}:$PATH"'
-        yield Check("installed", "warn", said, fix)
+        yield Check("installed", "warn", summary, fix)
     elif started and own.exists() and not own.samefile(started):
         fix = f"`holdfast` starts another installation: {shorten(started)}. Remove one of them."
-        yield Check("installed", "warn", said, fix)
+        yield Check("installed", "warn", summary, fix)
     else:
-        yield Check("installed", "ok", said)
+        yield Check("installed", "ok", summary)
 
 
 def _shown_folder(program: Path) -> str:
@@ -77,10 +77,11 @@ def packages(_: Subject) -> Iterator[Check]:
     other: list[str] = []
     count = 0
     for line in wanted:
-        found = _REQUIREMENT.fullmatch(line.strip())
-        if found is None or not _is_wanted(found[3] or ""):
+        match = _REQUIREMENT.fullmatch(line.strip())
+        # for an extra or another platform
+        if match is None or not _is_wanted(match[3] or ""):
             continue
-        name, versions = found[1], found[2].strip()
+        name, versions = match[1], match[2].strip()
         count += 1
         try:
             there = metadata.version(name)
@@ -104,7 +105,7 @@ def _is_wanted(marker: str) -> bool:
 
 
 def satisfies(version: str, wanted: str) -> bool:
-    """Whether a version is within `==`, `>=`, `<=`, `>`, `<` bounds; other bounds count as met."""
+    """True if a version is within `==`, `>=`, `<=`, `>`, `<` bounds; other bounds count as met."""
     have = _numbers(version)
     for part in filter(None, (one.strip() for one in wanted.strip("()").split(","))):
         match = re.fullmatch(r"(==|>=|<=|>|<)\s*([0-9.]+)", part)
@@ -120,8 +121,8 @@ def satisfies(version: str, wanted: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 def terminal(what: Subject) -> Iterator[Check]:
@@ -132,15 +133,15 @@ def terminal(what: Subject) -> Iterator[Check]:
         yield Check("terminal", "ok", "not a terminal: -p, sessions and the like still work")
     else:
         columns, rows = size
-        said = f"{env.get('TERM_PROGRAM') or env.get('TERM') or 'unknown'}, {columns} × {rows}"
+        summary = f"{env.get('TERM_PROGRAM') or env.get('TERM') or 'unknown'}, {columns} × {rows}"
         if env.get("TERM", "dumb") == "dumb":
             yield Check(
-                "terminal", "warn", said, "TERM is dumb or not set: plain lines, no full screen."
+                "terminal", "warn", summary, "TERM is dumb or not set: plain lines, no full screen."
             )
         elif columns < SMALL[0] or rows < SMALL[1]:
-            yield Check("terminal", "warn", said, "80 × 24 and larger works best.")
+            yield Check("terminal", "warn", summary, "80 × 24 and larger works best.")
         else:
-            yield Check("terminal", "ok", said)
+            yield Check("terminal", "ok", summary)
         yield _colours(env.get("NO_COLOR", ""), env.get("COLORTERM", ""), env.get("TERM", ""), what)
     encoding = locale.getpreferredencoding(False)
     if encoding.replace("-", "").lower() == "utf8":
@@ -201,7 +202,7 @@ _NAMED = 3
 
 
 def folders(what: Subject) -> Iterator[Check]:
-    """Whether sessions, settings, cache and log can be written, and how much room there is."""
+    """Check that sessions, settings, cache and log can be written, and how much room there is."""
     home = what.folders
     named = {"data": home.data, "config": home.config, "cache": home.cache, "log": home.log}
     refused = [
@@ -226,7 +227,8 @@ def folders(what: Subject) -> Iterator[Check]:
 
 
 def _refusal(folder: Path) -> str:
-    """Why a folder cannot be written, "" where it can. One that is not there yet is not made."""
+    """Say why a folder cannot be written, "" where it can. One that is not there yet is not
+    made."""
     there = _existing(folder)
     if not there.is_dir():
         return f"{shorten(there)} isn't a folder"
@@ -244,16 +246,16 @@ def _existing(folder: Path) -> Path:
 
 
 def sessions(what: Subject) -> Iterator[Check]:
-    """How many there are, and which are damaged."""
+    """Count the sessions, and name the damaged ones."""
     from tui.session import index  # noqa: PLC0415 - it needs sqlite
     from tui.session.catalog import state_name  # noqa: PLC0415 - loaded with it
 
-    found = index.list_sessions(what.folders)
-    states = Counter(entry.state for entry in found)
-    said = plural(len(found), "session") if found else "none yet"
+    entries = index.list_sessions(what.folders)
+    states = Counter(entry.state for entry in entries)
+    summary = plural(len(entries), "session") if entries else "none yet"
     more = [f"{states[state]} {state_name(state)}" for state in sorted(states) if state != "ok"]
-    damaged = [entry for entry in found if entry.state in _DAMAGED]
-    detail = f"{said} ({', '.join(more)})" if more else said
+    damaged = [entry for entry in entries if entry.state in _DAMAGED]
+    detail = f"{summary} ({', '.join(more)})" if more else summary
     if not damaged:
         yield Check("sessions", "ok", detail)
         return
@@ -264,18 +266,18 @@ def sessions(what: Subject) -> Iterator[Check]:
 
 def commands(what: Subject) -> Iterator[Check]:
     """Those that run or have ended without their session."""
-    found = unattended_commands(what.folders)
-    runs = [one for one in found if one.state == "running"]
-    rest = len(found) - len(runs)
-    ended = f"{plural(rest, 'command')} ended unseen" if rest else ""
+    known = unattended_commands(what.folders)
+    runs = [one for one in known if one.state == "running"]
+    ended_count = len(known) - len(runs)
+    ended = f"{plural(ended_count, 'command')} ended unseen" if ended_count else ""
     if not runs:
         yield Check("commands", "ok", f"none left running{f'; {ended}' if ended else ''}")
         return
     named = "; ".join(f"{one.id} {one.words}" for one in runs[:_NAMED])
     more = f"; {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-    said = f"{plural(len(runs), 'command')} of sessions that aren't open: {named}{more}"
+    summary = f"{plural(len(runs), 'command')} of sessions that aren't open: {named}{more}"
     fix = "`holdfast -r ID` takes them over, `holdfast stop ID` ends them."
-    yield Check("commands", "warn", "; ".join(filter(None, (said, ended))), fix)
+    yield Check("commands", "warn", "; ".join(filter(None, (summary, ended))), fix)
 
 
 def outputs(what: Subject) -> Iterator[Check]:
@@ -283,16 +285,18 @@ def outputs(what: Subject) -> Iterator[Check]:
     folder = Workspace(what.workspace).tool_results
     total = count = 0
     if folder.is_dir():
-        with os.scandir(folder) as found:
-            for item in found:
+        with os.scandir(folder) as entries:
+            for item in entries:
                 with suppress(OSError):
                     if item.name.endswith(".txt") and item.is_file(follow_symlinks=False):
                         total += item.stat(follow_symlinks=False).st_size
                         count += 1
-    said = f"{plural(count, 'full copy').replace('copys', 'copies')}, {size(total)}, in this folder"
+    summary = (
+        f"{plural(count, 'full copy').replace('copys', 'copies')}, {size(total)}, in this folder"
+    )
     most = what.config.guard.keep_bytes
     if total > most:
         fix = f"More than guard.keep_bytes ({size(most)}): sessions still refer to them."
-        yield Check("outputs", "warn", said, fix)
+        yield Check("outputs", "warn", summary, fix)
     else:
-        yield Check("outputs", "ok", said if count else "no full copies in this folder")
+        yield Check("outputs", "ok", summary if count else "no full copies in this folder")

@@ -53,13 +53,13 @@ def sandbox(what: Subject) -> Iterator[Check]:
     if broken:
         yield Check("sandbox", "fail", f"{engine}: a wall has a hole: {'; '.join(broken)}", "")
         return
-    held = ", ".join(proof.wall for proof in tried)
+    walls = ", ".join(proof.wall for proof in tried)
     if engine == "landlock":
-        detail = f"landlock confines read-only commands, others ask first; tried: {held}"
+        detail = f"landlock confines read-only commands, others ask first; tried: {walls}"
         chosen = what.config.sandbox.engine == "landlock"
         yield Check("sandbox", "ok", detail, "" if chosen else install)
         return
-    yield Check("sandbox", "ok", f"{engine}; tried and blocked: {held}", "")
+    yield Check("sandbox", "ok", f"{engine}; tried and blocked: {walls}", "")
 
 
 async def _proofs(confinement: Confinement) -> tuple[str, list[Proof]] | None:

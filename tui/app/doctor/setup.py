@@ -49,8 +49,8 @@ def configuration(what: Subject) -> Iterator[Check]:
             yield Check("project", "warn", f"{shorten(file)}: not applied: {keys}", fix)
         for one in of_file:
             if one.reason != UNTRUSTED:
-                said = f"{shorten(file)}: {one.key} not applied: {one.reason}"
-                yield Check("project", "warn", said, "Fix the entry.")
+                problem = f"{shorten(file)}: {one.key} not applied: {one.reason}"
+                yield Check("project", "warn", problem, "Fix the entry.")
     model = what.config.model
     fallback = (
         f", then {', '.join(what.config.fallback_models)}" if what.config.fallback_models else ""
@@ -59,16 +59,16 @@ def configuration(what: Subject) -> Iterator[Check]:
 
 
 def key(what: Subject) -> Iterator[Check]:
-    """What signs requests to the server, and where it is. Up to 2 s with a slow keyring."""
+    """Check what signs requests to the server, and where it is. Up to 2 s with a slow keyring."""
     try:
-        found = _credential(what)
+        credential = _credential(what)
     except CredentialsError as error:
         yield Check("key", "fail", error.message, error.hint)
         return
     server = server_of(what.config.base_url)
-    if found:
-        words = credentials.in_words(found, env=what.env, folders=what.folders)
-        server = server_of(found.base_url) if isinstance(found, SignIn) else server
+    if credential:
+        words = credentials.in_words(credential, env=what.env, folders=what.folders)
+        server = server_of(credential.base_url) if isinstance(credential, SignIn) else server
         yield Check("key", "ok", f"{words}, for {server}")
     elif what.config.base_url:
         yield Check("key", "ok", f"none for {server}, which may not need one")
@@ -85,26 +85,27 @@ def _credential(what: Subject) -> credentials.Credential | None:
 
 
 def server(what: Subject) -> Iterator[Check]:
-    """Whether the server answers. Asked only where there is something to ask it with."""
+    """Check that the server answers. Asked only where there is something to ask it with."""
     config = what.config
     try:
-        found = _credential(what)
+        credential = _credential(what)
     except CredentialsError:
-        found = None
-    signed_in = found if isinstance(found, SignIn) else None
-    token = found.key if isinstance(found, credentials.ApiKey) else None
+        credential = None
+    signed_in = credential if isinstance(credential, SignIn) else None
+    token = credential.key if isinstance(credential, credentials.ApiKey) else None
     name = server_of(config.base_url or (signed_in.base_url if signed_in else ""))
-    if found is None and not config.base_url:
+    if credential is None and not config.base_url:
         yield Check("server", "ok", "not checked: no key")
         return
     started = time.monotonic()
     status, why = ask_for_models(name, token)
-    took = f"{name} answers in {(time.monotonic() - started) * 1000:.0f} ms"
+    timing = f"{name} answers in {(time.monotonic() - started) * 1000:.0f} ms"
     if status is None:
         fix = "Check the connection, HTTPS_PROXY and base_url."
         yield Check("server", "fail", f"can't reach {name}: {why}", fix)
+    # the check sends no token of a sign-in, so that a refusal says nothing about it
     elif status in {401, 403} and signed_in:
-        yield Check("server", "ok", f"{took}; {signed_in} signs in with the first request")
+        yield Check("server", "ok", f"{timing}; {signed_in} signs in with the first request")
     elif status in {401, 403} and token:
         fix = "Enter another key: run `holdfast`, or set ANTHROPIC_API_KEY."
         yield Check("server", "fail", f"{name} rejects the key ({status})", fix)
@@ -112,10 +113,10 @@ def server(what: Subject) -> Iterator[Check]:
         yield Check("server", "warn", f"{name} needs a key ({status})", _NO_KEY)
     elif status == 429 or status >= 500:
         fix = "Requests are retried; if this continues, try later."
-        yield Check("server", "warn", f"{took}, with {status}", fix)
+        yield Check("server", "warn", f"{timing}, with {status}", fix)
     else:
-        said = "the key works" if token and status == 200 else f"with {status}"
-        yield Check("server", "ok", f"{took}, {said}")
+        result = "the key works" if token and status == 200 else f"with {status}"
+        yield Check("server", "ok", f"{timing}, {result}")
 
 
 class _Stay(HTTPRedirectHandler):
@@ -173,7 +174,7 @@ def mcp(what: Subject) -> Iterator[Check]:
 
 
 def diagnostics(what: Subject) -> Iterator[Check]:
-    """What would check edited files. Nothing is started."""
+    """Check what would find problems in edited files. Nothing is started."""
     settings, root = what.config.diagnostics, what.workspace
     if settings.mode == "off":
         yield Check("diagnostics", "ok", "off: edited files aren't checked")
@@ -183,10 +184,10 @@ def diagnostics(what: Subject) -> Iterator[Check]:
     path = safe_search_path(what.env.get("PATH", ""), (root,))
     off = {name for name, one in own.items() if one.off}
     every = {name: one for name, one in {**KNOWN, **own}.items() if name not in off}
-    found = [name for name, one in every.items() if program_of(one, root, brought, path)]
-    some = ", ".join(found)
+    available = [name for name, one in every.items() if program_of(one, root, brought, path)]
+    some = ", ".join(available)
     yield Check("diagnostics", "ok", f"{some}; started after edits" if some else "no checker found")
-    for name in own.keys() - off - set(found):
+    for name in own.keys() - off - set(available):
         program = next(iter(own[name].words), "its command")
         fix = f"Install it, or fix diagnostics.checkers.{name}."
         yield Check("diagnostics", "warn", f"{name}: {program} not found", fix)

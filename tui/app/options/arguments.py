@@ -48,8 +48,8 @@ CommandName: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningOptions:
-    """Which session to open, and where it works. `resume` is "" for the session browser, and
-    `worktree` "" for a new name; `attach`: a background process hands it over."""
+    """The session to open, and its folder. `resume` is "" for the session browser, and `worktree`
+    "" for a new name; `attach`: a background process hands it over."""
 
     newest: bool = False
     resume: str | None = None
@@ -61,7 +61,7 @@ class OpeningOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """Which model answers, how, and what it is told."""
+    """The model that answers, its effort, and its instructions."""
 
     model: str | None = None
     fallback_models: tuple[str, ...] = ()
@@ -217,17 +217,17 @@ class Options:
 
     def by_name(self) -> dict[str, Any]:
         """Each value by its name, those of the groups too."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for one in fields(self):
             value: Any = getattr(self, one.name)
             inside = is_dataclass(value)
-            found |= {n: getattr(value, n) for n in _names(value)} if inside else {one.name: value}
-        return found
+            values |= {n: getattr(value, n) for n in _names(value)} if inside else {one.name: value}
+        return values
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """What of it belongs to the configuration, in the shape of the file."""
-        found: dict[str, Any] = {
+        """Return the options that belong to the configuration, in the shape of the file."""
+        values: dict[str, Any] = {
             "model": self.models.model,
             "fallback_models": list(self.models.fallback_models),
             "theme": self.screen.theme,
@@ -242,7 +242,7 @@ class Options:
             "sandbox": {"engine": "off"} if self.permissions.no_sandbox else {},
             "mcp": dict(self.mcp.servers),
         }
-        return {key: value for key, value in found.items() if value not in (None, [], {})}
+        return {key: value for key, value in values.items() if value not in (None, [], {})}
 
 
 def _names(group: Any) -> set[str]:
@@ -251,32 +251,32 @@ def _names(group: Any) -> set[str]:
 
 def parse(argv: Sequence[str]) -> Options:
     """Options for the words after the program's name. Raises UsageError."""
-    command, rest = _dispatch(list(argv))
+    command, arguments = _dispatch(list(argv))
     name = " ".join(("holdfast", *command.words))
     words: list[str] = []
-    if command.after and "--" in rest:
-        words = rest[rest.index("--") + 1 :]
-        rest = rest[: rest.index("--")]
+    if command.after and "--" in arguments:
+        words = arguments[arguments.index("--") + 1 :]
+        arguments = arguments[: arguments.index("--")]
     parser = build(command, name)
     if command.second and not command.second.required:  # it may stand behind an option
-        parsed, extra = parser.parse_known_intermixed_args(rest)
+        parsed, extra = parser.parse_known_intermixed_args(arguments)
     else:
-        parsed, extra = parser.parse_known_args(rest)
+        parsed, extra = parser.parse_known_args(arguments)
     if extra:
         raise _unexpected(extra[0], command, name, first=getattr(parsed, "prompt", None) or "")
-    given = {field: value for field, value in vars(parsed).items() if value is not None}
+    values = {field: value for field, value in vars(parsed).items() if value is not None}
     if words:
-        given["words"] = tuple(words)
+        values["words"] = tuple(words)
     for flag in command.flags:
-        if (flag.repeat or flag.pair) and flag.field in given:
-            given[flag.field] = tuple(given[flag.field])
+        if (flag.repeat or flag.pair) and flag.field in values:
+            values[flag.field] = tuple(values[flag.field])
     if command is MAIN:
-        given = {"headless": "text" in given, **_prompt(given)}
-    if "practice_script" in given:
-        given["practice"] = True
+        values = {"headless": "text" in values, **_prompt(values)}
+    if "practice_script" in values:
+        values["practice"] = True
     first = command.words[0] if command.words else "chat"
     action = command.words[1] if len(command.words) > 1 else ""
-    options = Options().having(command=first, action=action, **given)
+    options = Options().having(command=first, action=action, **values)
     _check(options)
     return options
 
@@ -293,7 +293,7 @@ def _prompt(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(options: Options) -> None:
-    """What no single flag can know."""
+    """Check the rules that concern several flags."""
     o, opening, printing, batch = options, options.opening, options.printing, options.batch
     limits, permissions = options.limits, options.permissions
     of_tools = {
@@ -306,7 +306,7 @@ def _check(options: Options) -> None:
         "--max-failures": limits.max_failures,
         "--max-time": limits.max_time,
     }
-    pointless = next((name for name, given in of_tools.items() if given), "")
+    pointless = next((name for name, is_given in of_tools.items() if is_given), "")
     conflicts = (
         ((opening.resume or "").startswith("-"), f"unknown option {opening.resume}."),
         (
@@ -389,8 +389,10 @@ def _unexpected(given: str, command: Command, name: str, *, first: str) -> Usage
         flag = given.split("=", 1)[0]
         names = [n for f in command.flags for n in f.names if n.startswith("--")]
         return UsageError(f"{prefix(name)}unknown option {flag}.", hint=near(flag, names) or see)
-    if command is MAIN and (meant := near(first, first_words())):
-        return UsageError(f"There is no command {first!r}.", hint=f"{meant} Prompts need quotes.")
+    if command is MAIN and (suggestion := near(first, first_words())):
+        return UsageError(
+            f"There is no command {first!r}.", hint=f"{suggestion} Prompts need quotes."
+        )
     if command is MAIN:
         return UsageError(f"More than one prompt: {given!r}.", hint="Put it in quotes.")
     if command.after:
@@ -407,19 +409,19 @@ def _dispatch(argv: list[str]) -> tuple[Command, list[str]]:
     if at is None or argv[at] not in first_words():
         return MAIN, argv
     first = argv[at]
-    rest = argv[:at] + argv[at + 1 :]
+    others = argv[:at] + argv[at + 1 :]
     seconds = second_words(first)
     if not seconds:
-        return _command(first), rest
-    at = _first_word(rest, at)
+        return _command(first), others
+    at = _first_word(others, at)
     if at is None:
-        if {"-h", "--help"} & set(rest):
+        if {"-h", "--help"} & set(others):
             return Command((first,), GROUPS[first]), ["--help"]
         raise UsageError(f"{first}: choose one of: {', '.join(seconds)}.", hint=_see(first))
-    if rest[at] not in seconds:
-        hint = near(rest[at], seconds) or _see(first)
-        raise UsageError(f"{first}: {rest[at]!r} isn't one of: {', '.join(seconds)}.", hint=hint)
-    return _command(first, rest[at]), rest[:at] + rest[at + 1 :]
+    if others[at] not in seconds:
+        hint = near(others[at], seconds) or _see(first)
+        raise UsageError(f"{first}: {others[at]!r} isn't one of: {', '.join(seconds)}.", hint=hint)
+    return _command(first, others[at]), others[:at] + others[at + 1 :]
 
 
 def _command(*words: str) -> Command:
@@ -463,7 +465,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def prefix(name: str) -> str:
-    """How a message about a command begins: `run: `, nothing for plain `holdfast`."""
+    """Return the beginning of a message about a command: `run: `, nothing for plain `holdfast`."""
     return "".join(f"{words}: " for words in [name.removeprefix("holdfast").strip()] if words)
 
 

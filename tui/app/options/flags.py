@@ -62,7 +62,7 @@ _KINDS: dict[str, Kind] = {
     "N M": "count", "NAME": "name", "PATH": "file", "RULE": "name", "SECONDS": "seconds",
     "TIME": "span", "USD": "money",
 }  # fmt: skip
-"""By the name of a value in the help; every other one is text."""
+"""The kinds of values, by their names in the help; every other one is text."""
 
 
 def _flag(usage: str, help_: str, **more: Any) -> Flag:
@@ -510,5 +510,5 @@ def first_words() -> tuple[str, ...]:
 
 
 def second_words(first: str) -> tuple[str, ...]:
-    """What may follow a subcommand's name: `list` and so on after `sessions`."""
+    """List the words that may follow a subcommand's name: `list` and so on after `sessions`."""
     return tuple(c.words[1] for c in COMMANDS if c.words[0] == first and len(c.words) > 1)

@@ -1,4 +1,4 @@
-"""What commands show, as data: made once here, drawn by each front end in its own way."""
+"""The output of commands, as data: made once here, drawn by each front end in its own way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a command shows. A row may be a line as it is; `columns` are the names of the rows'
+    """The output of a command. A row may be a line as it is; `columns` are the names of the rows'
     values, and `notes` come below."""
 
     title: str

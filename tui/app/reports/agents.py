@@ -24,7 +24,7 @@ _MARKS: Final[dict[State, tuple[str, str]]] = {
 
 
 def agent_row(one: SubAgent, clock: Clock) -> Row:
-    """How a sub-agent is, what it does, and what it came to."""
+    """Make the row of a sub-agent: its state, its activity, and its result."""
     mark, look = ("?", "warning") if one.asks else _MARKS[one.state]
     facts, now = facts_of(one, clock), one.now if one.works else ""
     where = shorten(one.path) if one.path else "kept in memory only"
@@ -41,7 +41,7 @@ def agent_row(one: SubAgent, clock: Clock) -> Row:
 
 
 def kind_row(kind: AgentDefinition) -> Row:
-    """What a kind is for, and what it works with."""
+    """Make the row of a kind: its purpose, model and tools."""
     names = {"": "the conversation's model", "small": "the small model"}
     model = names.get(kind.model, kind.model)
     only = " · read-only" if kind.read_only else ""
@@ -53,15 +53,15 @@ def kind_row(kind: AgentDefinition) -> Row:
 
 
 def seconds_of(one: SubAgent, clock: Clock) -> float:
-    """How long a sub-agent has worked; 0 where that is not known."""
+    """Return the seconds that a sub-agent has worked; 0 where that is not known."""
     if one.works and one.started:
         return clock.monotonic() - one.started
     return one.seconds
 
 
 def facts_of(one: SubAgent, clock: Clock) -> str:
-    """How it stands, how long it worked, and what that came to."""
+    """Describe its state, how long it worked, and what that cost."""
     seconds = seconds_of(one, clock)
-    took = [duration(seconds)] if seconds >= 1 else []
+    worked = [duration(seconds)] if seconds >= 1 else []
     counted = one.calls or one.spent.requests
-    return " · ".join([one.state, *took, *([one.figures] if counted else [])])
+    return " · ".join([one.state, *worked, *([one.figures] if counted else [])])

@@ -34,7 +34,7 @@ def state_of(job: Job) -> str:
 
 
 def job_row(owned: OwnedJob) -> Row:
-    """How one is, since when it runs, whose it is, and where its output is."""
+    """Make the row of a job: its state, its start, its owner, and the place of its output."""
     job = owned.job
     mark, look = _mark(job)
     moved = ["moved by you"] if job.origin.moved_by else []

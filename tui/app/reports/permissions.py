@@ -88,20 +88,20 @@ def rule_rows(agent: Agent, config_file: Path, workspace: Path) -> list[RuleRow]
         (FOLDER, workspace / PRIVATE_DIR / "config.toml"),
     )
     files = [(origin, _rules_of(file)) for origin, file in places]
-    asked = [record.data for record in agent.session.records if record.type == "permission"]
+    decided = [record.data for record in agent.session.records if record.type == "permission"]
     rows: list[RuleRow] = []
     for kind, rules in (("deny", policy.deny), ("ask", policy.ask), ("allow", policy.allow)):
         for rule in rules:
             found = [origin for origin, texts in files if str(rule) in texts.get(kind, ())]
-            count = sum(data.get("by") == str(rule) for data in asked)
+            count = sum(data.get("by") == str(rule) for data in decided)
             rows.append(RuleRow(kind, rule, found[0] if found else RUN, count))
-    given = [data for data in asked if data.get("by") == "session"]
+    by_session = [data for data in decided if data.get("by") == "session"]
     for rule in dict.fromkeys(
         rule for grant in agent.permissions.gate.grants for rule in grant.shown
     ):
         count = sum(
             rule.names(str(data.get("tool"))) and rule.matches(str(data.get("subject")))
-            for data in given
+            for data in by_session
         )
         rows.append(RuleRow("session", rule, SESSION, count))
     return rows
@@ -122,7 +122,7 @@ _REFUSED = frozenset({"deny", "no"})
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """One decision: when, about which call, what was said, by whom, and why."""
+    """One decision: its time, its call, the answer, who gave it, and why."""
 
     time: str
     tool: str
@@ -139,13 +139,13 @@ class DecisionRow:
 
 
 def decisions(records: Iterable[Record]) -> list[DecisionRow]:
-    """What the `permission` records of a session say, oldest first."""
-    found: list[DecisionRow] = []
+    """List the contents of a session's `permission` records, oldest first."""
+    rows: list[DecisionRow] = []
     for record in records:
         if record.type == "permission":
-            said = [one_line(str(record.data.get(name) or "")) for name in _FIELDS]
-            found.append(DecisionRow(_clock(record.time), *said))
-    return found
+            fields = [one_line(str(record.data.get(name) or "")) for name in _FIELDS]
+            rows.append(DecisionRow(_clock(record.time), *fields))
+    return rows
 
 
 _FIELDS = ("tool", "subject", "answer", "by", "reason")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def status_rows(agent: Agent, workspace: Path) -> Iterator[Row]:
-    """What every front end says; cache and cost once something was answered."""
+    """Yield the rows of every front end; cache and cost once something was answered."""
     session, spending = agent.session, agent.spending()
     yield Row("session", (session.id,))
     yield Row("file", (shorten(session.path) if session.path else "none, kept in memory only",))
@@ -50,17 +50,18 @@ def checker_states(agent: Agent) -> str:
 
 
 async def session_diff(conversation: Conversation) -> tuple[int, str] | None:
-    """How many files the session changed, by its tools and its commands, and one unified diff of
-    them all, from before the session to how they are now; where there are none it is said."""
+    """Return the number of files that the session changed, by its tools and its commands, and one
+    unified diff of them all, from before the session to their present state; a message where there
+    are none."""
     agent = conversation.agent
     now = await agent.checkpoints.now() if agent and agent.checkpoints else ""
-    found = await asyncio.to_thread(_since_start, agent, now) if agent else None
-    if agent is None or found is None or not found.own_files:
+    changes = await asyncio.to_thread(_since_start, agent, now) if agent else None
+    if agent is None or changes is None or not changes.own_files:
         hint = "" if now else "(Changes made by commands aren't known: there are no checkpoints.)"
         conversation.frontend.say("No files changed in this session.", hint=hint)
         return None
-    text = await asyncio.to_thread(_diff_text, agent, found, conversation.services.workspace)
-    return len(found.own_files), text
+    text = await asyncio.to_thread(_diff_text, agent, changes, conversation.services.workspace)
+    return len(changes.own_files), text
 
 
 def _since_start(agent: Agent, now: str) -> WorkspaceChanges:

@@ -45,7 +45,7 @@ _STOPS: Final[dict[str, Literal["max_tokens", "refusal"]]] = {
 
 @dataclass(slots=True)
 class PromptWatch:
-    """What becomes of a prompt, from the events of its turns."""
+    """The outcome of a prompt, from the events of its turns."""
 
     outcome: Outcome = field(default_factory=Outcome)
     stop: str = ""
@@ -103,17 +103,18 @@ class EditorSession:
 
     async def replay(self) -> None:
         """Send the history, and what was said while the session was opened after it."""
-        said = self.outbox.hold()
+        updates = self.outbox.hold()
         for update in self.updates.replayed(self.agent.session.records):
             self.outbox.put(update)
         if title := self.agent.session.title:
             self.outbox.put(info(title))
-        for update, key in said:
+        for update, key in updates:
             self.outbox.put(update, key)
         await self.outbox.flush()
 
     async def settings(self) -> dict[str, Any]:
-        """What the answers to opening a session say about it; from now on its updates leave."""
+        """Return what the answers to opening a session say about it; from now on its updates are
+        sent."""
         agent = self.agent
         self._told = {"mode": self.mode, "title": agent.session.title}
         config = await self.config()
@@ -236,15 +237,15 @@ class EditorSession:
         MCP servers."""
         own = self.conversation.user_commands
         await asyncio.to_thread(own.load)
-        found: dict[str, tuple[str, str]] = {}
+        commands: dict[str, tuple[str, str]] = {}
         for name in (*COMMANDS, "think", *(["elevated"] if self.options.permissions.yolo else [])):
             if command := find(name):
-                found[name] = (command.help, command.argument)
+                commands[name] = (command.help, command.argument)
         for name, one in own.commands.items():
-            found[name] = (one.description, one.argument)
+            commands[name] = (one.description, one.argument)
         for name, (server, prompt) in prompts_of(self.conversation).items():
             words = " ".join(arg.upper() for arg, _ in prompt.arguments)
-            found[name] = (prompt.description or f"a prompt of {server.name}", words)
+            commands[name] = (prompt.description or f"a prompt of {server.name}", words)
         return [
             schema.AvailableCommand(
                 name=name,
@@ -253,7 +254,7 @@ class EditorSession:
                 if hint
                 else None,
             )
-            for name, (about, hint) in found.items()
+            for name, (about, hint) in commands.items()
         ]
 
     # Modes and settings
@@ -308,7 +309,7 @@ class EditorSession:
             schema.SessionConfigSelectOption(value=row.name, name=row.name, description=row.price)
             for row in await rows(self.conversation.services, agent)
         ]
-        found = [
+        options = [
             _select("mode", "Mode", "mode", self.mode, modes),
             _select("model", "Model", "model", agent.models.current, models),
         ]
@@ -316,8 +317,10 @@ class EditorSession:
             levels = [
                 schema.SessionConfigSelectOption(value=e, name=e) for e in agent.models.efforts
             ]
-            found.append(_select("effort", "Effort", "thought_level", agent.models.effort, levels))
-        return found
+            options.append(
+                _select("effort", "Effort", "thought_level", agent.models.effort, levels)
+            )
+        return options
 
     async def configure(self, option: str, value: str) -> list[schema.SessionConfigOptionSelect]:
         """Take another model or level. Raises UsageError where that can't be."""

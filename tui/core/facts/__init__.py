@@ -259,11 +259,11 @@ Fact: TypeAlias = (
 
 
 Told: TypeAlias = Fact | CallBegan | TurnInterrupted
-"""What a front end may be told, live or by a record: the last two by a record alone."""
+"""A fact that a front end may get, live or by a record: the last two by a record alone."""
 
 
 def awaits_person(fact: WireFact) -> bool | None:
-    """Whether a fact, of a sub-agent too, begins a wait for the person's answer; False where it
+    """True if a fact, of a sub-agent too, begins a wait for the person's answer; False where it
     ends one, None where it does neither."""
     match fact.event if isinstance(fact, SubAgentEvent) else fact:
         case PermissionAsked() | QuestionAsked():

@@ -12,7 +12,7 @@ from tui.core.messages import Usage
 
 T = TypeVar("T")
 Kept: TypeAlias = Annotated[T, record_form.KEPT]
-"""A field that is written and not told: its class has it for the record alone."""
+"""A field that is written and not published: its class has it for the record alone."""
 
 
 class WireFact(msgspec.Struct, frozen=True, tag_field="type"):
@@ -24,10 +24,10 @@ class WireFact(msgspec.Struct, frozen=True, tag_field="type"):
 
     def to_json(self) -> dict[str, Any]:
         """As one JSON object: its `type`, then its fields."""
-        told: dict[str, Any] = msgspec.to_builtins(self)
+        data: dict[str, Any] = msgspec.to_builtins(self)
         if isinstance(usage := getattr(self, "usage", None), Usage):
-            told["usage"] = usage.to_json()
-        return told
+            data["usage"] = usage.to_json()
+        return data
 
 
 class DurableFact(WireFact, frozen=True):
@@ -36,8 +36,8 @@ class DurableFact(WireFact, frozen=True):
     `record_type` is the type of its record, where that is not the tag. `written` names the fields
     of the record in their order: as `name`, or `name=field` where the fact has another name for
     it; one that ends in `?` is left out where it is empty. Without it every field is written. A
-    field that is not named there is only told; one that is `Kept` is only written. What is UNSET
-    is left out.
+    field that is not named there is only published; one that is `Kept` is only written. UNSET
+    fields are left out.
     """
 
     record_type: ClassVar[str] = ""
@@ -47,8 +47,8 @@ class DurableFact(WireFact, frozen=True):
         form = record_form.form_of(type(self))
         if not form.hides:
             return super().to_json()
-        told = {"type": self.type}
-        return told | {
+        data = {"type": self.type}
+        return data | {
             key: msgspec.to_builtins(record_form.plain(getattr(self, name)))
             for name, key in form.told
         }
@@ -87,4 +87,4 @@ class DurableFact(WireFact, frozen=True):
 
 
 class RecordFact(DurableFact, frozen=True):
-    """A durable fact that nobody is told as it happens: what is shown then is told by another."""
+    """A durable fact that isn't published as it happens: another one shows it."""

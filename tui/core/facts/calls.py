@@ -122,11 +122,11 @@ class ToolFinished(DurableFact, frozen=True, tag="tool_finished"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        id_, name, failed, seconds, receipt, summary, _, *rest = values
-        content, details = rest[-2:]
+        id_, name, failed, seconds, receipt, summary, _, *others = values
+        content, details = others[-2:]
         partial = details.get("partial") if summary == "interrupted" else None
         text = partial if isinstance(partial, str) else text_of(content)
-        return cls(id_, name, failed, seconds, receipt, summary, text, *rest)
+        return cls(id_, name, failed, seconds, receipt, summary, text, *others)
 
 
 class HookFinished(DurableFact, frozen=True, tag="hook_finished"):

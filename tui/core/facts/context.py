@@ -51,13 +51,14 @@ class ContextChanged(WireFact, frozen=True, tag="context_changed"):
 
 
 class Overlay(RecordFact, frozen=True, tag="overlay"):
-    """How the record `target` is to be sent. `by` is "person" or a part of the program.
+    """The form in which the record `target` is to be sent. `by` is "person" or a part of the
+    program.
 
     `age` is how many turns old it was when it was pruned; it is recorded so that the text in a
-    cached prefix does not change with every turn. `tokens` is a further limit of a clamped
-    result, 0 for none. `blocks` are the places of the images that are left out of an imageless
-    record; () leaves out all of them. One that is to `wait` counts from the next break on, which
-    then costs no more.
+    cached prefix does not change with every turn. `tokens` is a further limit of a clamped result,
+    0 for none. `blocks` are the places of the images that are left out of an imageless record; ()
+    leaves out all of them. One that is to `wait` counts from the next break on, which then costs no
+    more.
     """
 
     written = "target view by reason age? blocks? wait? tokens?"
@@ -112,7 +113,7 @@ class ThinkingBroken(RecordFact, frozen=True, tag="break"):
 
 
 class FrameMade(RecordFact, frozen=True, tag="frame"):
-    """What every request begins with from here on: see `tui.context.frame`."""
+    """The beginning of every request from here on: see `tui.context.frame`."""
 
     written = "system tools layers facts files room cache_life? sha256 reason version seal"
 
@@ -289,8 +290,8 @@ class ExamFinished(DurableFact, frozen=True, tag="exam_finished"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        facts, _, *rest = values
-        return cls(facts, sum(one.get("held") is True for one in facts), *rest)
+        facts, _, *others = values
+        return cls(facts, sum(one.get("held") is True for one in facts), *others)
 
 
 class CompactionUndone(DurableFact, frozen=True, tag="compaction_undone"):

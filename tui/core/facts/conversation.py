@@ -1,4 +1,4 @@
-"""The conversation: what is said, and how a turn ends."""
+"""The conversation: its messages, and the end of a turn."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class UserMessage(DurableFact, frozen=True, tag="user_message"):
 
     @property
     def prompt(self) -> str:
-        """What was typed, with a word for each image; "" where nobody typed it."""
+        """The typed text, with a word for each image; "" where nobody typed it."""
         return with_words(self.typed or "", self.images)
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        _, attached, content, typed, images, *rest = values
+        _, attached, content, typed, images, *others = values
         text, own = text_of(content), with_words(typed or "", images)
         if typed is not UNSET and text.startswith(own):
             attached = text.removeprefix(own).lstrip("\n")
-        return cls(text, attached, content, typed, images, *rest)
+        return cls(text, attached, content, typed, images, *others)
 
 
 class DirectivesChanged(DurableFact, frozen=True, tag="directives_changed"):
@@ -91,8 +91,8 @@ class AssistantMessage(DurableFact, frozen=True, tag="assistant_message"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        _, stop_reason, usage, request_id, content, *rest = values
-        return cls(text_of(content), stop_reason, usage, request_id, content, *rest)
+        _, stop_reason, usage, request_id, content, *others = values
+        return cls(text_of(content), stop_reason, usage, request_id, content, *others)
 
 
 class CallsMentioned(RecordFact, frozen=True, tag="assistant"):
@@ -196,8 +196,8 @@ class ErrorRaised(DurableFact, frozen=True, tag="error"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        error_class, message, _, *rest = values
-        return cls(error_class or "unknown", message, True, *rest)
+        error_class, message, _, *others = values
+        return cls(error_class or "unknown", message, True, *others)
 
 
 class LoopStopped(WireFact, frozen=True, tag="loop_stopped"):

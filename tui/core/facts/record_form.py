@@ -1,4 +1,4 @@
-"""How the fields of a durable fact stand in its record, and are read from one.
+"""The form of a durable fact's fields in its record, and their reading from one.
 
 Any program may have written a record: what is missing or has another type than the field is empty.
 """
@@ -17,7 +17,7 @@ from msgspec.structs import FieldInfo
 from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, string_of
 
 KEPT: Final = "kept"
-"""Marks the type of a field that is written and not told."""
+"""Marks the type of a field that is written and not published."""
 
 Read: TypeAlias = Callable[[Any], Any]
 
@@ -27,7 +27,7 @@ class RecordForm:
     """The fields of a class: those `told`, as they are named outside; those `written`, as (key,
     field, whether an empty one is left out); and of each field in its place the key (`keys`; ""
     where it is in no record) and how to `read` it: the type of a value that is taken as it is, what
-    reads others, and what stands for none. `hides` says whether any is not told."""
+    reads others, and what stands for none. `hides` is True if any isn't published."""
 
     told: tuple[tuple[str, str], ...]
     written: tuple[tuple[str, str, bool], ...]
@@ -41,22 +41,22 @@ def form_of(kind: type[Any]) -> RecordForm:
     """The form of a class of durable facts."""
     fields = {one.name: one for one in msgspec.structs.fields(kind)}
     written: list[tuple[str, str, bool]] = []
-    for said in kind.written.split() or fields:
-        key, _, name = said.removesuffix("?").partition("=")
-        written.append((key, name or key, said.endswith("?")))
+    for word in kind.written.split() or fields:
+        key, _, name = word.removesuffix("?").partition("=")
+        written.append((key, name or key, word.endswith("?")))
     keys = {name: key for key, name, _ in written}
-    told = [one for one in fields.values() if not _is_hidden(one)]
+    shown = [one for one in fields.values() if not _is_hidden(one)]
     return RecordForm(
-        told=tuple((one.name, one.encode_name) for one in told),
+        told=tuple((one.name, one.encode_name) for one in shown),
         written=tuple(written),
         keys=tuple(keys.get(name, "") for name in fields),
         read=tuple(_reading(one, name in keys) for name, one in fields.items()),
-        hides=len(told) < len(fields),
+        hides=len(shown) < len(fields),
     )
 
 
 def _reading(field: FieldInfo, recorded: bool) -> tuple[type, Read, Any]:
-    """How a field is read; one that is not `recorded` is in no record."""
+    """Choose the reader of a field; one that is not `recorded` is in no record."""
     read, kind = _reader(field.type), _bare(field.type)
     if not recorded and not field.required:
         made = field.default_factory
@@ -82,8 +82,8 @@ def _any(value: object) -> object:
 
 
 def _maybe(read: Read, null: bool, value: object) -> object:
-    found = read(value)
-    return msgspec.UNSET if found is None and not null else found
+    known = read(value)
+    return msgspec.UNSET if known is None and not null else known
 
 
 def _text(value: object) -> str:
@@ -129,7 +129,7 @@ _MAYBE: Final[dict[object, Read]] = {
 
 
 def _reader(type_: Any) -> Read:
-    """How a field of a type is read."""
+    """Choose the reader of a type."""
     if hasattr(type_, "__metadata__"):
         return _reader(get_args(type_)[0])
     origin = get_origin(type_)

@@ -113,10 +113,10 @@ class RetryScheduled(DurableFact, frozen=True, tag="retry_scheduled"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        found = cls(*values)
-        attempt, kind = found.attempt or 1, found.error_class or "unknown"
-        most = max(attempt, found.max_attempts)
-        return replace(found, attempt=attempt, max_attempts=most, error_class=kind)
+        fact = cls(*values)
+        attempt, kind = fact.attempt or 1, fact.error_class or "unknown"
+        most = max(attempt, fact.max_attempts)
+        return replace(fact, attempt=attempt, max_attempts=most, error_class=kind)
 
 
 class ModelSwitched(DurableFact, frozen=True, tag="model_switched"):
@@ -159,8 +159,8 @@ class Parked(DurableFact, frozen=True, tag="parked"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        until, reason, error_class, *rest = values
-        return cls(until, reason, error_class or "unknown", *rest)
+        until, reason, error_class, *others = values
+        return cls(until, reason, error_class or "unknown", *others)
 
 
 class RecoveryStep(DurableFact, frozen=True, tag="recovery"):
@@ -220,6 +220,6 @@ class ThinkingDropped(WireFact, frozen=True, tag="thinking_dropped"):
     allowed: dict[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        found = super().to_json()
-        dropped = object_of(found["dropped"])
-        return found | {"count": sum(dropped.values()), "reason": ", ".join(dropped)}
+        data = super().to_json()
+        dropped = object_of(data["dropped"])
+        return data | {"count": sum(dropped.values()), "reason": ", ".join(dropped)}

@@ -65,8 +65,8 @@ class JobFinished(DurableFact, frozen=True, tag="job_finished"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        found = cls(*values)
-        return replace(found, job=found.job or "job", state=found.state or "ended")
+        fact = cls(*values)
+        return replace(fact, job=fact.job or "job", state=fact.state or "ended")
 
 
 class FileChanged(RecordFact, frozen=True, tag="file_change"):
@@ -104,8 +104,8 @@ class SubAgentStarted(DurableFact, frozen=True, tag="subagent_started"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        id_, session, path, *rest = values
-        return cls(id_, session, path or None, *rest)
+        id_, session, path, *others = values
+        return cls(id_, session, path or None, *others)
 
 
 class SubAgentEvent(WireFact, frozen=True, tag="subagent_event"):
@@ -145,9 +145,9 @@ class SubAgentFinished(DurableFact, frozen=True, tag="subagent_finished"):
 
     @classmethod
     def completed(cls, *values: Any) -> Self:
-        found = cls(*values)
-        runs = [*map(object_of, found.spent)]
+        fact = cls(*values)
+        runs = [*map(object_of, fact.spent)]
         usage = sum((Usage.from_json(one.get("usage")) for one in runs), Usage())
         counts = (one.get("requests") for one in runs)
         requests = sum(n for n in counts if isinstance(n, int))
-        return replace(found, usage=usage, requests=requests)
+        return replace(fact, usage=usage, requests=requests)

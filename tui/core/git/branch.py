@@ -14,7 +14,7 @@ _MOST_PACKED: Final = 4_000_000
 _HEADS: Final = "ref: refs/heads/"
 _LINK: Final = b"gitdir: "
 _ELSEWHERE: Final = ".invalid"
-"""What HEAD holds where refs are kept in another format (reftable, from git 2.45)."""
+"""The content of HEAD where refs are kept in another format (reftable, from git 2.45)."""
 
 
 def branch_of(root: Path) -> str:

@@ -2,7 +2,7 @@
 
 Git goes where a `.git` file, a link or a setting leads, and where none is left, to the repository
 of a folder further up. So it is asked where it stands, and what it says counts only if folder and
-git folder name each other. From then on git is told both, and finds no other.
+git folder name each other. From then on git gets both, and looks for no other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WRITTEN: Final = (
     "HEAD", "index", "packed-refs", "info", "info/exclude", "logs", "logs/HEAD", "logs/refs",
     "worktrees",
 )  # fmt: skip
-"""What git writes in its folder beside objects and refs."""
+"""Paths that git writes in its folder beside objects and refs."""
 
 
 class NoCheckoutError(GitError):
@@ -72,21 +72,21 @@ class Checkout:
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> str:
-        """What git prints, see `door.git`, called in a folder of the work tree or at its top;
-        nothing leads it to another place. Raises GitError."""
+        """Run git and return its output, see `door.git`, in a folder of the work tree or at its
+        top; nothing leads it to another place. Raises GitError."""
         if args[0] not in ONLY_LOOK:
             self._check_links()
         places = {**self._places, **(env or {})}
         return git(folder or self.top, *args, stdin=stdin, env=places)
 
     def answer(self, *args: str) -> str:
-        """What git prints, without the last line break; "" where it refuses."""
+        """Return git's output without the last line break; "" where it refuses."""
         with suppress(GitError):
             return self.git(*args).rstrip("\n")
         return ""
 
     def names(self, *args: str, stdin: str = "", env: Mapping[str, str] | None = None) -> list[str]:
-        """What git prints with -z, such as names of files. Raises GitError."""
+        """Return git's output with -z, such as names of files. Raises GitError."""
         return [name for name in self.git(*args, stdin=stdin, env=env).split("\0") if name]
 
     def commit(self, name: str = "HEAD") -> str:
@@ -94,7 +94,7 @@ class Checkout:
         return self.answer("rev-parse", "--verify", "-q", name)
 
     def has(self, commit: str) -> bool:
-        """Whether what is checked out was made from a commit, or is it."""
+        """True if what is checked out was made from a commit, or is it."""
         with suppress(GitError):
             self.git("merge-base", "--is-ancestor", commit, "HEAD")
             return True
@@ -116,7 +116,8 @@ class Checkout:
         return [one.partition("\t")[2] for one in entries if one.startswith("160000 ")]
 
     def identity(self) -> dict[str, str]:
-        """What git commits as, as variables: the person whom it knows (nothing), or nobody."""
+        """Return git's identity for commits, as variables: the person whom it knows (nothing), or
+        nobody."""
         with suppress(GitError):
             self.git("var", "GIT_AUTHOR_IDENT")
             self.git("var", "GIT_COMMITTER_IDENT")
@@ -136,7 +137,7 @@ class Checkout:
         return own_filters(self.own_settings())
 
     def merges_by_program(self) -> bool:
-        """Whether the repository's own settings name a program that merges files."""
+        """True if the repository's own settings name a program that merges files."""
         return merges(self.own_settings())
 
     @property
@@ -180,7 +181,7 @@ class Checkout:
         return False
 
     def _belongs(self) -> bool:
-        """Whether the git folder lies in the work tree or names it itself: a `.git` file alone
+        """True if the git folder lies in the work tree or names it itself: a `.git` file alone
         could lead anywhere."""
         link = self.top / ".git"
         if self.git_dir.parent == self.common / "worktrees":
@@ -199,7 +200,7 @@ def _located(folder: Path) -> Iterator[Path]:
     mark = f"--{secrets.token_hex(8)}"  # git prints an option that it doesn't know
     words = ("--show-toplevel", mark, "--absolute-git-dir", mark)
     try:
-        said = git(folder, "rev-parse", *words, "--git-common-dir")
+        output = git(folder, "rev-parse", *words, "--git-common-dir")
     except GitError as error:
         if "not a git repository" in error.message:
             if damaged := next(_with_git(folder), None):
@@ -221,7 +222,7 @@ def _located(folder: Path) -> Iterator[Path]:
                 f"{shorten(folder)} belongs to another user, so git doesn't use it.", hint=hint
             ) from error
         raise
-    lines = said.removesuffix("\n").split(f"\n{mark}\n")
+    lines = output.removesuffix("\n").split(f"\n{mark}\n")
     return (Path(os.path.realpath(folder / line)) for line in lines)
 
 
@@ -241,7 +242,7 @@ def _named_in(file: Path) -> Path:
 
 
 def _is_same(place: Path, other: Path) -> bool:
-    """Whether two paths are one folder, however it is spelled on a disk that ignores case."""
+    """True if two paths are one folder, however it is spelled on a disk that ignores case."""
     with suppress(OSError):
         return place == other or place.samefile(other)
     return False

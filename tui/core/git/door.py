@@ -40,7 +40,8 @@ _ALONE: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C",
 }
-"""What is missing in a partial clone isn't fetched: its settings may name a program for that."""
+"""Variables that keep git alone. Missing parts of a partial clone aren't fetched: its settings may
+name a program for that."""
 _LOOKING: Final = (
     "-c", "safe.bareRepository=explicit", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=",
 )  # fmt: skip
@@ -78,12 +79,13 @@ def run_program(
 
 
 def refusal(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What a program that failed has said."""
+    """Return the error output of a program that failed."""
     return done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
 
 
 def git(where: Path, *args: str, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
-    """What git prints. File names keep odd bytes. Raises GitError with git's own words.
+    """Run git and return its output. File names keep odd bytes. Raises GitError with git's own
+    words.
 
     Git finds the repository of `where` by itself: what writes is asked of a `Checkout`. Its
     settings are listed first, to switch off the programs they name. Another git at work in the
@@ -100,8 +102,8 @@ def answer(
     stdin: bytes = b"",
     patience_s: float = _LOOK_S,
 ) -> str | None:
-    """What git prints that only looks, in an environment that is given as it is; None where it
-    refuses, is missing or takes too long."""
+    """Return the output of a git command that only looks, in exactly the given environment; None
+    where git refuses, is missing or takes too long."""
     alone = {**env, "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = run_program(
@@ -124,10 +126,10 @@ def listed(paths: Iterable[str]) -> str:
 
 def _listed_settings(where: Path, env: Mapping[str, str] | None) -> str:
     words = ("config", "--list", "--includes", "--show-scope", "--name-only", "-z")
-    said = _run(where, words, {**_alone(env), **switched_off("")})
-    if "command\0safe.barerepository\0" not in said:
+    output = _run(where, words, {**_alone(env), **switched_off("")})
+    if "command\0safe.barerepository\0" not in output:
         raise GitError("This git is too old for Holdfast.", hint="Install git 2.31 or later.")
-    return said
+    return output
 
 
 def _alone(env: Mapping[str, str] | None) -> dict[str, str]:
@@ -139,17 +141,17 @@ def _alone(env: Mapping[str, str] | None) -> dict[str, str]:
 def _run(where: Path, args: tuple[str, ...], env: Mapping[str, str], stdin: str = "") -> str:
     if not where.is_dir():
         raise GitError(f"{shorten(where)} is gone.", hint="It was removed or moved.")
-    said = ""
+    message = ""
     for _ in range(_LOCK_TRIES):
         done = _done(where, args, env, os.fsencode(stdin))
         if not done.returncode:
             return os.fsdecode(done.stdout)
-        said = refusal(done)
-        if ".lock': File exists" not in said:
+        message = refusal(done)
+        if ".lock': File exists" not in message:
             break
         sleep(_LOCK_WAIT_S)
-    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))]
-    raise GitError(f"git {args[0]} failed: {(lines or said.splitlines())[0]}")
+    lines = [line for line in message.splitlines() if line.startswith(("fatal:", "error:"))]
+    raise GitError(f"git {args[0]} failed: {(lines or message.splitlines())[0]}")
 
 
 def _done(

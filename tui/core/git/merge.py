@@ -101,8 +101,8 @@ def _changed(target: Checkout, before: str, kind: str) -> list[str]:
 
 
 def _overwritten(target: Checkout, before: str, added: Iterable[str]) -> Iterator[str]:
-    """What lies at the paths that a merge adds, or in the place of their folders, and that git has
-    no copy of."""
+    """Yield what lies at the paths that a merge adds, or in the place of their folders, and that
+    git has no copy of."""
     known = set(target.git("ls-tree", "-r", "-z", "--name-only", before).split("\0"))
     for path in added:
         for part in (path, *map(str, Path(path).parents[:-1])):

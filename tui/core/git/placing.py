@@ -25,7 +25,7 @@ from tui.core.real_folders import NOT_THERE
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES: Final = 20
-"""What stands in the place of a folder is removed so often, at most."""
+"""Number of times that an obstacle in the place of a folder is removed, at most."""
 
 
 def place(checkout: Checkout, paths: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ def copy_real(source: Path, copy: Path) -> bool:
             return False
         raise
     with os.fdopen(opened, "rb") as file:
-        found = os.fstat(opened)
+        state = os.fstat(opened)
         try:
             folder = real_folder(copy.parent, create=True)
         except OSError as error:
@@ -78,13 +78,13 @@ def copy_real(source: Path, copy: Path) -> bool:
                 return False
             raise
         try:
-            made = os.open(copy.name, _NEW, stat.S_IMODE(found.st_mode), dir_fd=folder)
+            made = os.open(copy.name, _NEW, stat.S_IMODE(state.st_mode), dir_fd=folder)
         finally:
             os.close(folder)
         with os.fdopen(made, "wb") as target:
             shutil.copyfileobj(file, target)
             target.flush()
-            os.utime(made, ns=(found.st_atime_ns, found.st_mtime_ns))
+            os.utime(made, ns=(state.st_atime_ns, state.st_mtime_ns))
     return True
 
 
@@ -128,9 +128,9 @@ def _move(made: Path, folder: int) -> None:
 
 def _copy_new(made: Path, folder: int) -> None:
     """Copy a file, a link or a folder with what is in it into an open folder. Raises OSError."""
-    found = made.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        _copy(made, found, made.name, folder)
+    state = made.lstat()
+    if not stat.S_ISDIR(state.st_mode):
+        _copy(made, state, made.name, folder)
         return
     os.mkdir(made.name, dir_fd=folder)
     inner = os.open(made.name, PLACE, dir_fd=folder)
@@ -145,8 +145,8 @@ def _put(made: Path, top: Path, path: Path) -> None:
     """Put a file, a link or a submodule's folder at a path of the checkout. Raises OSError."""
     folder = _folder(top, path.parent)
     try:
-        found = made.lstat()
-        if stat.S_ISDIR(found.st_mode):
+        state = made.lstat()
+        if stat.S_ISDIR(state.st_mode):
             with suppress(FileExistsError):
                 os.mkdir(path.name, dir_fd=folder)
             return
@@ -154,7 +154,7 @@ def _put(made: Path, top: Path, path: Path) -> None:
             os.rmdir(path.name, dir_fd=folder)
         new = f".holdfast-{os.urandom(8).hex()}.tmp"
         try:
-            _copy(made, found, new, folder)
+            _copy(made, state, new, folder)
             os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(FileNotFoundError):

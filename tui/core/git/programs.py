@@ -48,12 +48,12 @@ def own_keys(listed: str) -> list[str]:
 
 def own_filters(keys: Iterable[str]) -> tuple[str, ...]:
     """The names of the filters that some of the keys define."""
-    found = (_FILTER.fullmatch(key) for key in keys)
-    return tuple(dict.fromkeys(one[1] for one in found if one))
+    matches = (_FILTER.fullmatch(key) for key in keys)
+    return tuple(dict.fromkeys(one[1] for one in matches if one))
 
 
 def merges(keys: Iterable[str]) -> bool:
-    """Whether one of the keys names a program that merges files."""
+    """True if one of the keys names a program that merges files."""
     return any(map(_MERGE_DRIVER.fullmatch, keys))
 
 
@@ -76,7 +76,8 @@ def _names_program(key: str) -> bool:
 
 
 def _neutral(key: str) -> str:
-    """What a key is set to. An empty merge driver would count as one that kept our side."""
+    """Return the harmless value of a key. An empty merge driver would count as one that kept our
+    side."""
     if _MERGE_DRIVER.fullmatch(key) or key.endswith(".required"):
         return "false"
     return ""

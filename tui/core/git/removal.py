@@ -22,7 +22,7 @@ _DIFFERENT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RemovedWorktree:
-    """What became of a worktree that was removed: the branch that stayed, "" for none, and the ref
+    """The remains of a worktree that was removed: the branch that stayed, "" for none, and the ref
     of a commit that holds what was not committed, "" for nothing."""
 
     branch: str
@@ -30,7 +30,7 @@ class RemovedWorktree:
 
     @property
     def words(self) -> str:
-        """What is still there, in sentences; "" for nothing."""
+        """Its remains, in sentences; "" for nothing."""
         parts = [
             f"Its branch {self.branch} is still there." if self.branch else "",
             f"What wasn't committed is saved: git show {self.ref}" if self.ref else "",

@@ -164,7 +164,7 @@ class Repository:
         return made
 
     def _notes_on(self, tree: Worktree) -> Iterator[str]:
-        """What a new worktree has and has not."""
+        """Yield notes on what a new worktree has and has not."""
         if changed := [
             name for name in changed_files(self.here, "normal") if name not in self.beside
         ]:
@@ -270,8 +270,8 @@ class Repository:
             leave_ignored_folder(folder)
 
     def _registered(self) -> list[Path]:
-        found = (one.get("worktree", "") for one in _listed_worktrees(self.main))
-        return [Path(os.path.realpath(path)) for path in found]
+        paths = (one.get("worktree", "") for one in _listed_worktrees(self.main))
+        return [Path(os.path.realpath(path)) for path in paths]
 
     def _of(self, path: Path) -> Worktree:
         """A worktree as its own note says, as far as that can be believed."""
@@ -300,15 +300,15 @@ def _refuse_jj(folder: Path) -> None:
 
 
 def _listed_worktrees(where: Checkout) -> Iterator[dict[str, str]]:
-    """What git lists, the main one first."""
+    """Yield the worktrees that git lists, the main one first."""
     try:
         entries, end = where.git("worktree", "list", "--porcelain", "-z"), "\0"
     except GitError:  # before git 2.36
         entries, end = where.git("worktree", "list", "--porcelain"), "\n"
     for entry in entries.split(end * 2):
         pairs = (line.partition(" ") for line in entry.split(end) if line)
-        if found := {name: value for name, _, value in pairs}:
-            yield found
+        if fields := {name: value for name, _, value in pairs}:
+            yield fields
 
 
 def _is_inside(path: Path, folder: Path) -> bool:

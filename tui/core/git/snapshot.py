@@ -1,5 +1,5 @@
-"""What differs in a checkout, and commits that hold it while the index and the branch stay as they
-are. Submodules and repositories inside are left alone. Blocks; all of it raises GitError."""
+"""The differences of a checkout, and commits that hold them while the index and the branch stay as
+they are. Submodules and repositories inside are left alone. Blocks; all of it raises GitError."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def filtered(checkout: Checkout, paths: Iterable[str]) -> tuple[str, str] | None
     own = checkout.own_filters()
     if not own:
         return None
-    said = checkout.git("check-attr", "-z", "--stdin", "filter", stdin=listed(paths))
-    words = said.split("\0")
+    output = checkout.git("check-attr", "-z", "--stdin", "filter", stdin=listed(paths))
+    words = output.split("\0")
     named = zip(words[::3], words[2::3], strict=False)
     return next(((path, name) for path, name in named if name in own), None)
 

@@ -34,8 +34,10 @@ def store(checkout: Checkout, paths: Iterable[str], env: Mapping[str, str] | Non
     a file changes its kind or goes meanwhile."""
     with RealFolders(checkout.top) as folders:
         sizes = {path: _size(folders, path) for path in dict.fromkeys(paths)}
-        gone = [path for path, size in sizes.items() if size is None]
-        checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(gone), env=env)
+        missing = [path for path, size in sizes.items() if size is None]
+        checkout.git(
+            "update-index", "--force-remove", "-z", "--stdin", stdin=listed(missing), env=env
+        )
         for some in _in_parts(sizes):
             with folder_apart(GitError) as place:
                 for path in some:
@@ -60,9 +62,9 @@ def _add(
 def _size(folders: RealFolders, path: str) -> int | None:
     """The size of the file or link at a path; None where there is none."""
     with suppress(OSError):
-        found = folders.stat(os.fsencode(path))
-        if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode):
-            return found.st_size
+        state = folders.stat(os.fsencode(path))
+        if stat.S_ISREG(state.st_mode) or stat.S_ISLNK(state.st_mode):
+            return state.st_size
     return None
 
 
@@ -87,14 +89,14 @@ def _copy(folders: RealFolders, path: str, place: Path) -> None:
         return
     source = folders.open(name, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        found = os.fstat(source)
-        if not stat.S_ISREG(found.st_mode):
+        state = os.fstat(source)
+        if not stat.S_ISREG(state.st_mode):
             raise FileNotFoundError(errno.ENOENT, "it's no longer a file", path)
         with target.open("wb") as copy, os.fdopen(source, "rb", closefd=False) as file:
             shutil.copyfileobj(file, copy)
     finally:
         os.close(source)
-    target.chmod(stat.S_IMODE(found.st_mode) | stat.S_IRUSR)
+    target.chmod(stat.S_IMODE(state.st_mode) | stat.S_IRUSR)
 
 
 def _attributes_for(paths: Iterable[str]) -> Iterator[str]:

@@ -52,7 +52,7 @@ class Worktree:
 
     @property
     def git_dir(self) -> Path:
-        """What git keeps of it alone."""
+        """The folder that git keeps for it alone."""
         return self.checkout.git_dir
 
     @property
@@ -62,7 +62,7 @@ class Worktree:
 
     @property
     def target(self) -> str:
-        """What its commits are counted from, in words."""
+        """The point from which its commits are counted, in words."""
         return self.base or self.start[:8]
 
     def base_commit(self) -> str:
@@ -99,8 +99,8 @@ class UseLock:
         A folder that allows no locks is worked in without one."""
         with suppress(OSError):
             if not self._lock(fcntl.LOCK_SH):
-                said = "The worktree is being removed by another session."
-                raise GitError(said, hint="Try again.")
+                message = "The worktree is being removed by another session."
+                raise GitError(message, hint="Try again.")
 
     def acquire(self) -> bool:
         """Hold it alone. False where others hold it."""

@@ -1,4 +1,4 @@
-"""What is in a worktree: changes, commits, and what would be lost with it. Blocks."""
+"""The contents of a worktree: changes, commits, and what would be lost with it. Blocks."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _BUSY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WorktreeState:
-    """What is in a worktree: its branch ("" where detached) and commit, the changed files, the
+    """The contents of a worktree: its branch ("" where detached) and commit, the changed files, the
     commits that the base lacks and that it has more, ignored files that nothing makes again,
-    `loose` commits that no branch has, what git is in the middle of, and `inner` repositories,
-    which no commit of this one can hold."""
+    `loose` commits that no branch has, the operation that git is in the middle of, and `inner`
+    repositories, which no commit of this one can hold."""
 
     branch: str
     head: str
@@ -58,12 +58,12 @@ class WorktreeState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is lost with it."""
+        """True if nothing is lost with it."""
         lost = self.changed or self.ahead or self.ignored or self.loose or self.busy or self.inner
         return not lost
 
     def words(self, base: str) -> str:
-        """What is in it, in words: "2 changed files (a, b), 1 commit that main lacks"."""
+        """Describe the contents: "2 changed files (a, b), 1 commit that main lacks"."""
         parts = [
             f"{plural(len(self.changed), 'changed file')} ({some(self.changed)})"
             if self.changed
@@ -80,12 +80,13 @@ class WorktreeState:
 
 
 def busy_with(git_dir: Path) -> str:
-    """What git is in the middle of in a checkout, by its git folder; "" for nothing."""
+    """Name the operation that git is in the middle of in a checkout, by its git folder; "" for
+    nothing."""
     return next((what for name, what in _BUSY.items() if (git_dir / name).exists()), "")
 
 
 def state_of(tree: Worktree) -> WorktreeState:
-    """What is in a worktree now. Raises GitError where it is gone."""
+    """Read the present state of a worktree. Raises GitError where it is gone."""
     here = tree.checkout
     head = here.git("rev-parse", "HEAD").strip()
     branch = here.branch
@@ -102,15 +103,14 @@ def state_of(tree: Worktree) -> WorktreeState:
 
 
 def diffstat(tree: Worktree) -> str:
-    """How much a worktree differs from where it came from, in git's words."""
+    """Return how much a worktree differs from where it came from, in git's words."""
     base = tree.checkout.answer("merge-base", tree.base_commit(), "HEAD") or tree.start
     show = ("diff", "--shortstat", "--no-ext-diff", "--no-textconv", base)
     return tree.checkout.git(*show).strip()
 
 
 def count(checkout: Checkout, *what: str) -> int:
-    """How many commits there are. Raises GitError: where they can't be counted, none of them may
-    be given up."""
+    """Count commits. Raises GitError: where they can't be counted, none of them may be given up."""
     return int(checkout.git("rev-list", "--count", *what))
 
 
@@ -172,8 +172,8 @@ def _ignored(tree: Worktree) -> Iterator[str]:
     """The ignored files and folders that no tool makes again and that aren't mere copies."""
     wanted = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
     names = sorted(tree.checkout.names(*wanted))
-    found = [one for one in names if not _is_replaceable(tree, one)]
-    for name, following in itertools.pairwise((*found, "")):
+    lasting = [one for one in names if not _is_replaceable(tree, one)]
+    for name, following in itertools.pairwise((*lasting, "")):
         if not (name.endswith("/") and following.startswith(name)):  # git names its parts, too
             yield name
     if (tree.git_dir / "modules").is_dir():
@@ -181,7 +181,7 @@ def _ignored(tree: Worktree) -> Iterator[str]:
 
 
 def _is_replaceable(tree: Worktree, name: str) -> bool:
-    """Whether an ignored file, or all in a folder, is a tool's or the program's, or as it was
+    """True if an ignored file, or all in a folder, is a tool's or the program's, or as it was
     copied."""
     path = tree.path / name
     if _CACHES.intersection(Path(name).parts) or _OWN_IGNORE.search(name):
@@ -205,7 +205,8 @@ def file_hash(path: Path) -> str:
 
 
 def _stamps(top: Path, names: Iterable[str]) -> Iterator[str]:
-    """When files changed last, and how large they are; of folders, the first many in them."""
+    """Yield the times of the last changes and the sizes of files; of folders, of the first many in
+    them."""
     for name in names:
         inner = (Path(p, one) for p, _, files in os.walk(top / name) for one in (*files, "."))
         for path in (top / name, *itertools.islice(inner, _STAMPED)):

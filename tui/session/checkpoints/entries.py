@@ -1,4 +1,4 @@
-"""What a checkpoint knows of one name in the workspace."""
+"""A checkpoint's entry for one name in the workspace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WorkspaceTooLargeError(CheckpointError):
 
 
 class CheckpointsDamagedError(CheckpointError):
-    """What held them is damaged, and was put aside: a new one can be begun."""
+    """The store of the checkpoints was damaged and has been put aside: a new one can be begun."""
 
 
 class CheckpointStoppedError(CheckpointError):
@@ -50,8 +50,7 @@ Outcome: TypeAlias = Literal["restored", "deleted", "unchanged", "changed since"
 
 @dataclass(frozen=True, slots=True)
 class RestoredFile:
-    """What became of one file that was to be restored. `kept` is the copy of its content from
-    before."""
+    """The outcome of restoring one file. `kept` is the copy of its content from before."""
 
     path: Path
     outcome: Outcome
@@ -60,7 +59,8 @@ class RestoredFile:
 
 
 class Kind(IntEnum):
-    """What a name stands for. An `OMITTED` folder isn't looked into: its files aren't stored."""
+    """The kind of thing that a name stands for. An `OMITTED` folder isn't looked into: its files
+    aren't stored."""
 
     FILE = 1
     LINK = 2
@@ -83,11 +83,11 @@ class PathEntry(NamedTuple):
 
     @property
     def stored(self) -> bool:
-        """Whether it can be put back."""
+        """True if it can be put back."""
         return self.kind is Kind.FOLDER or self.digest is not None
 
     def same(self, other: PathEntry | None) -> bool:
-        """Whether both stand for the same kind, mode and content."""
+        """True if both stand for the same kind, mode and content."""
         if other is None or (self.kind, self.mode) != (other.kind, other.mode):
             return False
         if self.kind in {Kind.FOLDER, Kind.OMITTED}:
@@ -99,7 +99,7 @@ class PathEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What differs at one path between two checkpoints; None is nothing there. `path` is
+    """A difference at one path between two checkpoints; None is nothing there. `path` is
     absolute."""
 
     path: Path
@@ -108,12 +108,12 @@ class Change:
 
     @property
     def ignored(self) -> bool:
-        """Whether git ignores it."""
+        """True if git ignores it."""
         return all(one.ignored for one in (self.old, self.new) if one is not None)
 
     @property
     def is_folder(self) -> bool:
-        """Whether only a folder appeared, went, or changed its mode."""
+        """True if only a folder appeared, went, or changed its mode."""
         folders = {Kind.FOLDER, Kind.OMITTED}
         return all(one.kind in folders for one in (self.old, self.new) if one is not None)
 

@@ -10,18 +10,18 @@ from tui.session.checkpoints.entries import PathEntry
 
 
 class KnownPaths:
-    """What is known of each path below the workspace. Paths are bytes with slashes; the names in
-    a folder are text, as the system lists them."""
+    """The entries of all known paths below the workspace. Paths are bytes with slashes; the names
+    in a folder are text, as the system lists them."""
 
     def __init__(self) -> None:
         self._folders: dict[bytes, dict[str, PathEntry]] = {}
 
     def within(self, folder: bytes) -> Mapping[str, PathEntry]:
-        """What is in a folder, given with its slash (b"": the workspace)."""
+        """Return the entries of a folder, given with its slash (b"": the workspace)."""
         return self._folders.get(folder, {})
 
     def below(self, path: bytes) -> Iterator[tuple[bytes, PathEntry]]:
-        """What is in a folder and in those in it, given without its slash."""
+        """Yield the entries of a folder and of those in it, given without its slash."""
         folders = [path + b"/" if path else b""]
         while folders:
             folder = folders.pop()

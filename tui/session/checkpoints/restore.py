@@ -45,7 +45,7 @@ class _Restoring:
     store: CheckpointStore
     done: dict[Path, RestoredFile] = field(default_factory=dict[Path, RestoredFile])
     modes: dict[Path, int] = field(default_factory=dict[Path, int])
-    """Of folders, to be set once everything is in its place."""
+    """Modes of folders, to be set once everything is in its place."""
 
     def run(self, changes: list[Change]) -> list[RestoredFile]:
         changes = sorted(changes, key=lambda change: len(change.path.parts))
@@ -67,13 +67,13 @@ class _Restoring:
         return [self.done[change.path] for change in changes]
 
     def _other_kind(self, change: Change) -> bool:
-        """Whether what stands there must go before the old can come."""
+        """True if what is there now must go before the old can come back."""
         assert change.old
         assert change.new
         return (change.old.kind in _FOLDERS) != (change.new.kind in _FOLDERS)
 
     def _ready(self, change: Change) -> bool:
-        """Whether it can be done at all; if not, that is its outcome."""
+        """Check that it can be done at all; if not, report that as its outcome."""
         if change.old is not None and not change.old.stored:
             omitted = change.old.kind is Kind.OMITTED
             why = "its files aren't kept" if omitted else "it was too large, or the disk was full"
@@ -146,8 +146,8 @@ class _Restoring:
                     file.write(data)
                     file.flush()
                     with suppress(OSError):
-                        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                        os.fchown(descriptor, found.st_uid, found.st_gid)
+                        state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                        os.fchown(descriptor, state.st_uid, state.st_gid)
                     os.fchmod(descriptor, old.mode)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -178,11 +178,11 @@ def _inside(path: Path) -> Generator[int]:
 
 
 def _matches(path: Path, entry: PathEntry | None) -> bool:
-    """Whether what stands at a path has the kind and content that a checkpoint says."""
+    """True if a path has the kind and content that a checkpoint recorded."""
     try:
         with _inside(path) as folder:
-            stands = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
-            return entry is not None and _is_entry(path, folder, stands, entry)
+            state = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+            return entry is not None and _is_entry(path, folder, state, entry)
     except OSError as error:
         if error.errno in NOT_THERE:
             return entry is None

@@ -1,8 +1,8 @@
-"""What has changed in a workspace since it was last looked at.
+"""Find what has changed in a workspace since the last scan.
 
 A known file counts as unchanged while its size, times, inode and mode are the same; only the others
 are read. Folders named `.git` and `.holdfast` are passed over wherever they lie, so a nested
-repository is plain files. Whether git ignores a path is asked when it is seen for the first time.
+repository is plain files. Git is asked whether it ignores a path when the path is first seen.
 
 Folders are opened from the handle of the workspace and no link is followed: a command may exchange
 one at any moment.
@@ -35,7 +35,7 @@ from tui.session.checkpoints.known import KnownPaths
 ENTRIES_MAX: Final = 200_000
 """Above this a folder is no workspace but a disk."""
 IGNORED_FILES_MAX: Final = 2_000
-"""Of an ignored folder with more files nothing is stored."""
+"""Number of files above which nothing of an ignored folder is stored."""
 IGNORED_BYTES_MAX: Final = 20_000_000
 """Nor of one with more bytes."""
 _PASSED_OVER: Final = frozenset({".git", PRIVATE_DIR})
@@ -61,7 +61,7 @@ class ScannedPath:
 
 @dataclass(slots=True)
 class Scan:
-    """What differs from what was known: paths relative to the workspace, with slashes."""
+    """The differences from what was known: paths relative to the workspace, with slashes."""
 
     found: dict[bytes, ScannedPath] = field(default_factory=dict[bytes, ScannedPath])
     missing: set[bytes] = field(default_factory=set[bytes])
@@ -105,7 +105,7 @@ class _Walk:
         self.scan.missing.update(inner for inner, _ in self._known.below(path))
 
     def _walk_known(self, folder: bytes) -> list[bytes]:
-        """Look at what is in a folder that is known, given with its slash. Returns the folders in
+        """Look at the contents of a known folder, given with its slash. Returns the folders in
         it that are known. What is known of one that can't be read stands."""
         inner: list[bytes] = []
         try:
@@ -165,7 +165,7 @@ class _Walk:
 
     def _walk_new(self) -> None:
         """Go into what is new."""
-        ignored, asked = _ignored(self._root)
+        ignored, answered = _ignored(self._root)
         grown: set[bytes] = set()
         while self._new:
             path, state = self._new.pop()
@@ -181,7 +181,7 @@ class _Walk:
                 continue
             inner = self._new_in(path)
             is_cache = path.rpartition(b"/")[2] in _CACHES
-            if is_cache and (skipped or not asked or self._in_repository(path)):
+            if is_cache and (skipped or not answered or self._in_repository(path)):
                 self.scan.found[path] = ScannedPath(kind, state, bool(skipped), omitted=True)
                 continue
             grown.update({skipped} if skipped else ())
@@ -190,23 +190,23 @@ class _Walk:
             self._omit_if_large(folder)
 
     def _new_in(self, path: bytes) -> list[tuple[bytes, os.stat_result]]:
-        """What is in a new folder, as far as it can be read."""
-        found: list[tuple[bytes, os.stat_result]] = []
+        """List a new folder, as far as it can be read."""
+        entries: list[tuple[bytes, os.stat_result]] = []
         try:
             at = self._folders.open(path, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:
-            return found
+            return entries
         try:
             for name in os.listdir(at):  # noqa: PTH208 - of an open folder
                 if name in _PASSED_OVER:
                     continue
                 with suppress(OSError):
                     state = os.stat(name, dir_fd=at, follow_symlinks=False)
-                    found.append((path + b"/" + os.fsencode(name), state))
+                    entries.append((path + b"/" + os.fsencode(name), state))
         finally:
             os.close(at)
-        self._counted(len(found))
-        return found
+        self._counted(len(entries))
+        return entries
 
     def _root_of(self, path: bytes) -> bytes:
         """The topmost folder above a path that git ignores; b"" where there is none."""
@@ -220,7 +220,7 @@ class _Walk:
         return b""
 
     def _in_repository(self, path: bytes) -> bool:
-        """Whether a path lies in a nested repository, of which git told nothing."""
+        """True if a path lies in a nested repository, of which git reported nothing."""
         parts = path.split(b"/")
         tops = (b"/".join(parts[:n]) + b"/.git" for n in range(1, len(parts)))
         return any(map(self._folders.holds, tops))
@@ -228,14 +228,14 @@ class _Walk:
     def _omit_if_large(self, folder: bytes) -> None:
         """Take an ignored folder out that has become too large to be stored."""
         inside = folder + b"/"
-        found = {path: one for path, one in self.scan.found.items() if path.startswith(inside)}
-        known = {path: one for path, one in self._known.below(folder) if path not in found}
-        files = len(found) + len(known)
-        size = sum(one.state.st_size for one in found.values() if one.kind is Kind.FILE)
+        inside_now = {path: one for path, one in self.scan.found.items() if path.startswith(inside)}
+        known = {path: one for path, one in self._known.below(folder) if path not in inside_now}
+        files = len(inside_now) + len(known)
+        size = sum(one.state.st_size for one in inside_now.values() if one.kind is Kind.FILE)
         size += sum(entry.size for entry in known.values())
         if files <= IGNORED_FILES_MAX and size <= IGNORED_BYTES_MAX:
             return
-        for path in found:
+        for path in inside_now:
             del self.scan.found[path]
         self.scan.missing.update(path for path, _ in self._known.below(folder))
         try:
@@ -257,8 +257,8 @@ def scan(root: Path, known: KnownPaths, skip: Collection[Path], stop: Event) -> 
 def _ignored(root: Path) -> tuple[frozenset[bytes], bool]:
     """The files and whole folders that git ignores, and whether it could be asked."""
     try:
-        said = Checkout.of(root).git(*_LIST_IGNORED, folder=root)
+        output = Checkout.of(root).git(*_LIST_IGNORED, folder=root)
     except GitError:
         return frozenset(), False
-    paths = {os.fsencode(path).rstrip(b"/") for path in said.split("\0")}
+    paths = {os.fsencode(path).rstrip(b"/") for path in output.split("\0")}
     return (frozenset(paths - {b""}), True) if b"." not in paths else (frozenset(), True)

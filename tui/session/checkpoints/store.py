@@ -1,4 +1,4 @@
-"""Where checkpoints are: one SQLite file for each workspace, in the program's own data folder.
+"""The store of checkpoints: one SQLite file for each workspace, in the program's own data folder.
 
 A name is stored once for each state that it had, with the numbers of the checkpoints between which
 it had it; so a checkpoint costs what has changed, and two are compared by their numbers. Content is
@@ -51,7 +51,7 @@ _BUSY_S: Final = 60.0
 _DAY_S: Final = 86_400.0
 _VERSION: Final = 1
 _KINDS: Final = (Kind.FILE, *Kind)
-"""By their numbers, from 1."""
+"""The kinds by their stored numbers, from 1."""
 _TABLES: Final = """
 CREATE TABLE about (id TEXT NOT NULL, first INTEGER NOT NULL, pruned REAL NOT NULL);
 CREATE TABLE checkpoint (n INTEGER PRIMARY KEY, time REAL NOT NULL);
@@ -106,8 +106,8 @@ class CheckpointStore:
         """Store the state of the workspace now. Raises CheckpointError."""
         with self._transaction(write=True) as db:
             self._sync(db)
-            entries, gone, touched, skipped = self._read_changes(db)
-            checkpoint = replace(self._put(db, entries, gone), skipped=skipped)
+            entries, missing, touched, skipped = self._read_changes(db)
+            checkpoint = replace(self._put(db, entries, missing), skipped=skipped)
             db.executemany(
                 "UPDATE entry SET stamp = ? WHERE path = ? AND until IS NULL",
                 [(entry.stamp, path) for path, entry in touched.items()],
@@ -115,14 +115,14 @@ class CheckpointStore:
         # Only what is committed counts.
         for path, entry in (entries | touched).items():
             self._known.put(path, entry)
-        for path in gone:
+        for path in missing:
             self._known.drop(path)
         self._n = _number(checkpoint.id)
         return checkpoint
 
     def difference(self, first: str, second: str) -> list[Change]:
-        """What is not the same in two checkpoints, by path. Raises CheckpointError where one of
-        them isn't stored any more."""
+        """List the differences between two checkpoints, by path. Raises CheckpointError where one
+        of them isn't stored any more."""
         with self._transaction() as db:
             a, b = self._stored(db, first), self._stored(db, second)
             low, high = min(a, b), max(a, b)
@@ -244,22 +244,22 @@ class CheckpointStore:
     def _read_changes(
         self, db: sqlite3.Connection
     ) -> tuple[dict[bytes, PathEntry], set[bytes], dict[bytes, PathEntry], int]:
-        """What is new or changed, what is gone, what has other times only, and how many files there
-        was no room for. Contents are stored on the way, the small ones first: where the disk is
-        almost full, the most files are."""
+        """Return new or changed entries, missing paths, entries of which only the times differ, and
+        the number of files there was no room for. Contents are stored along the way, the small ones
+        first: where the disk is almost full, the most files are."""
         room, skipped = self._room(), 0
         result = scan(self._root, self._known, self._skip, self._stop)
         entries: dict[bytes, PathEntry] = {}
         touched: dict[bytes, PathEntry] = {}
         with RealFolders(self._root) as folders:
-            for path, found in sorted(result.found.items(), key=_small_first):
+            for path, scanned in sorted(result.found.items(), key=_small_first):
                 if self._stop.is_set():
                     raise CheckpointStoppedError("The program ends.")
                 old = self._known.get(path)
-                entry = self._read(db, folders, path, found, room)
+                entry = self._read(db, folders, path, scanned, room)
                 if entry is not None and entry.digest is not None:
                     room -= entry.size
-                elif entry is not None and found.kind is Kind.FILE and entry.stamp == NEVER:
+                elif entry is not None and scanned.kind is Kind.FILE and entry.stamp == NEVER:
                     skipped += 1
                 if entry is None:
                     result.missing.update({path} if old else ())
@@ -270,7 +270,8 @@ class CheckpointStore:
         return entries, result.missing, touched, skipped
 
     def _room(self) -> int:
-        """How many bytes may be stored now: each is written twice, to the log and to the file."""
+        """Return how many bytes may be stored now: each is written twice, to the log and to the
+        file."""
         return max(0, shutil.disk_usage(self._file.parent).free - FREE_BYTES_MIN) // 2
 
     def _read(
@@ -281,8 +282,8 @@ class CheckpointStore:
         found: ScannedPath,
         room: int,
     ) -> PathEntry | None:
-        """What is at a path, its content stored if there is `room`; None where it went
-        meanwhile."""
+        """Make the entry of a path and store its content if there is `room`; None where the path is
+        gone by now."""
         state, kind, data = found.state, found.kind, b""
         if kind is Kind.FOLDER:
             kind = Kind.OMITTED if found.omitted else kind
@@ -345,8 +346,8 @@ class CheckpointStore:
 
 def _small_first(one: tuple[bytes, ScannedPath]) -> tuple[int, bytes]:
     """The order in which files are read: by size, of about the same size by folder."""
-    path, found = one
-    return found.state.st_size.bit_length(), path
+    path, scanned = one
+    return scanned.state.st_size.bit_length(), path
 
 
 def store_of(
@@ -398,7 +399,7 @@ def _store(db: sqlite3.Connection, data: bytes) -> bytes:
 
 
 def _at(db: sqlite3.Connection, path: bytes, n: int) -> PathEntry | None:
-    """What was at a path in a checkpoint."""
+    """Return the entry that a path had in a checkpoint."""
     row = db.execute(
         f"SELECT {_ENTRY}, until FROM entry WHERE path = ? AND since <= ?"  # noqa: S608 - our own column names
         " ORDER BY since DESC LIMIT 1",
@@ -423,7 +424,7 @@ def _number(checkpoint: str) -> int:
 
 
 def _bytes(db: sqlite3.Connection) -> int:
-    """What the file holds, free pages not counted."""
+    """Count the bytes that the file holds, without free pages."""
     pages, free, size = (
         db.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("page_count", "freelist_count", "page_size")

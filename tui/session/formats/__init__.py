@@ -29,13 +29,13 @@ CONVERT: Final[Mapping[LineFormat, Callable[[Iterable[ParsedLine], Conversion], 
     "claude_code": reading.convert,
     "pi": pi.convert,
 }
-"""How the records of a file become ours."""
+"""The conversions of a file's records into ours."""
 MEND: Final[Mapping[LineFormat, Callable[[list[MendedLine], Repairs, str], list[MendedLine]]]] = {
     "codex": codex.repair_lines,
     "claude_code": mending.repair_lines,
     "pi": pi.repair_lines,
 }
-"""How the lines of a file of a name are mended."""
+"""The repairs of a file's lines; the text is the file's name."""
 
 
 def format_of(value: JsonObject) -> LineFormat | None:

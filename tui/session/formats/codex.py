@@ -26,12 +26,12 @@ _BY_PROGRAM = re.compile(r"\s*(?:<[a-z_]+>|# AGENTS\.md instructions)")
 _DATA_URL = re.compile(r"data:(image/[a-z.+-]+);base64,(.+)", re.DOTALL)
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _META_TEXTS = ("timestamp", "cwd", "originator", "cli_version")
-"""What Codex reads of its `session_meta` in any case."""
+"""The fields of its `session_meta` that Codex reads in any case."""
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
 def matches(value: JsonObject) -> bool:
-    """Whether an object is a record of this format."""
+    """True if an object is a record of this format."""
     return (
         isinstance(value.get("type"), str)
         and isinstance(value.get("payload"), dict)
@@ -139,9 +139,9 @@ def _block(block: Block) -> Block:
         return {"type": "text", "text": block.get("text")}
     if kind == "input_image":
         url: Any = block.get("image_url")
-        found = _DATA_URL.match(url) if isinstance(url, str) else None
-        if found:
-            return image_block(found[1], found[2])
+        match = _DATA_URL.match(url) if isinstance(url, str) else None
+        if match:
+            return image_block(match[1], match[2])
         return {"type": "image", "source": {"type": "url", "url": url}}
     return block
 
@@ -166,9 +166,9 @@ def _output(given: object, where: str, findings: Findings) -> tuple[object, bool
     them."""
     failed = False
     if isinstance(given, dict):
-        found = cast("JsonObject", given)
-        failed = found.get("success") is False
-        given = found.get("content", found.get("output"))
+        fields = cast("JsonObject", given)
+        failed = fields.get("success") is False
+        given = fields.get("content", fields.get("output"))
     if isinstance(given, str):
         return [text_block(given)] if given.strip() else [], failed
     blocks = content_blocks(given, where, findings)
@@ -182,8 +182,8 @@ def repair_lines(lines: list[MendedLine], repairs: Repairs, name: str) -> list[M
 
     def made(broken: JsonObject) -> JsonObject:
         time = next(texts_in(lines, "timestamp"), "1970-01-01T00:00:00.000Z")
-        kept = object_of(broken.get("payload")).items()
-        known = {key: one for key, one in kept if isinstance(one, str)}
+        fields = object_of(broken.get("payload")).items()
+        known = {key: one for key, one in fields if isinstance(one, str)}
         own = known["id"] if UUID.fullmatch(known.get("id", "")) else session_id(name, lines)
         payload: JsonObject = {
             "originator": "codex_cli_rs", "cli_version": "0.0.0", "instructions": None,
@@ -196,7 +196,7 @@ def repair_lines(lines: list[MendedLine], repairs: Repairs, name: str) -> list[M
 
 
 def _is_meta(value: JsonObject) -> bool:
-    """Whether a record is one that the program opens a session by."""
+    """True for a record by which the program opens a session."""
     payload = object_of(value.get("payload"))
     texts = [value.get("timestamp"), *(payload.get(name) for name in _META_TEXTS)]
     named = UUID.fullmatch(string(payload, "id")) and all(isinstance(one, str) for one in texts)

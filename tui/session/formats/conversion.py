@@ -72,7 +72,7 @@ class Conversion:
         return record
 
     def user(self, key: str, time: object, blocks: list[Block], *, typed: bool) -> None:
-        """What the user's side said. Typed text becomes the prompt that is shown."""
+        """Add content of the user's side. Typed text becomes the prompt that is shown."""
         if not blocks:
             return
         text = text_of(blocks)
@@ -152,8 +152,8 @@ def moment(value: object) -> datetime | None:
     """A time of the file: ISO 8601, or milliseconds since 1970."""
     try:
         if isinstance(value, str):
-            found = datetime.fromisoformat(value)
-            return found if found.tzinfo else found.replace(tzinfo=UTC)
+            time = datetime.fromisoformat(value)
+            return time if time.tzinfo else time.replace(tzinfo=UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC)
     except (ValueError, OverflowError, OSError):
@@ -185,7 +185,7 @@ def content_blocks(content: object, where: str, findings: Findings) -> list[Bloc
 
 
 def is_anthropic(provider: str, model: str) -> bool:
-    """Whether thinking was signed by an Anthropic server, which accepts its signatures again."""
+    """True if thinking was signed by an Anthropic server, which accepts its signatures again."""
     return provider.startswith("anthropic") or (not provider and model.startswith("claude"))
 
 

@@ -29,7 +29,7 @@ def strict_json(raw: bytes) -> object:
 
 @dataclass(slots=True)
 class Repairs:
-    """What was done, in words, and the original bytes of what was changed or taken out."""
+    """The repairs made, in words, and the original bytes of what was changed or taken out."""
 
     said: list[str] = field(default_factory=list[str])
     set_aside: list[bytes] = field(default_factory=list[bytes])
@@ -85,10 +85,10 @@ def _of_line(number: int, raw: bytes, repairs: Repairs) -> Iterator[MendedLine]:
         yield MendedLine(number, raw + b"\n", cast("JsonObject", value))
         return
     text = raw.replace(b"\0", b"").decode("utf-8", "replace")
-    found = list(_objects(text))
-    what = f"{len(found) or 'nothing'} readable; the line was rewritten"
-    repairs.add(number, what if found else "not a JSON object: set aside", raw)
-    for one in found:
+    objects = list(_objects(text))
+    what = f"{len(objects) or 'nothing'} readable; the line was rewritten"
+    repairs.add(number, what if objects else "not a JSON object: set aside", raw)
+    for one in objects:
         yield MendedLine(number, encoded(one), one)
 
 

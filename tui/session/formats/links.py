@@ -26,8 +26,8 @@ def texts_in(lines: list[MendedLine], name: str) -> Iterator[str]:
     """The texts in a field of records, or of their payloads."""
     for line in lines:
         for value in (line.value, object_of(line.value.get("payload"))):
-            if found := string_of(value.get(name)):
-                yield found
+            if text := string_of(value.get(name)):
+                yield text
 
 
 def with_first(
@@ -121,7 +121,7 @@ def _link(parents: dict[str, Any], sides: dict[str, bool], roots: Collection[obj
             lost = next(reversed(path))  # its parent is not there, or closes a circle
             elsewhere = isinstance(at, str) and at not in path and at
             if elsewhere and (sides[lost] or sides[lost] not in last):
-                break  # what it goes on from is in another file
+                break  # it continues a record of another file
             parents[lost] = None if lost in roots else last.get(sides[lost])
             changed.add(lost)
             at = parents[lost]

@@ -64,7 +64,7 @@ class _Entry:
 
 
 def matches(value: JsonObject) -> bool:
-    """Whether an object is a record of this format."""
+    """True if an object is a record of this format."""
     kind = string(value, "type")
     if kind == "session":
         return "timestamp" in value and "created" not in value
@@ -144,11 +144,11 @@ def _convert_entry(entry: _Entry, telling: Conversion, ours: Mapping[str | int, 
         case "branch_summary":
             _sum_up(entry, telling, string(value, "summary"))
         case "compaction":
-            kept = ours.get(string(value, "firstKeptEntryId")) or ours.get(
+            first_kept = ours.get(string(value, "firstKeptEntryId")) or ours.get(
                 _line_of(value.get("firstKeptEntryIndex"))
             )
             telling.tokens_before = value.get("tokensBefore")
-            telling.compaction(entry.key, entry.time, string(value, "summary"), kept or "")
+            telling.compaction(entry.key, entry.time, string(value, "summary"), first_kept or "")
         case "session_info":
             telling.title = " ".join(string(value, "name").split())[:80] or telling.title
         case _:
@@ -228,13 +228,13 @@ def _convert_broken_off(
     if calls:
         what = "a call" if len(calls) == 1 else f"{len(calls)} calls"
         entry.say(telling, "B23", f"{what} of an answer that broke off left out")
-    said = text_of(given).strip()
+    answer = text_of(given).strip()
     why = string(message, "errorMessage") or string(message, "stopReason")
     if string(message, "stopReason") == "error":
         telling.add("error", entry.key, entry.time, error_class="unknown", message=why)
-    if not said and not calls:
+    if not answer and not calls:
         entry.say(telling, "B55", "an empty answer left out")
-    telling.add("interrupt", entry.key, entry.time, reason=why, text=said, thinking="")
+    telling.add("interrupt", entry.key, entry.time, reason=why, text=answer, thinking="")
 
 
 def _convert_result(

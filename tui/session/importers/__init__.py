@@ -65,7 +65,7 @@ class ForeignSession:
 
 
 def recognise(path: Path) -> Recognised | None:
-    """Whose session this is. Raises SessionError where it cannot be read."""
+    """Recognise the program that wrote a session. Raises SessionError where it cannot be read."""
     if store.is_opencode(path):
         return "opencode"
     with open_session(path) as file:
@@ -86,35 +86,35 @@ def load(path: Path) -> LoadedSession:
 
     Raises SessionError where the file cannot be read, or is no session that is known.
     """
-    found = recognise(path)
-    if found == "ours":
+    format_ = recognise(path)
+    if format_ == "ours":
         return reader.read(path)
-    if found is None:
+    if format_ is None:
         raise SessionError(
             f"{path} isn't a session in any known format.",
             hint="Holdfast opens sessions of Holdfast, Claude Code, Codex, opencode, OpenClaw and"
             " pi.",
         )
     findings = Findings()
-    if found == "opencode":
+    if format_ == "opencode":
         stored = store.read(path, findings)
-        telling = Conversion(found, findings)
+        telling = Conversion(format_, findings)
         reading.convert(stored, telling)
         return _loaded(path, telling, path.parent.stat().st_mtime)
     with open_session(path) as file:
         state = os.fstat(file.fileno())
         with os_error_as(SessionError, f"Can't read {path}"):
-            return _converted(path, found, split(file.read), state.st_mtime, findings)
+            return _converted(path, format_, split(file.read), state.st_mtime, findings)
 
 
 def usual_folders(home: Path, env: Mapping[str, str] | None = None) -> dict[Format, list[Path]]:
-    """Where the other agents keep their sessions. The folders need not exist."""
-    given = env or {}
-    claude = Path(given.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-    agent = Path(given.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent")
-    openclaw = Path(given.get("OPENCLAW_STATE_DIR") or home / ".openclaw")
-    chatgpt = Path(given.get("CODEX_HOME") or home / ".codex")
-    data = Path(given.get("XDG_DATA_HOME") or home / ".local" / "share")
+    """List the folders where the other agents keep their sessions. They need not exist."""
+    variables = env or {}
+    claude = Path(variables.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    agent = Path(variables.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent")
+    openclaw = Path(variables.get("OPENCLAW_STATE_DIR") or home / ".openclaw")
+    chatgpt = Path(variables.get("CODEX_HOME") or home / ".codex")
+    data = Path(variables.get("XDG_DATA_HOME") or home / ".local" / "share")
     return {
         "claude_code": [claude / "projects"],
         "pi": [agent / "sessions", openclaw / "agents"],
@@ -128,15 +128,15 @@ def find(folders: Mapping[Format, Iterable[Path]]) -> list[ForeignSession]:
 
     Blocks: the beginning of every file is read. What cannot be read is not listed.
     """
-    found: list[ForeignSession] = []
+    sessions: list[ForeignSession] = []
     for format_, roots in folders.items():
         for root in roots:
             if format_ == "opencode":
-                found += _in_database(root / "opencode.db")
+                sessions += _in_database(root / "opencode.db")
             else:
                 described = (_describe(path, format_) for path in _files_below(root))
-                found += [one for one in described if one is not None]
-    return sorted(found, key=lambda one: (one.changed, str(one.path)), reverse=True)
+                sessions += [one for one in described if one is not None]
+    return sorted(sessions, key=lambda one: (one.changed, str(one.path)), reverse=True)
 
 
 def _in_database(path: Path) -> list[ForeignSession]:
@@ -179,8 +179,8 @@ def _loaded(path: Path, telling: Conversion, changed: float) -> LoadedSession:
 
 
 def _line_of(finding: Finding) -> int:
-    found = _LINE.match(finding.where)
-    return int(found[1]) if found else 0
+    match = _LINE.match(finding.where)
+    return int(match[1]) if match else 0
 
 
 def _files_below(root: Path) -> Iterator[Path]:
@@ -203,10 +203,10 @@ def _describe(path: Path, format_: LineFormat) -> ForeignSession | None:
     if len(head) == _HEAD and b"\n" in head:
         head = head[: head.rfind(b"\n") + 1]
     lines = list(islice(split(BytesIO(head).read), 2000))
-    told = _converted(path, format_, iter(lines), state.st_mtime, Findings())
-    if not told.records:
+    converted = _converted(path, format_, iter(lines), state.st_mtime, Findings())
+    if not converted.records:
         return None
-    titles = (r.data["title"] for r in reversed(told.records) if r.type == "title")
+    titles = (r.data["title"] for r in reversed(converted.records) if r.type == "title")
     title = str(next(titles, ""))
-    cwd = told.header.cwd
+    cwd = converted.header.cwd
     return ForeignSession(path, format_, title, cwd, state.st_mtime_ns, state.st_size)

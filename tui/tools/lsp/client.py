@@ -76,7 +76,7 @@ class _LenientProtocol(JsonRPCProtocol):
 
 
 class _Input:
-    """What a server sends, read within the limits: the reader of pygls."""
+    """A server's messages, read within the limits: the reader of pygls."""
 
     def __init__(self, stream: asyncio.StreamReader) -> None:
         self._stream = stream
@@ -211,7 +211,8 @@ class Connection:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _answer_requests(self) -> None:
-        """What a server may ask: for settings and folders. It may register and report anything."""
+        """Answer the requests of a server: for settings and folders. It may register and report
+        anything."""
         handlers: dict[str, Callable[[object], object]] = {
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: self._publish,
             types.WORKSPACE_CONFIGURATION: self._configuration,
@@ -224,21 +225,21 @@ class Connection:
             self._client.feature(method)(partial(handler))  # pygls marks what it calls
 
     def _publish(self, params: object) -> None:
-        given = object_of(params)
-        version = given.get("version")
-        if (path := _path(given.get("uri"))) is not None:
+        fields = object_of(params)
+        version = fields.get("version")
+        if (path := _path(fields.get("uri"))) is not None:
             number = version if isinstance(version, int) else None
-            self._published(path, number, list_of(given.get("diagnostics")))
+            self._published(path, number, list_of(fields.get("diagnostics")))
 
     def _configuration(self, params: object) -> list[object]:
         items = list_of(object_of(params).get("items"))[:ODD_MAX]
         return [self._setting(string_of(object_of(one).get("section"))) for one in items]
 
     def _setting(self, section: str) -> object:
-        found: object = _plain(self._config.settings)
+        value: object = _plain(self._config.settings)
         for name in section.split(".") if section else ():
-            found = object_of(found).get(name)
-        return found
+            value = object_of(value).get(name)
+        return value
 
     async def _read(self) -> None:
         """Read until it ends, or has to be given up."""
@@ -279,11 +280,11 @@ class Connection:
         """Ask and wait. Raises ToolError where it ends meanwhile, or answers with an error."""
         self._check()
         answer = self._protocol.send_request_async(method, params)
-        gone = asyncio.create_task(self.ended.wait())
+        ended = asyncio.create_task(self.ended.wait())
         try:
-            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({answer, ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            gone.cancel()
+            ended.cancel()
         if not answer.done() or answer.cancelled():
             answer.cancel()
             raise ToolError(self.why or "it cancelled the request")
@@ -326,8 +327,8 @@ def _uri(path: Path) -> str:
 def _path(uri: object) -> Path | None:
     """The file of an address; None where it is none."""
     with suppress(ValueError, AttributeError, TypeError):
-        if isinstance(uri, str) and uri.startswith("file:") and (found := to_fs_path(uri)):
-            return Path(found)
+        if isinstance(uri, str) and uri.startswith("file:") and (path := to_fs_path(uri)):
+            return Path(path)
     return None
 
 

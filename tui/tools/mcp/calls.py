@@ -32,7 +32,7 @@ class Calls:
 
     @property
     def open(self) -> Sequence[OpenCall]:
-        """What waits for its answer now."""
+        """The calls that wait for their answers now."""
         return self._open.all
 
     async def call(
@@ -45,17 +45,19 @@ class Calls:
         """Call one of its tools; `ask` puts to the person what it asks meanwhile. Raises ToolError
         when the server does not answer as it should."""
         client = await self._connection.client()
-        asked: list[dict[str, Any]] = []
+        questions: list[dict[str, Any]] = []
         try:
             async with self._open.begin(CALL_S, emit, ask) as call:
-                asked = call.asked
+                questions = call.asked
                 output = await self._called(client, tool, arguments, call)
         except Exception as error:
             failure = self._connection.failure(tool, error)
-            if not asked:
+            if not questions:
                 raise failure from error
             output = ToolOutput.text(str(failure), is_error=True, summary=failure.message)
-        return replace(output, details={**output.details, "asked": asked}) if asked else output
+        return (
+            replace(output, details={**output.details, "asked": questions}) if questions else output
+        )
 
     async def read_resource(
         self, uri: str, emit: Callable[[str], None], ask: AskPerson | None = None

@@ -1,4 +1,4 @@
-"""What an MCP server offers: its tools, resources and prompts."""
+"""The catalogue of an MCP server: its tools, resources and prompts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PAGES_MAX: Final = 50
 TOOLS_MAX: Final = 10_000
-"""Of one server."""
+"""Number of tools of one server."""
 OTHERS_MAX: Final = 1000
 """Resources, and prompts, of one server that are known by name."""
 

@@ -53,7 +53,7 @@ _SIGN_IN: Final = "it needs you to sign in"
 
 
 class Served(Protocol):
-    """What the connection is for: keeps its state, and what comes over it."""
+    """The owner of the connection: keeps its state, and what comes over it."""
 
     @property
     def state(self) -> ServerState: ...
@@ -77,12 +77,12 @@ class ServerLink:
 
     @property
     def has_tokens(self) -> bool:
-        """Whether the server is reached with the tokens of a sign-in."""
+        """True if the server is reached with the tokens of a sign-in."""
         return self._check is not None and self._check.signed and not self._wants_sign_in
 
     @property
     def _wants_sign_in(self) -> bool:
-        """Whether the server said that the person is not signed in. One that got a key of the
+        """True if the server reported that the person is not signed in. One that got a key of the
         configuration has refused that."""
         return self._check is not None and self._check.refused and not self._endpoint.has_key
 
@@ -216,7 +216,7 @@ class ServerLink:
             )
 
     async def _note(self, params: LoggingMessageNotificationParams) -> None:
-        """Keep what it tells by the protocol in its log, as what it writes."""
+        """Keep its messages of the protocol in its log, as its output."""
         text = params.data if isinstance(params.data, str) else json.dumps(params.data, default=str)
         sender = params.logger or self._endpoint.name
         self._notes += 1
@@ -235,7 +235,7 @@ async def _take_as_it_is(name: str, result: CallToolResult) -> None:
 
 
 def _is_gone(error: BaseException) -> bool:
-    """Whether the connection, not the call, is what failed."""
+    """True if the connection, not the call, is what failed."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - it loads the SDK
     from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415 - as above
 

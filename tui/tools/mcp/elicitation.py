@@ -1,5 +1,5 @@
-"""What an MCP server asks the person in the middle of a call: a form of plain fields, or a page to
-open. Whatever is answered is checked before the server gets it."""
+"""Questions of an MCP server to the person in the middle of a call: a form of plain fields, or a
+page to open. Every answer is checked before the server gets it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 _PASSWORD: Final = re.compile(r"pass(?:word|phrase|code)|(?:api|private).?key", re.IGNORECASE)
-"""What means a secret in a description too; other words of `_SECRET` often don't there."""
+"""Words that mean a secret in a description too; other words of `_SECRET` often don't there."""
 
 _LEAVE_OUT: Final = Alternative("Leave it out", "The server doesn't need it.")
 _ACCEPT: Final = AnswerChoice("Accept")
@@ -44,7 +44,7 @@ Content: TypeAlias = dict[str, Value | None]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server gets: `content` only where a form is accepted."""
+    """The reply to the server: `content` only where a form is accepted."""
 
     action: Action
     content: Content | None = None
@@ -56,25 +56,25 @@ async def fill_form(server: str, message: str, schema: Mapping[str, Any], ask: A
     fields = fields_of(schema)
     if not fields:
         return await _confirm(server, message, ask)
-    given: Content = {}
+    filled: Content = {}
     wrong: dict[str, str] = {}
     todo: Sequence[FormField] = fields
     while True:
         pages = [
-            _page(server, message, one, given.get(one.name), wrong.get(one.name, ""))
+            _page(server, message, one, filled.get(one.name), wrong.get(one.name, ""))
             for one in todo
         ]
         answers = await ask(pages)
         if (ended := _ended(server, answers, len(todo))) is not None:
             return ended
-        wrong = _take(todo, answers.answers, given)
+        wrong = _take(todo, answers.answers, filled)
         if wrong:
             todo = [one for one in todo if one.name in wrong]
             continue
-        content: Content = {name: value for name, value in given.items() if value is not None}
+        content: Content = {name: value for name, value in filled.items() if value is not None}
         if len(fields) == 1 and fields[0].options and not fields[0].several:
             return Reply("accept", content)
-        answers = await ask([_review(server, fields, given)])
+        answers = await ask([_review(server, fields, filled)])
         if (ended := _ended(server, answers, 1)) is not None:
             return ended
         if answers.answers[0].chosen == (_SEND.label,):
@@ -173,7 +173,7 @@ def _page(
 
 
 def _suggested(one: FormField, kept: Value | None) -> Value | None:
-    """What was answered before, or what the server suggests, if that fits."""
+    """Return the earlier answer, or the server's suggestion, if that fits."""
     if kept is not None:
         return kept
     try:
@@ -183,7 +183,7 @@ def _suggested(one: FormField, kept: Value | None) -> Value | None:
 
 
 def _can_repeat(one: FormField, value: object) -> bool:
-    """Whether a value that is there can be kept with one key."""
+    """True if a value that is there can be kept with one key."""
     return value is not None and (one.several or not one.options)
 
 

@@ -1,6 +1,7 @@
-"""Where an MCP server is: the process that is started or the address that is reached, and its log.
+"""The endpoint of an MCP server: the process that is started or the address that is reached, and
+its log.
 
-What the settings name is looked up only when it is needed, so that a variable may be set later.
+Names in the settings are looked up only when they are needed, so that a variable may be set later.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 @dataclass(eq=False)
 class Endpoint:
-    """How one server is started or reached. `environment` is what its process gets, the usual one
+    """The means to start or reach one server. `environment` is what its process gets, the usual one
     if it is None; `confine` turns its command into one that starts it in the sandbox, where the
     settings want that; `vault` keeps the tokens of the person's sign-in."""
 
@@ -51,12 +52,12 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """What is started or reached, as it is configured, without what may be secret."""
+        """The command or address, as it is configured, without what may be secret."""
         return address_of(self.config)
 
     @property
     def has_key(self) -> bool:
-        """Whether the configuration gives a key, so that no sign-in takes its place."""
+        """True if the configuration gives a key, so that no sign-in takes its place."""
         return "authorization" in {name.lower() for name in self.config.headers}
 
     @property
@@ -68,7 +69,7 @@ class Endpoint:
         return url, self.vault
 
     async def sign_in_check(self) -> SignInCheck | None:
-        """What signs the requests to an address; None for a process. Raises ToolError."""
+        """Return what signs the requests to an address; None for a process. Raises ToolError."""
         if not (url := with_variables(self.config, os.environ).url):
             return None
         from tui.tools.mcp.oauth import SignInCheck  # noqa: PLC0415 - it loads the SDK
@@ -86,15 +87,17 @@ class Endpoint:
             async with open_address(config.url, config.headers, sse=sse, auth=check) as streams:
                 yield streams
             return
-        given = child_environment() if self.environment is None else dict(self.environment)
-        given |= config.env
+        environment = child_environment() if self.environment is None else dict(self.environment)
+        environment |= config.env
         command: Sequence[str] = config.words
         with await asyncio.to_thread(_open_log, self.log_file) as words:
             if config.sandbox != "outside":
                 if self.confine is None:
                     raise ToolError("It should run in the sandbox, but there is none.")
-                command = await self.confine(command, given, config.sandbox)
-            async with open_process(command, env=given, cwd=self.cwd, errors=words) as streams:
+                command = await self.confine(command, environment, config.sandbox)
+            async with open_process(
+                command, env=environment, cwd=self.cwd, errors=words
+            ) as streams:
                 yield streams
 
     async def log_end(self, most: int) -> str:
@@ -116,7 +119,7 @@ class Endpoint:
 
 
 def address_of(config: McpServer) -> str:
-    """What is started or reached, in words, without what may be secret."""
+    """Return the command or address in words, without what may be secret."""
     if not config.url:
         return mask(shlex.join(config.words))[0]
     more = f" with the headers {', '.join(config.headers)}" if config.headers else ""

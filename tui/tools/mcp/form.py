@@ -57,7 +57,7 @@ def fields_of(schema: Mapping[str, Any]) -> tuple[FormField, ...]:
     properties = object_of(schema.get("properties"))
     if len(properties) > FIELDS_MAX:
         raise ToolError(f"A form may have {FIELDS_MAX} fields; this one has {len(properties)}.")
-    return tuple(_field(name, object_of(given), required) for name, given in properties.items())
+    return tuple(_field(name, object_of(rules), required) for name, rules in properties.items())
 
 
 def _field(name: str, rules: dict[str, Any], required: set[str]) -> FormField:
@@ -90,19 +90,19 @@ def _options(rules: Mapping[str, Any]) -> list[tuple[str | bool, str]]:
         values, names = list_of(rules.get("enum")), list_of(rules.get("enumNames"))
         names = names if len(names) == len(values) else values
         pairs = list(zip(values, names, strict=True))
-    found: list[tuple[str | bool, str]] = []
+    options: list[tuple[str | bool, str]] = []
     taken: set[str] = set()
     for value, name in pairs:
         if isinstance(value, str):
             label = one_line(str(name or value)) or '""'
             label = label if label not in taken else f"{label} ({value})"
             taken.add(label)
-            found.append((value, label))
-    return found
+            options.append((value, label))
+    return options
 
 
 def accepted(one: FormField) -> str:
-    """What is accepted, in words."""
+    """Say what is accepted."""
     low, high = one.rules.get("minimum"), one.rules.get("maximum")
     few, many = _length_rules(one)
     match one.kind:

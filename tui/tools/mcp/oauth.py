@@ -67,7 +67,7 @@ class SignInCheck(Auth):
 
     @property
     def signed(self) -> bool:
-        """Whether there are tokens to sign with."""
+        """True if there are tokens to sign with."""
         return self._provider is not None
 
     async def async_auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:

@@ -37,9 +37,9 @@ class ReadMcpResource(Tool[ReadMcpResourceParams]):
         if params.uri:
             return await server.calls.read_resource(params.uri, ctx.emit, ctx.ask)
         await server.connection.client()
-        found = server.resources
-        lines = [f"{one.uri}  {one.title}" for one in found[:LISTED_MAX]]
-        if more := len(found) - len(lines):
+        resources = server.resources
+        lines = [f"{one.uri}  {one.title}" for one in resources[:LISTED_MAX]]
+        if more := len(resources) - len(lines):
             lines.append(f"[{more} more]")
         if patterns := server.templates[:LISTED_MAX]:
             lines += ["By pattern, with values for what is in braces:"]

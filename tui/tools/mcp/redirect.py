@@ -38,7 +38,7 @@ class RedirectReceiver:
         self._state = _query(address).get("state", "")
 
     async def result(self, paste: Paste | None) -> AuthorizationCodeResult:
-        """What the browser was sent with, or what the person pasted. Raises ToolError."""
+        """Return what the browser was sent with, or what the person pasted. Raises ToolError."""
         if paste is None:
             return await self._received
         pasted = asyncio.ensure_future(paste())
@@ -56,8 +56,8 @@ class RedirectReceiver:
             raise ToolError("This address doesn't belong to the sign-in that was begun.")
         if error := query.get("error"):
             why = query.get("error_description", "")
-            said = f"{error} {why}".rstrip()[:_REASON_MAX]
-            raise ToolError(f"The server refused the sign-in: {said}.")
+            reason = f"{error} {why}".rstrip()[:_REASON_MAX]
+            raise ToolError(f"The server refused the sign-in: {reason}.")
         if not (code := query.get("code")):
             raise ToolError("The address has no code.")
         return AuthorizationCodeResult(code=code, state=self._state, iss=query.get("iss") or None)
@@ -69,14 +69,14 @@ class RedirectReceiver:
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request of a browser. One that does not belong here changes nothing."""
-        status, said = "400 Bad Request", "This is not the sign-in that Holdfast waits for."
+        status, sentence = "400 Bad Request", "This is not the sign-in that Holdfast waits for."
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             method, target, *_ = [*head.partition("\r\n")[0].split(" "), "", ""]
             here = target.partition("?")[0] == REDIRECT_PATH
             if method == "GET" and here and not self._received.done():
-                status, said = self._take(target, status, said)
-            page = _PAGE.format(said)
+                status, sentence = self._take(target, status, sentence)
+            page = _PAGE.format(sentence)
             writer.write(
                 f"HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\n"
                 f"Content-Length: {len(page)}\r\nReferrer-Policy: no-referrer\r\n"

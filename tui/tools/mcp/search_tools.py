@@ -51,10 +51,10 @@ class SearchTools(Tool[SearchToolsParams]):
         if tools != self._index.tools:
             self._index = ToolIndex(tools)
         if params.query.strip():
-            found = self._index.find(params.query, params.limit)
+            matches = self._index.find(params.query, params.limit)
         else:
-            found = list(tools[: params.limit])
-        if not found:
+            matches = list(tools[: params.limit])
+        if not matches:
             return ToolOutput.text(
                 f"No tool of {len(tools):,} fits. Try other words, or none to list the servers.",
                 summary="nothing found",
@@ -62,10 +62,10 @@ class SearchTools(Tool[SearchToolsParams]):
         shown = [
             f"{tool.name}: {tool.description}\ninput_schema: "
             + json.dumps(tool.schema()["input_schema"], ensure_ascii=False, separators=(",", ":"))
-            for tool in found
+            for tool in matches
         ]
-        head = f"{len(found)} of {plural(len(tools), 'tool')}, the best first:"
-        names = ", ".join(tool.own_name for tool in found)
+        head = f"{len(matches)} of {plural(len(tools), 'tool')}, the best first:"
+        names = ", ".join(tool.own_name for tool in matches)
         return ToolOutput.text("\n\n".join([head, *shown]), summary=names[:200])
 
 

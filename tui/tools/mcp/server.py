@@ -1,4 +1,4 @@
-"""One configured MCP server: how it stands, and what it offers."""
+"""One configured MCP server: its state, and its offers."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Server(Endpoint):
 
     @property
     def has_tokens(self) -> bool:
-        """Whether it is reached with the tokens of a sign-in."""
+        """True if it is reached with the tokens of a sign-in."""
         return self.connection.has_tokens
 
     @property
     def offers(self) -> str:
-        """What it has beside tools, and how the person names that; "" for nothing."""
+        """Its offers beside tools, and how the person names them; "" for nothing."""
         parts: list[str] = []
         if self.resources:
             parts.append(f"{plural(len(self.resources), 'resource')} (@{self.name}:…)")
@@ -101,7 +101,7 @@ class Server(Endpoint):
         await self.restart()
 
     def set_state(self, state: ServerState, detail: str) -> None:
-        """Take how the connection stands. A server that failed as it was started has no tools."""
+        """Take over the connection's state. A server that failed as it was started has no tools."""
         if state == "failed" and self.state == "starting":
             self.tools = ()
         self.state, self.detail = state, detail

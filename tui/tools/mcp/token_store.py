@@ -78,10 +78,12 @@ class TokenStore:
         expires = self._kept.get("expires_at")
         context.token_expiry_time = float(expires) if isinstance(expires, int | float) else None
         with suppress(ValidationError):
-            if kept := self._kept.get("metadata"):
-                context.oauth_metadata = OAuthMetadata.model_validate(kept)
-            if kept := self._kept.get("resource"):
-                context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(kept)
+            if stored := self._kept.get("metadata"):
+                context.oauth_metadata = OAuthMetadata.model_validate(stored)
+            if stored := self._kept.get("resource"):
+                context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
+                    stored
+                )
 
     def bind(self, provider: OAuthClientProvider) -> None:
         """Keep what this provider has discovered with the tokens."""
@@ -89,8 +91,8 @@ class TokenStore:
 
     async def get_tokens(self) -> OAuthToken | None:
         with suppress(ValidationError):
-            kept = self._kept.get("tokens")
-            return OAuthToken.model_validate(kept) if kept else None
+            stored = self._kept.get("tokens")
+            return OAuthToken.model_validate(stored) if stored else None
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
@@ -99,18 +101,18 @@ class TokenStore:
         self._kept["expires_at"] = (
             None if tokens.expires_in is None else time.time() + tokens.expires_in
         )
-        for name, found in (
+        for name, value in (
             ("metadata", context.oauth_metadata),
             ("resource", context.protected_resource_metadata),
         ):
-            if found is not None:
-                self._kept[name] = found.model_dump(mode="json", exclude_none=True)
+            if value is not None:
+                self._kept[name] = value.model_dump(mode="json", exclude_none=True)
         await self._write()
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         with suppress(ValidationError):
-            kept = self._kept.get("client")
-            return OAuthClientInformationFull.model_validate(kept) if kept else None
+            stored = self._kept.get("client")
+            return OAuthClientInformationFull.model_validate(stored) if stored else None
         return None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:

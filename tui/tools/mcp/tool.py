@@ -93,10 +93,10 @@ class McpTool(Tool[McpParams]):
             raise ToolError(
                 f"The input of {self.name} wasn't valid JSON.", hint="Send one JSON object."
             )
-        given = cast("dict[str, Any]", arguments)
-        if self._wrapped and isinstance(inner := given.get(_WRAPPER), dict) and len(given) == 1:
-            given = cast("dict[str, Any]", inner)
-        return McpParams(arguments=cast("dict[str, Any]", sound(given)))
+        values = cast("dict[str, Any]", arguments)
+        if self._wrapped and isinstance(inner := values.get(_WRAPPER), dict) and len(values) == 1:
+            values = cast("dict[str, Any]", inner)
+        return McpParams(arguments=cast("dict[str, Any]", sound(values)))
 
 
 def api_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -1,7 +1,5 @@
-"""Which tools of MCP servers stand in every request, and how the others are found by words.
-
-Pure: a tool's words are those of its name, its description and its arguments.
-"""
+"""The choice of MCP tools that are in every request, and the search for the others by words. Pure:
+a tool's words are those of its name, its description and its arguments."""
 
 from __future__ import annotations
 
@@ -32,14 +30,14 @@ def chosen(
 ) -> frozenset[str]:
     """The servers whose tools stand in the requests: those that are `direct` already, then the
     lightest ones as long as all of them stay within the budget."""
-    found = {name for name in tools if name in direct}
-    used = sum(weights[name] for name in found)
-    for name in sorted(tools.keys() - found, key=lambda one: (weights[one], one)):
+    picked = {name for name in tools if name in direct}
+    used = sum(weights[name] for name in picked)
+    for name in sorted(tools.keys() - picked, key=lambda one: (weights[one], one)):
         used += weights[name]
         if used > budget or len(tools[name]) > DIRECT_MAX:
             break
-        found.add(name)
-    return frozenset(found)
+        picked.add(name)
+    return frozenset(picked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ class ToolIndex:
         return [self.tools[-place] for _, place in best]
 
     def _score(self, wanted: str, words: Counter[str]) -> float:
-        """How much a word of a query says for a tool: the rarer it is, the more."""
+        """Weigh how much a word of a query says for a tool: the rarer it is, the more."""
         hits = [wanted] if wanted in words else []
         if not hits and len(wanted) >= _STEM:
             hits = [word for word in words if len(word) >= _STEM and _same_stem(word, wanted)]

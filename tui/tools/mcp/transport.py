@@ -165,7 +165,7 @@ async def _write(
 async def _refuse(
     incoming: Incoming, waiting: dict[RequestId, None], why: str, code: int = PARSE_ERROR
 ) -> None:
-    """Answer the calls that wait with an error: whose answer it was cannot be told."""
+    """Answer the calls that wait with an error: whose answer it was is not known."""
     log.warning("an MCP server: %s", why)
     for id_ in list(waiting):
         del waiting[id_]
@@ -180,8 +180,8 @@ def _message(line: bytes) -> JSONRPCMessage | None:
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         try:
-            given = sound(json.loads(line.decode("utf-8", "replace")))
-            message = jsonrpc_message_adapter.validate_python(given, by_name=False)
+            value = sound(json.loads(line.decode("utf-8", "replace")))
+            message = jsonrpc_message_adapter.validate_python(value, by_name=False)
         except (ValueError, RecursionError) as error:
             log.info("an MCP server printed what is no message: %.300s", error)
             return None

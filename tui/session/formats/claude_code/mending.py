@@ -37,7 +37,7 @@ _LOST = "[The result of this call is lost]"
 _NO_START = "[The beginning of this conversation is lost]"
 _NO_SUMMARY = "[The summary of the conversation before this is lost]"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-"""What the API takes as an id, a tool's name or a type."""
+"""Pattern of what the API takes as an id, a tool's name or a type."""
 _ONLY_USER = frozenset({"tool_result"})
 _ONLY_ASSISTANT = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
@@ -77,13 +77,13 @@ def _sound_messages(lines: list[MendedLine], repairs: Repairs) -> list[MendedLin
         if message.get("role") != kind or not content or not isinstance(content, str | list):
             repairs.add(line.number, "a message without a role or content: set aside", line.raw)
             continue
-        given = cast("list[Any]", content) if isinstance(content, list) else []
-        objects = [cast("JsonObject", one) for one in given if isinstance(one, dict)]
+        items = cast("list[Any]", content) if isinstance(content, list) else []
+        objects = [cast("JsonObject", one) for one in items if isinstance(one, dict)]
         sound = [block for block in objects if _is_sound(block, kind)]
-        if given and not sound:
+        if items and not sound:
             repairs.add(line.number, "a message that no request may have: set aside", line.raw)
             continue
-        out.append(_with_blocks(line, sound, repairs) if len(sound) < len(given) else line)
+        out.append(_with_blocks(line, sound, repairs) if len(sound) < len(items) else line)
     return out
 
 
@@ -137,16 +137,17 @@ def _with_preserved(lines: list[MendedLine], repairs: Repairs) -> list[MendedLin
             out.append(line)
             continue
         sound = {**cast("JsonObject", metadata)}
-        own, kept = line.value.get("uuid"), preserved(line.value)
-        anchor, uuids = kept.get("anchorUuid"), kept.get("uuids")
+        own, preserved_part = line.value.get("uuid"), preserved(line.value)
+        anchor, uuids = preserved_part.get("anchorUuid"), preserved_part.get("uuids")
         named = cast("list[Any]", uuids) if isinstance(uuids, list) else []
+        # links to records that are lost would end the conversation there
         names = [one for one in named if isinstance(one, str) and one in known - {own, anchor}]
         anchor = anchor if isinstance(anchor, str) and anchor in known else own
         segment = object_of(sound.get("preservedSegment"))
         ends = [segment.get(name) for name in ("headUuid", "anchorUuid", "tailUuid")]
         if names:
             sound["preservedMessages"] = {
-                **kept,
+                **preserved_part,
                 "uuids": list(dict.fromkeys(names)),
                 "anchorUuid": anchor,
             }
@@ -161,7 +162,7 @@ def _with_preserved(lines: list[MendedLine], repairs: Repairs) -> list[MendedLin
 
 
 def _with_sides(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
-    """The lines without marks of a side chain on what the conversation itself goes on from: the
+    """The lines without marks of a side chain on what the conversation itself continues: the
     program leaves it out, or looks elsewhere for its end."""
     followed: set[str | None] = set()
     for line in reversed(lines):
@@ -189,8 +190,8 @@ def _with_blocks(line: MendedLine, content: list[JsonObject], repairs: Repairs) 
 
 @dataclass(slots=True)
 class _Pairing:
-    """What is to change: the blocks of records, by their uuid; records that are added, by the uuid
-    of the one that they come after; and a prompt that comes before the first answer."""
+    """The changes to make: the blocks of records, by their uuid; records that are added, by the
+    uuid of the one that they come after; and a prompt that comes before the first answer."""
 
     blocks: dict[str, list[JsonObject]] = field(default_factory=dict[str, list[JsonObject]])
     added: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
@@ -222,6 +223,7 @@ def _paired(lines: list[MendedLine], repairs: Repairs) -> list[MendedLine]:
         if not isinstance(own, str):
             out.append(line)
             continue
+        # the API refuses a conversation that begins with an answer
         if pairing.prompt is not None and own == pairing.answer:
             repairs.add(0, "the conversation began with an answer: a prompt was put before it", b"")
             out.append(MendedLine(0, encoded(pairing.prompt), pairing.prompt))
@@ -250,8 +252,9 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
             continue
         answerable = _drop(pairing, run, "id", None)
         following = runs[number + 1][1] if number + 1 < len(runs) else []
-        given = {call for one in following for call in ids(one, "tool_result")}
-        if missing := sorted(answerable - given):
+        results = {call for one in following for call in ids(one, "tool_result")}
+        # the API refuses a call without a result
+        if missing := sorted(answerable - results):
             last = next(r for r in reversed(run) if pairing.blocks.get(str(r["uuid"])) != [])
             own = str(last["uuid"])
             content = [
@@ -260,6 +263,7 @@ def _pairing(conversation: list[JsonObject]) -> _Pairing:
             ]
             new = str(uuid.uuid5(_SPACE, own))
             pairing.added[own] = _user_record(last, new, own, content)
+    # what follows a changed message must link to it
     _relink(pairing, conversation, runs)
     first = next((r for r in spoken if pairing.blocks.get(str(r["uuid"])) != []), None)
     if first is not None and first.get("type") == "assistant":
@@ -293,12 +297,12 @@ def _relink(
 
 def _past_removed(records: Records, pairing: _Pairing) -> dict[str, str | None]:
     """The new parents of records beside the conversation that follow one that is taken out."""
-    found: dict[str, str | None] = {}
+    parents: dict[str, str | None] = {}
     for own, record in records.items():
         parent = record.get("parentUuid")
         while isinstance(parent, str) and pairing.blocks.get(parent) == []:
-            parent = found[own] = records[parent].get("parentUuid")
-    return found
+            parent = parents[own] = records[parent].get("parentUuid")
+    return parents
 
 
 def _one_after_another(conversation: list[JsonObject], pairing: _Pairing) -> dict[str, str | None]:

@@ -55,14 +55,14 @@ def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
 def _convert_group(entries: Sequence[_Entry], telling: Conversion, *, earlier: bool) -> bool:
     """Add the records of one group. Returns whether they have content."""
     answers = [entry for entry in entries if entry.value.get("type") == "assistant"]
-    said = _convert_answer(answers, telling)
+    spoke = _convert_answer(answers, telling)
     for entry in entries:
         kind = entry.value.get("type")
         if kind == "user":
-            said |= _convert_user(entry, telling, earlier=earlier)
+            spoke |= _convert_user(entry, telling, earlier=earlier)
         elif kind == "system":
             _convert_system(entry, telling)
-    return said
+    return spoke
 
 
 def _convert_answer(pieces: Sequence[_Entry], telling: Conversion) -> bool:
@@ -108,7 +108,7 @@ def _put_together(pieces: Sequence[_Entry], findings: Findings) -> list[Block]:
 
 
 def _convert_user(entry: _Entry, telling: Conversion, *, earlier: bool) -> bool:
-    """Results, and what else the user's side said in one record."""
+    """Results, and other content of the user's side in one record."""
     value, blocks = entry.value, entry.blocks or []
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for number, block in enumerate(results):
@@ -119,17 +119,17 @@ def _convert_user(entry: _Entry, telling: Conversion, *, earlier: bool) -> bool:
             block.get("content"),
             is_error=block.get("is_error") is True,
         )
-    rest = [block for block in blocks if block.get("type") != "tool_result"]
+    others = [block for block in blocks if block.get("type") != "tool_result"]
     if value.get("isCompactSummary"):
-        words = text_of(rest)
+        words = text_of(others)
         if earlier:  # all that it sums up is in the file: it is an event, not a message
             telling.compaction(entry.key, _time(entry), words)
             return bool(results)
-        telling.add("user", entry.key, _time(entry), content=rest)
-        return bool(rest or results)
-    typed = not value.get("isMeta") and not _BY_PROGRAM.match(text_of(rest))
-    telling.user(entry.key, _time(entry), rest, typed=typed)
-    return bool(rest or results)
+        telling.add("user", entry.key, _time(entry), content=others)
+        return bool(others or results)
+    typed = not value.get("isMeta") and not _BY_PROGRAM.match(text_of(others))
+    telling.user(entry.key, _time(entry), others, typed=typed)
+    return bool(others or results)
 
 
 def _convert_system(entry: _Entry, telling: Conversion) -> None:
@@ -276,10 +276,8 @@ def grouped(entries: Sequence[_Entry]) -> tuple[dict[str, list[_Entry]], list[No
 
 
 def _is_result_of_lost_call(entry: _Entry, keys: Collection[str]) -> bool:
-    """Whether a record holds nothing but results, and the record with their call is not there.
-
-    It stays with the record before it: alone, it would be the end of a branch of its own.
-    """
+    """True if a record holds nothing but results, and the record with their call is not there. It
+    stays with the record before it: alone, it would be the end of a branch of its own."""
     if entry.value.get("type") != "user" or string(entry.value, "parentUuid") in keys:
         return False
     blocks = entry.blocks or []
@@ -287,7 +285,7 @@ def _is_result_of_lost_call(entry: _Entry, keys: Collection[str]) -> bool:
 
 
 def _has_place(entry: _Entry) -> bool:
-    """Whether a record has content. The others only link records to each other."""
+    """True if a record has content. The others only link records to each other."""
     subtype = string(entry.value, "subtype")
     return entry.blocks is not None or subtype in {"compact_boundary", "local_command"}
 
@@ -315,28 +313,28 @@ class _Parents:
     def of(self, entry: _Entry) -> tuple[str | None, bool]:
         """The key of the parent, None at the root, and whether that parent is in the file."""
         path: list[str] = []
-        found: tuple[str | None, bool] | None = None
-        while found is None:
+        place: tuple[str | None, bool] | None = None
+        while place is None:
             key = entry.key
             if key in self._known:
-                found = self._known[key]
+                place = self._known[key]
                 break
             if key in path:
-                found = key, False
+                place = key, False
                 break
             path.append(key)
             parent = entry.value.get("parentUuid") or entry.value.get("logicalParentUuid")
             if not isinstance(parent, str):
-                found = None, parent is None
+                place = None, parent is None
             elif parent not in self._by_id:
-                found = parent, False
+                place = parent, False
             else:
                 entry = self._by_id[parent]
                 if _has_place(entry):
-                    found = entry.group, True
+                    place = entry.group, True
         for key in path:
-            self._known[key] = found
-        return found
+            self._known[key] = place
+        return place
 
 
 def _answered(entry: _Entry, by_call: dict[str, str]) -> str | None:

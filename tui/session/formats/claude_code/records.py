@@ -1,9 +1,9 @@
-"""What a record of Claude Code is, a line of `~/.claude/projects/{folder}/{session}.jsonl`, and
-which of them it opens, in the order in which it sends them.
+"""Records of Claude Code, the lines of `~/.claude/projects/{folder}/{session}.jsonl`, and the ones
+it opens, in the order in which it sends them.
 
 As its SDK reads them (version 0.3, `getSessionMessages`): from the last record that is neither of a
 sub-agent nor about progress, along `parentUuid`, and from a compaction on through the messages that
-it left as they were; with the pieces of each answer that stand beside the way, and their results.
+it left as they were; with the pieces of each answer that lie outside this path, and their results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARKS = frozenset({"parentUuid", "sessionId", "isSidechain", "leafUuid", "isSna
 
 
 def matches(value: JsonObject) -> bool:
-    """Whether an object is a record of this format."""
+    """True if an object is a record of this format."""
     kind = value.get("type")
     if not isinstance(kind, str) or "payload" in value:
         return False
@@ -35,17 +35,17 @@ def matches(value: JsonObject) -> bool:
 
 
 def is_in_tree(record: JsonObject) -> bool:
-    """Whether the program follows links to the record: it passes over kinds it doesn't know."""
+    """True if the program follows links to the record: it passes over kinds it doesn't know."""
     return isinstance(record.get("uuid"), str) and record.get("type") in _KINDS
 
 
 def is_boundary(record: JsonObject) -> bool:
-    """Whether the record is the place of a compaction."""
+    """True for the record of a compaction."""
     return record.get("type") == "system" and record.get("subtype") == "compact_boundary"
 
 
 def needs_parent(record: JsonObject) -> bool:
-    """Whether a record can't be the first of a conversation: an answer, or the result of a call."""
+    """True if a record can't be the first of a conversation: an answer, or the result of a call."""
     called = record.get("type") == "user" and bool(ids(record, "tool_result"))
     return called or record.get("type") == "assistant"
 
@@ -65,12 +65,12 @@ def ids(record: JsonObject, kind: str) -> list[str]:
     if "message" not in record:
         return []
     key = "id" if kind == "tool_use" else "tool_use_id"
-    found = [block.get(key) for block in blocks(record) if block.get("type") == kind]
-    return [own for own in found if isinstance(own, str)]
+    values = [block.get(key) for block in blocks(record) if block.get("type") == kind]
+    return [own for own in values if isinstance(own, str)]
 
 
 def answer_id(record: JsonObject) -> str:
-    """What the pieces of one answer have in common; "" where it is no answer."""
+    """Return the id that the pieces of one answer share; "" where it is no answer."""
     if record.get("type") != "assistant":
         return ""
     own = object_of(record.get("message")).get("id")
@@ -92,18 +92,18 @@ def text_or_none(value: object) -> str | None:
 
 
 def branch(records: Records) -> list[JsonObject]:
-    """The conversation: what is said, and the records between. Empty where nobody speaks."""
+    """The messages of the conversation, and the records between. Empty where nobody speaks."""
     parents = _parents(records)
-    way: list[str] = []
+    path: list[str] = []
     at = _leaf(records, parents)
     seen = set[str]()
     while at is not None and at in records and at not in seen:
         seen.add(at)
-        way.append(at)
+        path.append(at)
         at = parents[at]
-    way.reverse()
-    parallel = _parallel_records(records, way)
-    order = [records[own] for one in way for own in (one, *parallel.get(one, ()))]
+    path.reverse()
+    parallel = _parallel_records(records, path)
+    order = [records[own] for one in path for own in (one, *parallel.get(one, ()))]
     return list(_with_pieces_together(order))
 
 
@@ -114,13 +114,23 @@ def _parents(records: Records) -> dict[str, str | None]:
         if not is_boundary(record):
             continue
         segment = object_of(object_of(record.get("compactMetadata")).get("preservedSegment"))
-        if kept := preserved(record):
-            uuids = [one for one in cast("list[Any]", kept.get("uuids") or []) if one in records]
-            if uuids != kept.get("uuids") or not uuids:
+        if preserved_part := preserved(record):
+            # one form lists each message that a compaction left
+            uuids = [
+                one
+                for one in cast("list[Any]", preserved_part.get("uuids") or [])
+                if one in records
+            ]
+            if uuids != preserved_part.get("uuids") or not uuids:
                 continue
-            anchor, first, last = text_or_none(kept.get("anchorUuid")), uuids[0], uuids[-1]
+            anchor, first, last = (
+                text_or_none(preserved_part.get("anchorUuid")),
+                uuids[0],
+                uuids[-1],
+            )
             parents.update(zip(uuids, [anchor, *uuids], strict=False))
         elif segment:
+            # the other names only the first and the last
             first, anchor, last = (
                 text_or_none(segment.get(name)) for name in ("headUuid", "anchorUuid", "tailUuid")
             )
@@ -128,6 +138,7 @@ def _parents(records: Records) -> dict[str, str | None]:
                 parents[first] = anchor
         else:
             continue
+        # whatever followed the anchor follows the messages that were left
         for own, parent in parents.items():
             if parent == anchor and own != first:
                 parents[own] = last
@@ -210,8 +221,8 @@ def _same_side(one: JsonObject, other: JsonObject) -> bool:
 
 
 def _parallel_records(records: Records, way: list[str]) -> dict[str, list[str]]:
-    """By the last piece of each answer on the way: its other pieces, then results, that stand
-    beside the way."""
+    """Map the last piece of each answer on the path to its other pieces, then their results, that
+    lie outside the path."""
     taken = set(way)
     answers = _answers(records, taken)
     places = {own: place for place, own in enumerate(records)} if answers.callers else {}
@@ -221,7 +232,7 @@ def _parallel_records(records: Records, way: list[str]) -> dict[str, list[str]]:
     def by_time(own: str) -> str:
         return text_or_none(records[own].get("timestamp")) or ""
 
-    found: dict[str, list[str]] = {}
+    parallel: dict[str, list[str]] = {}
     for answer in dict.fromkeys(answer_id(records[own]) for own in way):
         pieces = answers.pieces.get(answer, ())
         others = [own for own in pieces if own not in taken]
@@ -229,6 +240,7 @@ def _parallel_records(records: Records, way: list[str]) -> dict[str, list[str]]:
         free = [own for own in hanging if own not in taken]
         results = [own for own in free if records[own]["parentUuid"] in pieces]
         known = {call for own in results for call in _results(records[own])}
+        # a result outside the pieces counts only for a call that has no other result
         for own in sorted(set(free) - set(results), key=lambda own: places[own]):
             calls = _results(records[own])
             fresh = [call for call in calls if call not in answered and call not in known]
@@ -236,9 +248,9 @@ def _parallel_records(records: Records, way: list[str]) -> dict[str, list[str]]:
                 known.update(calls)
                 results.append(own)
         if others or results:
-            found[last[answer]] = [*sorted(others, key=by_time), *sorted(results, key=by_time)]
-            taken.update(found[last[answer]])
-    return found
+            parallel[last[answer]] = [*sorted(others, key=by_time), *sorted(results, key=by_time)]
+            taken.update(parallel[last[answer]])
+    return parallel
 
 
 def _with_pieces_together(order: Iterable[JsonObject]) -> Iterator[JsonObject]:

@@ -35,8 +35,8 @@ _NEEDED = {"text": ("text",), "reasoning": ("text",), "tool": ("callID", "tool")
 
 @dataclass(slots=True)
 class RescuedDatabase:
-    """What was done to a database, with the ids of the sessions that it was done to. `set_aside`
-    holds the rows as they were, one a line."""
+    """The repairs made to a database, with the ids of the sessions concerned. `set_aside` holds the
+    rows as they were, one a line."""
 
     repairs: Repairs = field(default_factory=Repairs)
     sessions: set[str] = field(default_factory=set[str])
@@ -153,12 +153,12 @@ def _broken(
     db: sqlite3.Connection, table: str, is_sound: Callable[[JsonObject], bool]
 ) -> list[tuple[str, str, str, Any]]:
     """The rows of a table whose JSON isn't sound, each with the table, its id and its session."""
-    found: list[tuple[str, str, str, Any]] = []
+    rows: list[tuple[str, str, str, Any]] = []
     for id_, session, raw in db.execute(f"SELECT id, session_id, data FROM {table}"):  # noqa: S608 - a name of ours
         value = _value(raw)
         if not isinstance(value, dict) or not is_sound(cast("JsonObject", value)):
-            found.append((table, text_of_column(id_), text_of_column(session), raw))
-    return found
+            rows.append((table, text_of_column(id_), text_of_column(session), raw))
+    return rows
 
 
 def _value(raw: Any) -> object:
@@ -212,5 +212,5 @@ def _message(db: sqlite3.Connection, id_: str, session: str) -> str:
 def _set_aside(rescued: RescuedDatabase, table: str, id_: str, session: str, raw: Any) -> None:
     """Note a row that is changed or taken out, as it was."""
     rescued.sessions.add(session)
-    kept = {"table": table, "id": id_, "session": session, "data": text_of_column(raw)}
-    rescued.repairs.add(0, f"{table} {id_}: not readable, set aside", encoded(kept))
+    row = {"table": table, "id": id_, "session": session, "data": text_of_column(raw)}
+    rescued.repairs.add(0, f"{table} {id_}: not readable, set aside", encoded(row))

@@ -38,9 +38,9 @@ def convert(session: StoredSession, telling: Conversion) -> None:
     for message in _not_reverted(session, telling):
         before = len(telling.records)
         if message.info.get("role") == "assistant":
-            asked = compactions.get(string(message.info, "parentID"))
-            if asked is not None and message.info.get("summary"):
-                _sum_up(message, asked, telling, ours)
+            request = compactions.get(string(message.info, "parentID"))
+            if request is not None and message.info.get("summary"):
+                _sum_up(message, request, telling, ours)
             else:
                 _convert_answer(message, telling)
         else:
@@ -89,9 +89,9 @@ def _convert_user(message: StoredMessage, telling: Conversion) -> None:
 
 
 def _attachment(part: JsonObject) -> Block:
-    found = _DATA_URL.fullmatch(string(part, "url"))
-    if found and found[1] in _IMAGES:
-        return image_block(found[1], found[2])
+    match = _DATA_URL.fullmatch(string(part, "url"))
+    if match and match[1] in _IMAGES:
+        return image_block(match[1], match[2])
     name = string(part, "filename") or "file"
     return text_block(f"[Attached {string(part, 'mime')}: {name}]")
 
@@ -102,8 +102,8 @@ def _sum_up(
     texts = [string(part, "text") for part in message.parts if part.get("type") == "text"]
     summary = "\n\n".join(filter(None, (text.strip() for text in texts)))
     if summary and not message.info.get("error"):
-        kept = ours.get(string(asked, "tail_start_id"), "")
-        telling.compaction(message.id, _time(message), summary, kept)
+        first_kept = ours.get(string(asked, "tail_start_id"), "")
+        telling.compaction(message.id, _time(message), summary, first_kept)
 
 
 def _convert_answer(message: StoredMessage, telling: Conversion) -> None:
@@ -112,6 +112,7 @@ def _convert_answer(message: StoredMessage, telling: Conversion) -> None:
     signed = is_anthropic(provider, model)
     for number, step in enumerate(_steps(message.parts)):
         blocks = [block for part in step if (block := _block(part, signed=signed))]
+        # each step of an answer was a request of its own
         done = next((part for part in step if part.get("type") == "step-finish"), JsonObject())
         reason = string(done, "reason") or string(info, "finish")
         if blocks:
@@ -147,7 +148,7 @@ def _steps(parts: list[JsonObject]) -> Iterator[list[JsonObject]]:
 
 
 def _block(part: JsonObject, *, signed: bool) -> Block | None:
-    """What a part is in an answer, None where it is no part of it."""
+    """Convert a part of an answer to a block, None where it is not part of the answer."""
     match part.get("type"):
         case "text" if string(part, "text").strip():
             return text_block(part["text"])
@@ -160,10 +161,10 @@ def _block(part: JsonObject, *, signed: bool) -> Block | None:
                 "input": arguments,
             }
         case "reasoning" if signed:
-            given = object_of(object_of(part.get("metadata")).get("anthropic"))
-            if data := string(given, "redactedData"):
+            metadata = object_of(object_of(part.get("metadata")).get("anthropic"))
+            if data := string(metadata, "redactedData"):
                 return {"type": "redacted_thinking", "data": data}
-            if signature := string(given, "signature"):
+            if signature := string(metadata, "signature"):
                 thinking = string(part, "text")
                 return {"type": "thinking", "thinking": thinking, "signature": signature}
         case _:
@@ -185,12 +186,12 @@ def _usage(tokens: JsonObject) -> dict[str, int]:
 def _convert_result(part: JsonObject, time: object, telling: Conversion) -> None:
     state = object_of(part.get("state"))
     status = state.get("status")
-    kept = object_of(state.get("metadata")).get("output")  # of a call that was interrupted
+    partial = object_of(state.get("metadata")).get("output")  # of a call that was interrupted
     failed = status != "completed"
     if not failed:
         output: object = state.get("output")
     elif status == "error":
-        output = kept if isinstance(kept, str) and kept else string(state, "error")
+        output = partial if isinstance(partial, str) and partial else string(state, "error")
     else:
         output = _INTERRUPTED
     blocks = [text_block(output)] if isinstance(output, str) and output.strip() else []

@@ -1,5 +1,5 @@
-"""Where opencode has its sessions: in a SQLite database, or in the file that `opencode export`
-writes. A session of a database has the address `…/opencode.db/ses_…`.
+"""Sessions of opencode: in a SQLite database, or in the file that `opencode export` writes. A
+session of a database has the address `…/opencode.db/ses_…`.
 
 Only read, never written. What is damaged costs a message or a part, and becomes a finding; a
 message whose own row is lost is made up for the parts that are left.
@@ -23,11 +23,11 @@ from tui.session.jsonl import Findings, JsonObject
 from tui.session.reader import open_session
 
 MAGIC: Final = b"SQLite format 3\0"
-"""What a database begins with."""
+"""The first bytes of a database."""
 _TABLES = frozenset({"session", "message", "part"})
 _EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{[^{}]{0,200}"ses_')
 _INFO = re.compile(r'\{\s*"info"\s*:\s*')
-"""What a session of an export, or a message in it, begins with."""
+"""The beginning of a session in an export, or of a message in it."""
 _TEXTS = ("directory", "title", "version")
 _OF_THE_MODEL: Final = frozenset(
     {"tool", "reasoning", "step-start", "step-finish", "patch", "snapshot"}
@@ -49,7 +49,7 @@ class StoredMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session as opencode has it: what it says of itself, and its messages in their order."""
+    """A session as opencode has it: its description, and its messages in their order."""
 
     info: JsonObject
     messages: list[StoredMessage]
@@ -68,7 +68,7 @@ class DatabaseSession:
 
 
 def is_opencode(path: Path) -> bool:
-    """Whether a path is a session of opencode's, or a database that has some. Raises SessionError
+    """True if a path is a session of opencode's, or a database that has some. Raises SessionError
     where it cannot be read."""
     database, _ = _address(path)
     with open_session(database) as file:
@@ -81,7 +81,7 @@ def is_opencode(path: Path) -> bool:
 
 
 def has_its_tables(db: sqlite3.Connection) -> bool:
-    """Whether a database is opencode's. Raises sqlite3.Error."""
+    """True if a database is opencode's. Raises sqlite3.Error."""
     rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     return {text_of_column(name) for (name,) in rows} >= _TABLES
 
@@ -169,14 +169,14 @@ def _size(db: sqlite3.Connection, id_: str) -> int:
 
 
 def _only_session(database: Path, db: sqlite3.Connection) -> str:
-    found = _top_sessions(db)
-    if len(found) == 1:
-        return found[0][0]
-    named = [f"{database / id_}  {title}" for id_, title, *_ in found[:_LISTED]]
-    more = [f"and {len(found) - _LISTED:,} older ones"] if len(found) > _LISTED else []
+    sessions = _top_sessions(db)
+    if len(sessions) == 1:
+        return sessions[0][0]
+    named = [f"{database / id_}  {title}" for id_, title, *_ in sessions[:_LISTED]]
+    more = [f"and {len(sessions) - _LISTED:,} older ones"] if len(sessions) > _LISTED else []
     raise SessionError(
-        f"{database} has {len(found):,} sessions.",
-        hint="\n".join(["Name one:", *named, *more]) if found else "",
+        f"{database} has {len(sessions):,} sessions.",
+        hint="\n".join(["Name one:", *named, *more]) if sessions else "",
     )
 
 
@@ -210,15 +210,15 @@ def _rows(
     db: sqlite3.Connection, table: str, columns: str, session: str, findings: Findings
 ) -> Iterable[tuple[Any, ...]]:
     """The rows of a session: of damaged pages, those before and behind them."""
-    found: dict[object, tuple[Any, ...]] = {}
+    rows: dict[object, tuple[Any, ...]] = {}
     for where in ("session_id = ?", "+session_id = ?", "+session_id = ? ORDER BY rowid DESC"):
         query = f"SELECT {columns} FROM {table} WHERE {where}"  # noqa: S608 - names of ours
         for row in readable_rows(db, query, (session,)):
             if row is None:
-                return found.values()
-            found[row[0]] = row
+                return rows.values()
+            rows[row[0]] = row
     findings.add("B52", f"table {table}", "rows that can't be read left out")
-    return found.values()
+    return rows.values()
 
 
 def _object(raw: object, where: str, findings: Findings) -> JsonObject:
@@ -246,7 +246,7 @@ def _message(id_: str, info: JsonObject, parts: list[JsonObject]) -> StoredMessa
 
 
 def role_of(parts: Iterable[JsonObject]) -> str:
-    """Whose message some parts are."""
+    """Tell by its parts whether a message is the user's or the model's."""
     kinds = {string_of(part.get("type")) for part in parts}
     return "user" if kinds.isdisjoint(_OF_THE_MODEL) else "assistant"
 
@@ -278,8 +278,8 @@ def _whole_messages(text: str) -> Iterator[JsonObject]:
     end = 0
     for match in islice(_INFO.finditer(text), 1, None):
         start = match.start()
-        if start >= end and (found := _decoded(text, start)):
-            message, end = found
+        if start >= end and (decoded := _decoded(text, start)):
+            message, end = decoded
             yield message
 
 
