@@ -94,8 +94,7 @@ class GitIsolation(Isolation):
         """The changes, without what a killed run left of a file that it was about to replace: that
         is removed."""
         remains = {path for path in changed if REMAINS.fullmatch(path)}
-        for path in remains:
-            clear(self.top, path)
+        clear(self.top, remains)
         return [path for path in changed if path not in remains]
 
     def begin(self) -> str:

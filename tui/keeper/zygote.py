@@ -32,14 +32,9 @@ Ask: TypeAlias = Callable[[dict[str, Any], socket.socket], None]
 _EVERY_S = 5
 
 
-def main(
-    control: int,
-    begin: Begin | None = None,
-    ask: Ask | None = None,
-    tidy: Callable[[], None] | None = None,
-) -> None:
+def main(control: int, begin: Begin | None = None, ask: Ask | None = None) -> None:
     """Serve requests until the program has gone. `begin` knows more than plain commands; `ask`
-    answers requests that are questions; `tidy` is called now and then, and at the end."""
+    answers requests that are questions."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     begin = begin or plain
@@ -51,12 +46,8 @@ def main(
                 pass
         ready = select.select([requests], [], [], _EVERY_S)[0]
         if not ready:  # reap ended monitors without waiting for the next command
-            if tidy:
-                tidy()
             continue
         message, files, _, _ = socket.recv_fds(requests, 1, 5, socket.MSG_CMSG_CLOEXEC)
-        if not message and tidy:
-            tidy()
         if not message:
             return
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.permissions.sandbox.conftest import MARK, Scene, sleepers
+from tests.permissions.sandbox.conftest import MARK, Scene, runnable, sleepers
 from tests.support.clock import PATIENCE_S
 from tui.permissions.sandbox import engine as engines
 from tui.permissions.sandbox import seatbelt
@@ -142,32 +142,51 @@ async def test_a_zygote_that_was_killed_is_replaced(sandbox: Sandbox, scene: Sce
     assert await scene.run(sandbox, "echo again", READ) == (0, "again\n")
 
 
-ABANDONED = """
-import os, subprocess, sys, time
-sys.path.insert(0, sys.argv[1])
-from tui.permissions.sandbox import system_calls, zygote
-system_calls.adopt_orphans()
-for program in sys.argv[2:]:
-    if not os.fork():
-        print(subprocess.Popen([program, "600"], stdout=subprocess.DEVNULL).pid, flush=True)
-        os._exit(0)
-    os.wait()
-zygote._end_abandoned()
+STUCK = """\
+import os, sys
+words = os.read(int(sys.argv[2]), 1 << 20).split(b"\\0")
+info = int(words[words.index(b"--info-fd") + 1])
+inner = os.fork()
+if inner:
+    os.write(info, b'{"child-pid": %d}' % inner)
+os.close(info)
+os.execv("/bin/sleep", ["sleep", sys.argv[-1]])
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="the engine is Linux's")
-def test_a_bubblewrap_whose_monitor_was_killed_is_ended(tmp_path: Path) -> None:
-    """Version 0.8 ends with its parent only from a moment on that it reaches late."""
-    sleep = shutil.which("sleep") or "/bin/sleep"
-    for name in ("bwrap", "other"):
-        shutil.copy(os.path.realpath(sleep), tmp_path / name)
-    words = [sys.executable, "-c", ABANDONED, str(Path(engines.__file__).parents[3])]
-    programs = [str(tmp_path / name) for name in ("bwrap", "other")]
-    said = subprocess.run([*words, *programs], stdout=subprocess.PIPE, check=True, text=True)
-    abandoned, other = map(int, said.stdout.split())
-    assert not Path(f"/proc/{abandoned}").exists()
-    os.kill(other, signal.SIGKILL)
+@pytest.fixture
+def namespaces(probe_folder: Path) -> None:
+    runnable(Engine.LAUNCHER, probe_folder)
+
+
+@pytest.mark.usefixtures("namespaces")
+async def test_nothing_outlives_a_bubblewrap_that_is_killed_while_it_starts(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Version 0.8 has an inner process that ends with the outer one only from a moment on that it
+    reaches late; this stand-in never does."""
+    plain = tmp_path / "plain"  # nothing in it is mounted
+    plain.mkdir()
+    stand_in = tmp_path / "bin/bwrap"
+    stand_in.parent.mkdir()
+    stand_in.write_text(f"#!{sys.executable} -IS\n{STUCK}")
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", str(stand_in.parent), prepend=os.pathsep)
+    sandbox = Sandbox(Engine.BUBBLEWRAP)
+    await sandbox.start(
+        ["/bin/sleep", scene.long], cwd=plain, environment=scene.environment,
+        walls=replace(scene.walls, workspace=plain), level=READ, output=2,
+    )  # fmt: skip
+    zygote = sandbox.parent.pid
+    assert len(sleepers(scene)) == 2
+    children = Path(f"/proc/{zygote}/task/{zygote}/children").read_text()
+    for process in (*map(int, children.split()), zygote):
+        assert process
+        os.kill(process, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_S):
+        while sleepers(scene):  # noqa: ASYNC110 - the kernel sends no event
+            await asyncio.sleep(0)
+    await asyncio.to_thread(sandbox.close)
 
 
 async def test_many_at_once(any_engine: Engine, scene: Scene) -> None:

@@ -86,8 +86,7 @@ def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
                 "undone; nothing is lost.",
                 hint="Commit it or move it away first.",
             )
-        for path in changed["D"]:
-            clear(target.top, path)
+        clear(target.top, changed["D"])
         written = (
             path for path in (*changed["A"], *changed["MT"]) if os.path.lexists(apart / path)
         )

@@ -11,10 +11,12 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from tui.core.apart import folder_apart
 from tui.core.errors import os_error_as
@@ -24,6 +26,7 @@ from tui.core.git.door import GitError, listed
 from tui.core.real_folders import NOT_THERE
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PART: Final = 1 << 20
 _TRIES: Final = 20
 """Number of times that an obstacle in the place of a folder is removed, at most."""
 
@@ -40,9 +43,12 @@ def place(checkout: Checkout, paths: Sequence[str]) -> None:
 def take(checkout: Checkout, apart: Path, paths: Iterable[str]) -> None:
     """Put what git wrote into a folder apart at these paths of the checkout, in place of what is
     there; only a folder that isn't empty stays. Raises GitError."""
-    for path in paths:
-        with os_error_as(GitError, f"can't put {path} in its place"):
-            _put(apart / path, checkout.top, Path(path))
+    new = f".holdfast-{os.urandom(8).hex()}.tmp"
+    with _Folders(checkout.top) as folders:
+        for path in paths:
+            above, _, name = path.rpartition("/")
+            with os_error_as(GitError, f"can't put {path} in its place"):
+                _put(f"{apart}/{path}", folders.at(above, _made_entry), name, new)
     checkout.answer("update-index", "-q", "--refresh")
 
 
@@ -88,31 +94,60 @@ def copy_real(source: Path, copy: Path) -> bool:
     return True
 
 
-def clear(top: Path, path: str) -> None:
-    """Remove a file of a checkout, and the folders that it leaves empty. Where a folder has become
+def clear(top: Path, paths: Iterable[str]) -> None:
+    """Remove files of a checkout, and the folders that they leave empty. Where a folder has become
     a link, there is none: what the link leads to isn't the checkout's."""
-    file = top / path
-    with suppress(FileNotFoundError, NotADirectoryError), _place_of(file) as folder:
-        os.unlink(file.name, dir_fd=folder)
-    with suppress(OSError):
-        for above in file.parents[: len(Path(path).parts) - 1]:
-            with _place_of(above) as folder:
-                os.rmdir(above.name, dir_fd=folder)
+    emptied: defaultdict[int, set[str]] = defaultdict(set)
+    with _Folders(top) as folders:
+        for path in paths:
+            above, _, name = path.rpartition("/")
+            try:
+                os.unlink(name, dir_fd=folders.at(above, _real_entry))
+            except OSError as error:
+                if error.errno not in NOT_THERE:
+                    raise
+            emptied[path.count("/")].add(above)
+        for depth in range(max(emptied, default=0), 0, -1):
+            for folder in sorted(emptied[depth]):
+                above, _, name = folder.rpartition("/")
+                with suppress(OSError):
+                    os.rmdir(name, dir_fd=folders.at(above, _real_entry))
+                    emptied[depth - 1].add(above)
 
 
-@contextmanager
-def _place_of(file: Path) -> Generator[int]:
-    """The folder of a real path, opened. Raises NotADirectoryError where a part of it is a link."""
-    try:
-        folder = real_folder(file.parent)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise NotADirectoryError(*error.args) from error
-        raise
-    try:
-        yield folder
-    finally:
-        os.close(folder)
+class _Folders:
+    """Opens the folders of a checkout part by part, and keeps those on the way to the last one:
+    paths that are in order open each folder once. Raises OSError."""
+
+    def __init__(self, top: Path) -> None:
+        self._top = top
+        self._way: list[tuple[str, int]] = []
+        """Each folder's name and descriptor, from the top of the checkout, which has no name."""
+        self._last: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave(0)
+
+    def at(self, folder: str, entry: Callable[[str, int], int]) -> int:
+        """A folder by its path in the checkout, "" for its top; open until the next call. `entry`
+        opens a name in an open folder."""
+        if folder != self._last:
+            self._last = None
+            parts = ["", *folder.split("/")] if folder else [""]
+            known = zip(self._way, parts, strict=False)
+            self._leave(sum(1 for _ in takewhile(lambda pair: pair[0][0] == pair[1], known)))
+            for part in parts[len(self._way) :]:
+                opened = entry(part, self._way[-1][1]) if self._way else real_folder(self._top)
+                self._way.append((part, opened))
+            self._last = folder
+        return self._way[-1][1]
+
+    def _leave(self, length: int) -> None:
+        while len(self._way) > length:
+            os.close(self._way.pop()[1])
 
 
 def _move(made: Path, folder: int) -> None:
@@ -141,52 +176,51 @@ def _copy_new(made: Path, folder: int) -> None:
         os.close(inner)
 
 
-def _put(made: Path, top: Path, path: Path) -> None:
-    """Put a file, a link or a submodule's folder at a path of the checkout. Raises OSError."""
-    folder = _folder(top, path.parent)
-    try:
-        state = made.lstat()
-        if stat.S_ISDIR(state.st_mode):
-            with suppress(FileExistsError):
-                os.mkdir(path.name, dir_fd=folder)
-            return
-        with suppress(FileNotFoundError, NotADirectoryError):
-            os.rmdir(path.name, dir_fd=folder)
-        new = f".holdfast-{os.urandom(8).hex()}.tmp"
-        try:
-            _copy(made, state, new, folder)
-            os.replace(new, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(new, dir_fd=folder)
-            raise
-    finally:
-        os.close(folder)
-
-
-def _copy(made: Path, found: os.stat_result, name: str, folder: int) -> None:
-    if stat.S_ISLNK(found.st_mode):
-        os.symlink(made.readlink(), name, dir_fd=folder)
+def _put(made: str, folder: int, name: str, new: str) -> None:
+    """Put a file, a link or a submodule's folder into an open folder, a file as `new` first. Raises
+    OSError."""
+    found = os.lstat(made)
+    if stat.S_ISDIR(found.st_mode):
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=folder)
         return
-    copy = os.open(name, _NEW, stat.S_IMODE(found.st_mode), dir_fd=folder)
-    with os.fdopen(copy, "wb") as file, made.open("rb") as source:
-        shutil.copyfileobj(source, file)
-
-
-def _folder(top: Path, path: Path) -> int:
-    """A folder of the checkout, opened part by part: it is made where it is missing, and what
-    stands in its place goes. The caller closes it. Raises OSError."""
-    at = real_folder(top)
-    for part in path.parts:
+    try:
+        _copy(made, found, new, folder)
         try:
-            inner = _entered(part, at)
+            os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except IsADirectoryError:
+            os.rmdir(name, dir_fd=folder)
+            os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=folder)
+        raise
+
+
+def _copy(made: str | Path, found: os.stat_result, name: str, folder: int) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        os.symlink(Path(made).readlink(), name, dir_fd=folder)
+        return
+    source = os.open(made, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        copy = os.open(name, _NEW, stat.S_IMODE(found.st_mode), dir_fd=folder)
+        try:
+            while part := memoryview(os.read(source, _PART)):
+                while part := part[os.write(copy, part) :]:
+                    pass
         finally:
-            os.close(at)
-        at = inner
-    return at
+            os.close(copy)
+    finally:
+        os.close(source)
 
 
-def _entered(name: str, folder: int) -> int:
+def _real_entry(name: str, folder: int) -> int:
+    return os.open(name, PLACE, dir_fd=folder)
+
+
+def _made_entry(name: str, folder: int) -> int:
+    """Open a folder in an open one: it is made where it is missing, and what stands in its place
+    goes. Raises OSError."""
     for _ in range(_TRIES):
         try:
             return os.open(name, PLACE, dir_fd=folder)

@@ -60,8 +60,7 @@ def put_back(checkout: Checkout, base: str, paths: Sequence[str]) -> None:
     entries = checkout.names("ls-tree", "-r", "-z", base or _empty_tree(checkout))
     known = {entry.partition("\t")[2]: entry for entry in entries}
     new = [path for path in paths if path not in known]
-    for path in new:
-        clear(checkout.top, path)
+    clear(checkout.top, new)
     checkout.git("update-index", "--force-remove", "-z", "--stdin", stdin=listed(new))
     old = [path for path in paths if path in known]
     checkout.git("update-index", "-z", "--index-info", stdin=listed(map(known.__getitem__, old)))

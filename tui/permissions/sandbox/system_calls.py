@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import select
 import signal
 import socket
 import struct
@@ -153,7 +154,17 @@ def hide_memory() -> None:
 def die_with_parent(parent: int, number: int = signal.SIGKILL) -> None:
     """Get a signal as soon as the parent ends. Must follow every change of credentials."""
     _prctl("dying with the parent", _PDEATHSIG, number)
-    if parent and os.getppid() != parent:
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def die_with_reader(pipe: int) -> None:
+    """End as soon as the parent ends, the only reader of a pipe: the first process of a namespace
+    does not see its parent's number. Must follow every change of credentials."""
+    _prctl("dying with the parent", _PDEATHSIG, signal.SIGKILL)
+    reader = select.poll()
+    reader.register(pipe, 0)
+    if reader.poll(0):  # the end of the reader is always reported
         os._exit(1)
 
 

@@ -32,7 +32,6 @@ from tui.keeper.monitor import Monitor, end_and_exit, end_descendants, words
 from tui.permissions.sandbox import system_calls as system
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-_BUBBLEWRAP = b"bwrap\n"
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp."""
 _POLL_S = 0.0002
@@ -79,31 +78,7 @@ def _make_network(answer: socket.socket) -> NoReturn:
 def main(control: int) -> None:
     """Serve the program's requests until it has ended."""
     network = _Network()
-    system.adopt_orphans()
-    zygote.main(control, partial(_begin, network), partial(_ask, network), _end_abandoned)
-
-
-def _end_abandoned() -> None:
-    """Kill the inner processes of bubblewraps whose monitor was killed.
-
-    In bubblewrap 0.8 the inner process ends with the outer one only from some point on: before, it
-    waits forever for an outer process that is gone, or runs its command without one. It is then a
-    child of ours.
-    """
-    while abandoned := _bubblewraps():
-        for child in abandoned:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)  # its children become ours, for the next round
-
-
-def _bubblewraps() -> list[int]:
-    """The bubblewraps among our own children: those with a living monitor are its children."""
-    abandoned: list[int] = []
-    with suppress(OSError), open("/proc/thread-self/children", "rb") as children:  # noqa: PTH123
-        for child in map(int, children.read().split()):
-            with suppress(OSError), open(f"/proc/{child}/comm", "rb") as name:  # noqa: PTH123
-                abandoned += [child] if name.read() == _BUBBLEWRAP else []
-    return abandoned
+    zygote.main(control, partial(_begin, network), partial(_ask, network))
 
 
 def run(path: str) -> NoReturn:
@@ -190,6 +165,22 @@ def _join(joined: tuple[int, int] | None) -> None:
         system.setns(joined[1], system.NEWNET)
 
 
+def _end_below_first_child(joined: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Let the kernel end everything below the next child together with it, by a namespace whose
+    first process it is. Returns the network that the child still has to join."""
+    with suppress(PermissionError):  # root keeps its rights over the files of others here
+        system.unshare(system.NEWPID)
+        return joined
+    if joined:
+        _join(joined)
+        system.unshare(system.NEWPID)
+    else:
+        uid, gid = os.geteuid(), os.getegid()
+        system.unshare(system.NEWUSER | system.NEWPID)
+        system.map_user(uid, gid)
+    return None
+
+
 def _outlived() -> bool:
     """True if something still runs below us. Processes that only have to end get a moment for
     it."""
@@ -205,7 +196,6 @@ def _outlived() -> bool:
 def _run_bubblewrap(
     spec: dict[str, Any], joined: tuple[int, int] | None, monitor: Monitor
 ) -> tuple[int, bool]:
-    me = os.getpid()
     arguments = os.memfd_create("arguments")
     program_filter = os.memfd_create("filter")
     os.write(program_filter, base64.b64decode(spec["filter"]))
@@ -224,15 +214,17 @@ def _run_bubblewrap(
         extra += ["--seccomp", str(program_filter)]
     os.write(arguments, b"".join(os.fsencode(part) + b"\0" for part in spec["bubblewrap"] + extra))
     os.lseek(arguments, 0, os.SEEK_SET)
+    # In version 0.8 the inner process ends with the outer one only from some point on: before, it
+    # waits forever for an outer process that is gone, or runs its command without one.
+    joined = _end_below_first_child(joined)
     if monitor.parent:
-        # bubblewrap's inner process can outlive the outer one, so the monitor ends both.
-        signal.signal(signal.SIGTERM, end_and_exit)
-        system.die_with_parent(monitor.parent, signal.SIGTERM)
+        system.die_with_parent(monitor.parent)
     child = os.fork()
     if not child:
         try:
+            os.close(info)
             _join(joined)
-            system.die_with_parent(me)
+            system.die_with_reader(theirs)
             _apply_landlock(spec)
             argv = [spec["bubblewrap_path"], "--args", str(arguments), "--", *spec["argv"]]
             os.execve(argv[0], argv, spec["env"])  # noqa: S606
@@ -243,18 +235,26 @@ def _run_bubblewrap(
     os.close(theirs)
     zygote.close_streams()
     here = _mounted("self") if checked else []
-    with os.fdopen(info, "rb") as file, suppress(ValueError, KeyError):
-        process = json.loads(file.read())["child-pid"]
-        if checked and _has_built(process, child):
+    with os.fdopen(info, "rb") as file:
+        inner = _inner_process(child) if file.read() else None
+    if inner is not None:
+        if checked and _has_built(inner, child):
             try:
-                _check_mounts(process, here, checked, spec["movable"])
+                _check_mounts(inner, here, checked, spec["movable"])
             except OSError:
-                os.kill(process, signal.SIGKILL)  # first: closing the pipe lets it continue
+                os.kill(inner, signal.SIGKILL)  # first: closing the pipe lets it continue
                 end_descendants()
                 raise
             os.write(blocked, b"x")
-        monitor.running(process)
+        monitor.running(inner)
     return monitor.wait(child), _outlived()
+
+
+def _inner_process(child: int) -> int:
+    """The number of bubblewrap's inner process out here. It is the outer one's if that has ended
+    and only has to be waited for."""
+    with open(f"/proc/{child}/task/{child}/children", "rb") as children:  # noqa: PTH123
+        return int((children.read().split() or [child])[0])
 
 
 def _has_built(process: int, child: int) -> bool:
@@ -341,7 +341,7 @@ def _run_launcher(
     if not child:
         os.close(outcome)
         os.setsid()
-        system.die_with_parent(0)  # not checked: a parent outside the namespace is 0
+        system.die_with_reader(theirs)
         _be_init(spec, theirs)
     os.close(theirs)
     zygote.close_streams()
