@@ -195,6 +195,9 @@ class WatchedView(AgentView):
         self.agent.compacted.append(focus)
         return self.agent.figured(super().compact(focus))
 
+    def flush_memory(self) -> AsyncGenerator[Fact]:
+        return (self.agent.flush or super().flush_memory)()
+
     async def repair(self, level: RepairLevel) -> Sequence[Fact]:
         return _unmeasured(await super().repair(level))
 
@@ -231,7 +234,8 @@ class WatchedAgent(Agent):
     """A real agent that tells what was asked of it, from its record where that says so.
 
     What it publishes has the figures that its script gives. `needs` and
-    `planned` are figures too: the size of the session, and what a compaction would do.
+    `planned` are figures too: the size of the session, and what a compaction would do. `flush`
+    takes the place of saving to memory.
     """
 
     def __init__(
@@ -249,6 +253,7 @@ class WatchedAgent(Agent):
         self.left: list[str] = []
         self.taken_up: list[Config] = []
         self.needs = 82_100
+        self.flush: Callable[[], AsyncGenerator[Fact]] | None = None
         self._old = frozenset(record.id for record in ctx.records)
         self._answers = answers
         self._turns = ScriptedTurns(**_parts(self._turns), model=model)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -81,7 +80,7 @@ class Inspected:
         return request
 
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
-        return self._change("overlay", [asdict(change) for change in changes])
+        return self._change("overlay", [change.to_record() for change in changes])
 
     def cost_of_change(self, targets: Collection[str]) -> ContextBroken | None:
         return None  # nothing was sent

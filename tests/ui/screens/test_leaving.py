@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -32,10 +32,10 @@ class Slow:
     def __init__(self, agent: WatchedAgent) -> None:
         self.began, self.cancelled = asyncio.Event(), asyncio.Event()
         agent.remember()
-        agent.flush_memory = self.flush  # type: ignore[method-assign]
+        agent.flush = self.flush
         agent.cancel = self.cancelled.set  # type: ignore[method-assign]
 
-    async def flush(self) -> AsyncIterator[Fact]:
+    async def flush(self) -> AsyncGenerator[Fact]:
         self.began.set()
         yield facts.Notice("📝 Saving context...")
         await self.cancelled.wait()
@@ -91,14 +91,14 @@ async def test_a_server_that_cannot_be_reached_is_asked_once() -> None:
         slow = Slow(world.agent)
         began, wait = slow.flush, asyncio.Event()
 
-        async def flush() -> AsyncIterator[Fact]:
+        async def flush() -> AsyncGenerator[Fact]:
             yield facts.Notice("📝 Saving context...")
             await wait.wait()
             yield facts.RetryScheduled(1, 3, 60.0, "no connection", None, "network")
             async for event in began():
                 yield event
 
-        world.agent.flush_memory = flush  # type: ignore[method-assign]
+        world.agent.flush = flush
         await pilot.press("ctrl+d", "ctrl+d")
         said = "saving memory before quitting; esc quits now"
         await until(pilot, lambda: said in app.chat.prompt_rule.title.plain)

@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
+from tui.agent.agent_servers import AgentServers
 from tui.agent.break_cost import SwitchPrice
 from tui.core.config import McpServer
 from tui.core.errors import StorageError, ToolError
@@ -136,7 +137,9 @@ async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):
         assert not isinstance(pilot.app.screen, McpScreen)
 
 
-async def test_a_tool_is_switched_in_what_every_request_begins_with(tmp_path: Path):
+async def test_a_tool_is_switched_in_what_every_request_begins_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     world = World(mcp=servers(tmp_path))
     async with running(world) as (_, pilot):
         await opened(pilot)
@@ -148,7 +151,7 @@ async def test_a_tool_is_switched_in_what_every_request_begins_with(tmp_path: Pa
         price = SwitchPrice(
             "calls to it are refused, at no cost", "−40 tokens per request; so much"
         )
-        world.agent.price_of_switch = lambda tool: price  # type: ignore[method-assign]
+        monkeypatch.setattr(AgentServers, "price_of_switch", lambda *_: price)
         await pilot.press("down", "up")
         assert "n switches it in the cached part too: −40 tokens per request; so much." in about(
             pilot

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import structs
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -316,7 +316,7 @@ class ContextScreen(TableScreen[None]):
         """Mask the item under the cursor with the next break."""
         if (item := self._changeable()) and item.state != "masked":
             change = context_changes.masking(item, self._agent.session.records)
-            later = [replace(overlay, wait=True) for overlay in change.overlays]
+            later = [structs.replace(overlay, wait=True) for overlay in change.overlays]
             await self.change(ContextChange(later))
 
     async def action_pin(self) -> None:
