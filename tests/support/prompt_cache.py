@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from msgspec import structs
+
 from tests.support.agents import make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider
@@ -160,7 +162,7 @@ class Worker(ScriptedProvider):
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         self.clock.elapsed += 5.0
         sent = request if self.caching else _unmarked(request)
-        usage = replace(self.cache.send(sent, self.clock.elapsed), output_tokens=200)
+        usage = structs.replace(self.cache.send(sent, self.clock.elapsed), output_tokens=200)
         yield AttemptStarted(1, request.model)
         content, stop = self._answer(request)
         yield Completed(content, request.model, stop, usage, "req")
