@@ -225,7 +225,8 @@ async def test_signing_in_shows_the_address_and_takes_what_is_pasted(
     monkeypatch.setattr(mcp_sign_in, "open_page", {True: str, False: nothing}[opens])
     door = AsksToSignIn("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
     door.state, door.detail = "needs sign-in", "it needs you to sign in"
-    async with running(World(mcp=(door,))) as (_, pilot):
+    world = World(mcp=(door,))
+    async with running(world) as (_, pilot):
         screen = await opened(pilot)
         assert "sign in" in screen.rows.render_line(0).text
         assert "sign in" in str(screen.query_one("#box").border_subtitle)
@@ -238,7 +239,13 @@ async def test_signing_in_shows_the_address_and_takes_what_is_pasted(
 
         await until(pilot, lambda: "https://door.test/authorize?state=1" in text("#address"))
         assert ("Sign in in your browser" if opens else "Open in a browser") in text("#what")
-        await pilot.press(*"wrong", "enter")
+        await pilot.press(*"wrong", "enter")  # as typed ahead: it sends nothing
+        await until(
+            pilot, lambda: "Press Enter again" in str(dialog.query_one("#box").border_subtitle)
+        )
+        assert not text("#problem")
+        world.clock.elapsed += 1
+        await pilot.press("enter")
         await until(pilot, lambda: "doesn't belong to the sign-in" in text("#problem"))
         await pilot.press("enter", *"right", "enter")
         await until(pilot, lambda: pilot.app.screen is screen)

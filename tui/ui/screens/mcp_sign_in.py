@@ -15,6 +15,7 @@ from textual.widgets import Static
 from tui.core.browser import open_page
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import one_line, visible
+from tui.ui.toolkit.answer_guard import AnswerPlace, guard_of
 from tui.ui.widgets.dialog import Dialog, TextField
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _PASTE = "If the browser is on another machine, paste the address that it ends at:"
 
 
-class McpSignInDialog(Dialog[None]):
+class McpSignInDialog(Dialog[None], AnswerPlace):
     """Dialog that closes once the person has signed in."""
 
     DEFAULT_CSS = """
@@ -52,6 +53,7 @@ class McpSignInDialog(Dialog[None]):
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.field_from = guard_of(self).clock.monotonic()
         self.sign_in()
 
     @work(group="sign in", exclusive=True)

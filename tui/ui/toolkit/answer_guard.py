@@ -234,7 +234,8 @@ class AnswerGuard:
 
     def _holds_field(self, place: AnswerPlace, event: events.Key, at: float) -> bool:
         """True for an accidental Enter or Esc in a question's field, where they end the writing."""
-        accident = self._last.held or isinstance(event, DoubtfulKey) or self.unsettled(at)
+        ahead = event.key == "enter" and at - place.field_from < QUIET_S
+        accident = ahead or self._last.held or isinstance(event, DoubtfulKey) or self.unsettled(at)
         if event.key not in _ANSWERING or not accident:
             return False
         place.tell(_press_again(event, ""))
@@ -275,6 +276,8 @@ class AnswerPlace:
     """True if it comes by itself, so that what is being typed is not meant for it."""
     takes_text: bool = False
     """True if text typed here that means no answer gets to its place by itself."""
+    field_from: float = _NEVER
+    """The time at which its field opened, if what was typed ahead must not send it."""
     told: str = ""
     """The line shown about the keys."""
 
