@@ -138,8 +138,11 @@ class HoldfastApp(ThemedApp):
             self.exit()
             return
         await self._complete(opening)
-        if await self._open_first(opening) and opening.verbose:
-            await self.action_debug_view()
+        if await self._open_first(opening):
+            self.chat.queued.texts = self.conversation.queue.texts
+            await self._do_waiting(self._waiting)
+            if opening.verbose:
+                await self.action_debug_view()
 
     async def action_command(self, name: str) -> None:
         """Run a command by its name, from a key, a click or the palette, once whatever covers the
@@ -362,7 +365,8 @@ class HoldfastApp(ThemedApp):
             return prepare(self._load)
 
     async def _complete(self, opening: Opening) -> None:
-        """Complete the screen, then run what was entered meanwhile."""
+        """Complete the screen, then send what was entered meanwhile; commands wait for a
+        session."""
         from tui.app.open_session import RECHECK_S, SessionWatch  # noqa: PLC0415 - not for the first frame
         from tui.ui.start.deferred_mount import mount_rest  # noqa: PLC0415 - as before
 
@@ -377,11 +381,16 @@ class HoldfastApp(ThemedApp):
         self.conversation, self._watch = self.frontend.conversation, SessionWatch()
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True
-        waiting, self._waiting = self._waiting, []
-        self.chat.queued.texts = ()
+        commands = [text for text in self._waiting if text.startswith("/")]
+        prompts = [text for text in self._waiting if text not in commands]
+        self._waiting = commands
+        self.chat.queued.texts = tuple(commands)
         if opening.prompt:
             self.conversation.submit(opening.prompt)
-        for text in waiting:
+        await self._do_waiting(prompts)
+
+    async def _do_waiting(self, texts: Sequence[str]) -> None:
+        for text in texts:
             self.chat.prompt.past.add(text)
             if not await self._do(text):
                 self.chat.prompt.put_back(text)

@@ -18,6 +18,7 @@ from tui.permissions.types import Approver
 from tui.session.records import Record
 from tui.session.session import Session
 from tui.ui.app import HoldfastApp
+from tui.ui.screens.context import ContextScreen
 from tui.ui.widgets.conversation.items import (
     AssistantItem,
     UserItem,
@@ -164,6 +165,20 @@ async def test_the_end_of_a_session_is_there_before_the_program_is(
         assert [item.text for item in items(app, UserItem)][:100] == [
             f"question {n}" for n in range(100)
         ]
+
+
+async def test_a_command_that_is_typed_early_waits_for_the_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = _Slow(monkeypatch)
+    app = slow.app
+    async with app.run_test(size=WIDE) as pilot:
+        await say(pilot, "/context")
+        await until(pilot, lambda: app.chat.queued.texts == ("/context",))
+        slow.go_on.set()
+        await until(pilot, lambda: isinstance(app.screen, ContextScreen))
+        assert "No session" not in app.chat.notice.text
+        assert app.chat.queued.texts == ()
 
 
 async def test_who_has_scrolled_up_in_the_end_stays_there_when_the_rest_comes(
