@@ -101,7 +101,7 @@ class FrameState:
 
     @property
     def replays(self) -> bool:
-        """Whether there is a frame of the record that can be sent again to the byte."""
+        """True if there is a frame of the record that can be sent again to the byte."""
         return self._recorded() is not None
 
     def known_tools(self) -> frozenset[str]:
@@ -130,7 +130,7 @@ class FrameState:
 
     @property
     def waits(self) -> bool:
-        """Whether tools wait for a new frame, or the person wants one with the next compaction."""
+        """True if tools wait for a new frame, or the person wants one with the next compaction."""
         wanted = [r.type for r in self._index.of(self._ctx.records) if r.type in {FRAME, RELOAD}]
         return bool(self._waiting) or wanted[-1:] == [RELOAD]
 
@@ -194,7 +194,7 @@ class FrameState:
         return await asyncio.to_thread(find) if find else ()
 
     def level(self, model: ModelInfo) -> str:
-        """How deep a model is to think now; "" where it has no levels."""
+        """The depth at which a model is to think now; "" where it has no levels."""
         chosen = self.effort or self._ctx.config.effort
         return effort.level(model, chosen, think=self.think)
 
@@ -257,11 +257,11 @@ class FrameState:
             await self._ctx.recorder.show(self.stale.event(found))
 
     def is_sent(self, notice: str) -> bool:
-        """Whether the model is sent a notice, by its id."""
+        """True if the model is sent a notice, by its id."""
         return notice > self.covered and notice not in self.untrusted
 
     def _loads_skills(self, form: Form) -> bool:
-        """Whether the model has the tool that loads skills, or gets it now."""
+        """True if the model has the tool that loads skills, or gets it now."""
         told = form.tool_additions or Skill.name in self._knowledge(form).tools
         return told and Skill.name in self._ctx.toolbox.tools
 
@@ -323,7 +323,7 @@ class FrameState:
         return next((record for record in reversed(marks) if record.type == FRAME), None)
 
     def _replayable(self, frame: Frame) -> bool:
-        """Whether the rules and the built-in tools are still those of this program."""
+        """True if the rules and the built-in tools are still those of this program."""
         now = self._fresh()
         rules = [text for name, text in now.layers if name in _LAYERS_OF_RULES]
         if rules != [text for name, text in frame.layers if name in _LAYERS_OF_RULES]:
@@ -332,7 +332,7 @@ class FrameState:
         return all(tools.get(name) == canonical(self._schemas[name]) for name in self._builtin)
 
     def _may_offer(self, frame: Frame) -> bool:
-        """Whether what a frame offers of the server's own tools is still to be offered."""
+        """True if what a frame offers of the server's own tools is still to be offered."""
         framed = [tool for tool in frame.tools if is_server_tool(tool)]
         offered = list(map(canonical, self._server_tools())) if framed else []
         return all(canonical(tool) in offered for tool in framed)
@@ -388,7 +388,7 @@ class FrameState:
         self._waiting = frozenset()
 
     def _why_new(self) -> str:
-        """Why what was sent before cannot be replayed, in words for the person."""
+        """The reason why what was sent before cannot be replayed, in words for the person."""
         record = self._last_frame()
         if record is None:
             return "the session has no frame of its own yet"
@@ -461,7 +461,7 @@ class FrameState:
 
 
 def server_waits(records: Sequence[Record]) -> bool:
-    """Whether the last answer called a tool of the server's whose result comes in the next one:
+    """True if the last answer called a tool of the server's whose result comes in the next one:
     until then the model gets the results of its other calls, and nothing else."""
     last = next((one for one in reversed(records) if one.type == "assistant"), None)
     blocks = content_of(last) if last else []
@@ -470,7 +470,7 @@ def server_waits(records: Sequence[Record]) -> bool:
 
 
 def _ends_with_the_model(records: Sequence[Record]) -> bool:
-    """Whether the last word is the model's, with nothing that it waits for."""
+    """True if the last word is the model's, with nothing that it waits for."""
     last = next((record for record in reversed(records) if record.type in SPEAKING), None)
     if last is None or last.type not in {"assistant", "interrupt"}:
         return False
@@ -479,7 +479,7 @@ def _ends_with_the_model(records: Sequence[Record]) -> bool:
 
 
 def form_of(model: ModelInfo, *, first_party: bool) -> Form:
-    """What a model and its server know."""
+    """The features that a model and its server know."""
     if not first_party:
         return notices.PLAIN
     return Form(

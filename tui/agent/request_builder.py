@@ -54,7 +54,7 @@ _LEAST_ANSWER = 2000
 """Tokens: with less room a question within the conversation is not asked."""
 _SHORT_PROMPT = "."
 PROMPT_TOKENS = estimate.MESSAGE_TOKENS + 1
-"""What it costs, about."""
+"""The approximate cost."""
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class SummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether a session fits a model: the `tokens` of its next request, and the `window`."""
+    """The fit of a session into a model: the `tokens` of its next request, and the `window`."""
 
     tokens: int
     window: int
@@ -122,8 +122,8 @@ class RequestBuilder:
     def effort_cost(
         self, level: str | None = None, *, think: bool | None = None
     ) -> ContextBroken | None:
-        """What another level, or /think, would cost with the next request; None where it costs
-        nothing."""
+        """Return the cost of another level, or of /think, with the next request; None for no
+        cost."""
         model, frame = self._ctx.link.model, self.frame
         before = self.sent.last(model)
         if before is None:
@@ -178,7 +178,7 @@ class RequestBuilder:
         return view
 
     def _tell_frame(self, view: View) -> None:
-        """What the frame has to know of a summary in force."""
+        """Return the facts about a summary in force that the frame depends on."""
         summary, records = view.summary, self._ctx.records
         covered: Sequence[Record] = records[: summary.end] if summary else ()
         self.frame.summary = summary.record if summary else None
@@ -190,16 +190,16 @@ class RequestBuilder:
         self.frame.joined = tools_in(summary.record) if summary and sent else frozenset()
 
     def measured(self) -> list[Fact]:
-        """How full the context is, as events."""
+        """Return the size of the context, as facts."""
         return self.meter.events()
 
     @property
     def takes_tools(self) -> bool:
-        """Whether tools may join at the end of the conversation."""
+        """True if tools may join at the end of the conversation."""
         return self.forms.form(self._ctx.link.model).tool_additions
 
     def reload_cost(self) -> ContextBroken:
-        """What a new frame would cost with the next request."""
+        """Return the cost of a new frame with the next request."""
         return broken(self._ctx, BreakReason("reload", "person"), self._ctx.ledger.tokens)
 
     def request(self, *, prompt_follows: bool = False) -> Request:
@@ -298,7 +298,7 @@ class RequestBuilder:
         return _with_prompt(self.request(prompt_follows=True), _SHORT_PROMPT)
 
     def _goes_on(self, model: ModelInfo) -> bool:
-        """Whether a question of the program's own would extend the last request to the model."""
+        """True if a question of the program's own would extend the last request to the model."""
         sent = self.sent.last(model) is not None
         return sent and self.frame.replays and not open_calls(self._ctx.records)
 
@@ -314,7 +314,8 @@ class RequestBuilder:
         return made, view
 
     def next_break(self, view: View) -> int | None:
-        """Where the request of a view would change what was sent, by the number of a record.
+        """Return the number of the first record at which the request of a view would change what
+        was sent.
 
         None where it would not, where only a compaction did (its undoing restores what was), and
         where nothing was sent yet.
@@ -364,7 +365,7 @@ class RequestBuilder:
         return keep_to_limits(self._ctx, view, model, self.with_images, documents=documents)
 
     def fits(self, model: ModelInfo) -> Fit:
-        """Whether the session as it stands fits into the window of a model."""
+        """Say whether the session as it stands fits into the window of a model."""
         tokens = self.meter.tokens_for(model.id)
         needed = tokens + 2 * request_assembly.MARGIN_TOKENS
         return Fit(tokens, model.window, needed <= model.window)
@@ -398,7 +399,7 @@ class RequestBuilder:
             self._learning = None
 
     def _rendering(self, model: ModelInfo) -> tuple[Rendering, object, object]:
-        """What a view depends on besides the record and the model's name."""
+        """Return everything that a view depends on besides the record and the model's name."""
         ctx = self._ctx
         form, frame = self.forms.form(model), self.frame
         rendering = Rendering(
@@ -418,7 +419,7 @@ class RequestBuilder:
             self._ctx.ledger.fixed(frame.layers, frame.tools)
 
     def _keys_cost(self, reason: str, by: str) -> ContextBroken:
-        """What it costs that the cache restarts; thinking stays valid."""
+        """Return the cost of a restart of the cache; thinking stays valid."""
         whole = broken(self._ctx, BreakReason(reason, by), self._ctx.ledger.tokens)
         return structs.replace(whole, thoughts=0)
 
@@ -478,7 +479,7 @@ class RequestBuilder:
         return why, made, self.sent.compare(made, model, self.forms.checks(model))[0]
 
     def _summarized(self, model: ModelInfo, found: Comparison) -> bool:
-        """Whether the first request to a model is the first to any after a summary.
+        """True if the first request to a model is the first to any after a summary.
 
         It breaks with what the others were sent: recorded later, that would take the thinking of
         this one's answer, too.
@@ -490,13 +491,13 @@ class RequestBuilder:
         return why.reason == "compaction" and not why.recorded and not self._stays(why, found)
 
     def _stays(self, why: BreakReason, found: Comparison) -> bool:
-        """Whether all thinking after a server's own summary is where it stood before it."""
+        """True if all thinking after a server's own summary is where it stood before it."""
         if found.misplaced is not None or not why.cause:
             return False
         return any(r.id == why.cause and follows(r) for r in reversed(self._ctx.records))
 
     def _reason(self, view: View, model: ModelInfo) -> BreakReason:
-        """Why the request of a view does not extend the last to a model."""
+        """Return the reason why the request of a view does not extend the last to a model."""
         pruned = self._newly_pruned(view, model)
         return reason_of(self._ctx.records, self.sent.last(model), pruned)
 
@@ -627,5 +628,5 @@ def _with_prompt(request: Request, text: str) -> Request:
 
 
 def _pruned(view: View) -> dict[str, Stand]:
-    """How the pruned records of a view stand, by id."""
+    """Return the states of the pruned records of a view, by id."""
     return {id_: stand for id_, stand in view.stands.items() if stand.state == "pruned"}

@@ -32,7 +32,7 @@ class RequestForms:
     _choices: RecordIndex = field(default_factory=lambda: RecordIndex({"directive", BREAK}))
 
     def form(self, model: ModelInfo) -> Form:
-        """How a model is told what others are not."""
+        """The ways in which a model is told what others are not."""
         known = form_of(model, first_party=self.ctx.link.first_party)
         off = self.features.off(model.id)
         system_messages = known.system_messages and "system_messages" not in off
@@ -44,11 +44,11 @@ class RequestForms:
         )
 
     def life(self, model: ModelInfo) -> CacheLife:
-        """How long what is sent to a model stays in the cache."""
+        """Return how long the cache keeps what is sent to a model."""
         return "5m" if "cache_life" in self.features.off(model.id) else self.frame.current.life
 
     def display(self, model: ModelInfo) -> str:
-        """How thinking is to come, where the server leaves the choice."""
+        """Return the form in which thinking comes, where the server leaves the choice."""
         off = self.features.off(model.id)
         wanted = self.ctx.config.thinking.display
         if not self.ctx.link.first_party or "display" in off:
@@ -81,11 +81,11 @@ class RequestForms:
 
     @property
     def effort_waits(self) -> bool:
-        """Whether the level of effort that was chosen last waits for a break."""
+        """True if the level of effort that was chosen last waits for a break."""
         return context_effort.waits(self._choices.of(self.ctx.records))
 
     def checks(self, model: ModelInfo) -> Callable[[str], bool]:
-        """Whether a model's thinking is refused by `model` after anything that was rendered in
+        """True if a model's thinking is refused by `model` after anything that was rendered in
         another way.
 
         A server of its own kind may bind every signature. Of the API's models it is known which do,

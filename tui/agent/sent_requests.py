@@ -48,7 +48,7 @@ class SentRequests:
         return found, lambda: trail.keep(candidate)
 
     def goes_back(self, made: Request, model: ModelInfo) -> bool:
-        """Whether a request extends one that was sent before the last."""
+        """True if a request extends one that was sent before the last."""
         trail = RequestTrail()
         records = self._ctx.records
         return any(
@@ -63,7 +63,7 @@ class SentRequests:
         return answer.data.get("message_id") if answer else None
 
     def reports(self, answer: Completed, model: str) -> list[Fact]:
-        """What the server says of the request that it answered; the answer is recorded."""
+        """The server's report on the request that it answered; the answer is recorded."""
         found: list[Fact] = []
         sent = [*islice(self._newest(self._requests, model), 2)]
         if sent:

@@ -16,7 +16,7 @@ from tui.core.errors import HoldfastError, os_error_as
 from tui.core.paths import folders
 
 _LEFT_S: Final = 86_400
-"""What a program that was killed left is removed after this time."""
+"""The time after which the remains of a killed program are removed."""
 
 
 @contextmanager

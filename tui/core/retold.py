@@ -48,7 +48,7 @@ def retold(records: Sequence[R]) -> Iterator[tuple[R, Told | None]]:
 
 
 def retold_lines(fact: Told | None) -> tuple[str, ...]:
-    """What is told again, as lines; none where it has no words."""
+    """Return the lines of a fact; none where it has no words."""
     if isinstance(fact, facts.ErrorRaised):
         return fact_lines(fact)  # with its class
     said = words(fact) if fact else None
@@ -88,7 +88,7 @@ def _texts(texts: Sequence[Block]) -> Iterator[Fact]:
 
 
 def _pruned_run(records: Sequence[Recorded], place: int) -> int:
-    """How many records from a place on each prune a result."""
+    """Count the records from a place on that each prune a result."""
     last = place
     while last < len(records) and _is_pruned(records[last]):
         last += 1

@@ -1,4 +1,4 @@
-"""What an answer says of the server's own tools: their results, and the pages that it cites.
+"""The server's own tools in an answer: their results, and the pages that it cites.
 
 The server runs them within its answer: their calls and results stand there, and go back to it as
 they came.
@@ -30,7 +30,7 @@ _ERRORS: Final = {
 
 
 def is_result(block: Block) -> bool:
-    """Whether a block is the result of a tool of the server's."""
+    """True if a block is the result of a tool of the server's."""
     kind = string_of(block.get("type"))
     return kind.endswith(_RESULT) and "tool_use_id" in block
 

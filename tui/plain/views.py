@@ -164,7 +164,7 @@ def _text(agent: Agent, item: Item) -> list[str]:
 View: TypeAlias = "Callable[[PlainFrontend, str], Coroutine[Any, Any, None]]"
 
 REASONS: Final[Mapping[str, str]] = {c.name: c.screen_only for c in COMMANDS if c.screen_only}
-"""Why a command is not for plain lines."""
+"""Say why a command is not for plain lines."""
 
 HELP: Final[Mapping[str, tuple[str, str]]] = {
     "help": ("[TOPIC]", "this list, or a topic of the manual"),

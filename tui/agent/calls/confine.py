@@ -44,7 +44,7 @@ _NO_LEVEL_BETWEEN = "The sandbox on this machine only confines commands that wri
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a command may do when it runs."""
+    """The limits within which a command runs."""
 
     level: Level
     reads: bool = False
@@ -63,7 +63,7 @@ Ran: TypeAlias = "tuple[ToolOutput, Explanation | None]"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a command that was stopped needs to get further."""
+    """The permission that a command which was stopped needs to get further."""
 
     trial: Trial
     asked: Decision

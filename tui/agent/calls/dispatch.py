@@ -35,7 +35,7 @@ class ToolDispatcher:
 
     shared: CallContext
     _ids: set[str] = field(default_factory=set[str])
-    """Of all calls of the session."""
+    """The ids of all calls of the session."""
 
     def __post_init__(self) -> None:
         for record in self.shared.ctx.records:
@@ -87,7 +87,7 @@ class ToolDispatcher:
             await self._close([state for state in states if not state.recorded])
 
     def interrupted_work(self) -> InterruptedWork:
-        """What an earlier run of the session left open. Blocks."""
+        """Return the work that an earlier run of the session left open. Blocks."""
         ctx, jobs = self.shared.ctx, self.shared.commands.jobs()
         records, path = list(ctx.records), ctx.session.path
         return interrupted_work(records, ctx.workspace.root, path, ctx.toolbox.kept, jobs)

@@ -1,4 +1,4 @@
-"""What a call holds while it writes or runs something: the lock of the writers, and checkpoints."""
+"""The lock of the writers and the checkpoints, for a call that writes or runs something."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class CheckedCall:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes another call the same one again."""
+        """The values by which another call is the same one again."""
         return self.call.tool, self.call.subject, self.call.paths, self.call.background
 
 
@@ -112,7 +112,7 @@ class StoppedCommand:
 
 @dataclass(slots=True)
 class CallContext:
-    """What the calls of one agent share."""
+    """The state that the calls of one agent share."""
 
     ctx: AgentContext
     features: ServerFeatures

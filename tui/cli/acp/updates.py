@@ -235,7 +235,7 @@ class SessionUpdates:
 
 
 def _parts(records: Sequence[Record]) -> Iterator[Told]:
-    """What a session's records tell, each answer by its parts."""
+    """Yield the facts of a session's records, each answer by its parts."""
     for _, told in retold(records):
         if isinstance(told, facts.AssistantMessage):
             yield from answer_facts(told)

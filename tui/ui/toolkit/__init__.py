@@ -1,1 +1,1 @@
-"""What every screen adds to Textual: themes, the base of an app, keys in their order."""
+"""The additions of every screen to Textual: themes, the base of an app, keys in their order."""
