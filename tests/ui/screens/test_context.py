@@ -220,6 +220,8 @@ async def test_the_price_of_a_mask_stands_there_before_the_key() -> None:
         assert agent.state_of(2) == "full"
         (waiting,) = agent.pending.values()
         assert (waiting.view, waiting.wait) == ("masked", True)
+        await until(pilot, lambda: text_of(screen, "#price").startswith("waits for the next break"))
+        assert "w waits" not in text_of(screen, "#price")
         await until(pilot, lambda: "waits for the next break" in text_of(screen, "#price"))
         await pilot.press("u")
         await until(pilot, lambda: not agent.pending)

@@ -252,8 +252,9 @@ class ContextScreen(TableScreen[None]):
         self._explain()
 
     def _price_line(self, price: str) -> str:
-        masked = self.chosen is None or self.chosen.item.state == "masked"
-        if not price or masked or self.size.width < SMALL:
+        if (row := self.chosen) is None or not price or self.size.width < SMALL:
+            return price
+        if row.item.state == "masked" or record_of(row.item.id)[0] in self._agent.context.pending:
             return price
         return f"{price} · w waits for the next break"
 
