@@ -38,6 +38,7 @@ from tui.keeper.command import (
     PlainStarter,
     Starter,
     SupervisedCommand,
+    lives,
     note,
     state_of,
 )
@@ -100,6 +101,13 @@ class Desk:
             starter=starter or self.starter, limit=1 << 20, min_free=0,
             call={"call_id": ID, "command": line, "session": str(self.path), **note_},
         )  # fmt: skip
+
+    async def over(self, command: SupervisedCommand) -> None:
+        """Wait until it has ended, and nobody watches over it any longer."""
+        assert await command.wait(PATIENCE_S)
+        command.close()
+        while lives(self.folder):  # noqa: ASYNC110 - another process holds the lock
+            await asyncio.sleep(0.001)
 
     async def opened(self, *answers: Any) -> tuple[Agent, ScriptedProvider]:
         """The next program with the session."""
@@ -175,9 +183,7 @@ async def test_R2_a_background_command_is_taken_over_and_not_run_again(desk: Des
 
 async def test_R2_one_that_has_ended_meanwhile_has_its_end_said(desk: Desk) -> None:
     await desk.killed(background=True)
-    command = await desk.begun(job="job-1")
-    assert await command.wait(PATIENCE_S)
-    command.close()
+    await desk.over(await desk.begun(job="job-1"))
     said, heard = await desk.recovered()
     assert "has ended meanwhile: its output and result are kept." in said
     assert "as job-1" in heard
@@ -385,9 +391,7 @@ async def test_R2_after_a_restart_of_the_machine_nobody_knows(desk: Desk) -> Non
 
 async def test_R2_the_folder_counts_where_the_record_lost_its_last_line(desk: Desk) -> None:
     await desk.killed(intent=False)
-    command = await desk.begun()
-    assert await command.wait(PATIENCE_S)
-    command.close()
+    await desk.over(await desk.begun())
     said, heard = await desk.recovered()
     assert said.startswith("finished; its result is kept")
     assert heard.startswith("printed\n")

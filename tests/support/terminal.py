@@ -26,6 +26,9 @@ from tests.support.shown import Shown
 XTERM = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
 
+MARK = b"\x1b_end\x1b\\"
+
+
 class Terminal:
     """One process in a pty of `columns` × `rows`. Killed, with its group, on exit."""
 
@@ -186,9 +189,19 @@ class Terminal:
             self.read(0.05)
         code = self.process.poll()
         assert code is not None, f"still running: …{self.text[-2000:]}"
-        while self.read(0):  # what it wrote last
-            pass
+        self._take_last()
         return code
+
+    def _take_last(self) -> None:
+        """Take what a program that has ended wrote last: all that comes before a mark of ours. The
+        kernel hands it on in its own time."""
+        while self.read(0):  # room for the mark
+            pass
+        os.write(self.slave, MARK)
+        until, came = time.monotonic() + PATIENCE_S, b""
+        while MARK not in came and time.monotonic() < until:
+            came += self._receive(0.05)
+        self._take(came.replace(MARK, b""))
 
 
 HOLDFAST = (sys.executable, "-m", "tui")
