@@ -138,6 +138,14 @@ async def asked(kind: str, draft: str = "") -> AsyncGenerator[Asked]:
         yield there
 
 
+@pytest.mark.parametrize("erased", ["backspace", "delete", "ctrl+w"])
+async def test_enter_right_after_a_key_that_erases_only_selects(kind: str, erased: str) -> None:
+    async with asked(kind) as there:
+        await there.press(erased)
+        await there.press("enter", after=0.01)
+        assert there.answers == []
+
+
 async def test_without_a_draft_one_press_answers(kind: str) -> None:
     async with asked(kind) as there:
         await there.press(there.key)

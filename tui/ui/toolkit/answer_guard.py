@@ -40,6 +40,7 @@ INTO_DRAFT: Final = "Typing goes into your draft; pause to answer."
 PASTED: Final = "Pasted into your draft."
 _ANSWERING: Final = {"enter", "escape"}
 _ACTING: Final = {"enter", "delete"}
+_ERASING: Final = {"backspace", "delete", "ctrl+backspace", "ctrl+w", "ctrl+u", "ctrl+k"}
 _NEVER: Final = float("-inf")
 
 
@@ -132,6 +133,8 @@ class AnswerGuard:
             return self._holds_action(event, at, focused, over)
         if writes(focused):
             return self._holds_field(place, event, at)
+        if event.key in _ERASING:  # meant for the prompt, so the next key may be too
+            place.presses.quiet_from = at
         if event.key == "backspace":
             return self._rubs_out(place)
         text = event.character if event.is_printable and event.character else ""
