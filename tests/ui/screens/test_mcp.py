@@ -151,7 +151,11 @@ async def test_a_tool_is_switched_in_what_every_request_begins_with(
         price = SwitchPrice(
             "calls to it are refused, at no cost", "−40 tokens per request; so much"
         )
-        monkeypatch.setattr(AgentServers, "price_of_switch", lambda *_: price)
+
+        def asked(_: object, tool: object) -> SwitchPrice:
+            return price
+
+        monkeypatch.setattr(AgentServers, "price_of_switch", asked)
         await pilot.press("down", "up")
         assert "n switches it in the cached part too: −40 tokens per request; so much." in about(
             pilot
