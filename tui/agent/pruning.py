@@ -164,8 +164,10 @@ class PruneSchedule:
         pruned = {one.record for one in due}
         first = next((n for n, item in enumerate(items) if item.id in pruned), len(items))
         saved = sum(item.tokens for item in items if item.id in pruned)
-        anew = {record.id for record in records[place:]} if place is not None else set[str]()
-        behind = sum(i.tokens for i in items[first:] if i.id not in pruned and i.id not in anew)
+        rewritten = {record.id for record in records[place:]} if place is not None else set[str]()
+        behind = sum(
+            i.tokens for i in items[first:] if i.id not in pruned and i.id not in rewritten
+        )
         brought = sum(item.recorded for item in items if item.state != "summarised")
         return _Tokens(saved, behind, brought)
 

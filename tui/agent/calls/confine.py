@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _ONLY_SETS = frozenset({"config", "remote"})
 """Subcommands of git that do nothing but write its settings."""
 _DOES_MORE = frozenset({"branch", "submodule", "clone", "switch", "checkout", "worktree"})
-"""Those that may have done a part before they fail."""
+"""Subcommands that may have done a part before they fail."""
 _NO_LEVEL_BETWEEN = "The sandbox on this machine only confines commands that write nothing."
 
 
@@ -234,8 +234,8 @@ def _wider(
 
 
 def _so_far(call: Call, level: Level, met: Explanation, *, failed: bool) -> str:
-    """What a command has done that may run again with more; "" if it could do a part of its work
-    twice."""
+    """Say what a command that may run again with more has done; "" if it could do a part of its
+    work twice."""
     if level is Level.READ_ONLY and not met.git_settings:
         return "So far it only read: nothing was changed."
     git = "" if call.background else _one_step_of_git(call.command)

@@ -157,7 +157,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             seen.searching and words == seen.words.strip()
         ):  # otherwise the search has changed meanwhile
             seen.places = hits
-            self._draw(anew=True)
+            self._draw(from_top=True)
 
     def _progress(self, done: int, of: int) -> None:
         """Note how much has been read; called in the reading thread."""
@@ -178,13 +178,13 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     # What is shown
 
-    def _draw(self, *, anew: bool = False) -> None:
-        """Draw the current state, with the cursor where it was or, with `anew`, on the first
+    def _draw(self, *, from_top: bool = False) -> None:
+        """Draw the current state, with the cursor where it was or, with `from_top`, on the first
         row."""
         if not self.is_mounted:
             return
         seen, width = self._seen, self.size.width
-        count = self._show_places(anew) if seen.searching else self._show_sessions(anew)
+        count = self._show_places(from_top) if seen.searching else self._show_sessions(from_top)
         self.query_one("#columns", SessionColumns).folders = seen.tab != "here"
         self.show_empty("" if count else session_rows.empty_text(seen))
         self.put("title", session_rows.sessions_title(seen, width - 2))
@@ -198,16 +198,16 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self.set_class(seen.searching, "-search")
         self._preview.follow(self.chosen)
 
-    def _show_places(self, anew: bool) -> int:
+    def _show_places(self, from_top: bool) -> int:
         places, words = self._seen.places or (), self._seen.words.split()
         self.rows.show(
             len(places),
             lambda at, width: session_rows.place_parts(places[at], words, width),
-            cursor=0 if anew else self.rows.cursor,
+            cursor=0 if from_top else self.rows.cursor,
         )
         return len(places)
 
-    def _show_sessions(self, anew: bool) -> int:
+    def _show_sessions(self, from_top: bool) -> int:
         before = self.chosen
         shown = self.shown = self._seen.sifted()
         same = (at for at, row in enumerate(shown) if before and row.path == before.row.path)
@@ -217,7 +217,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             lambda at, width: session_rows.row_parts(
                 shown[at], now, width, current=shown[at].path == current, folders=folders
             ),
-            cursor=0 if anew else next(same, 0),
+            cursor=0 if from_top else next(same, 0),
         )
         return len(shown)
 
@@ -231,7 +231,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self._seen.words = event.value
         self.notice.clear()
         if not self._seen.searching:
-            self._draw(anew=True)
+            self._draw(from_top=True)
             return
         self.search(SEARCH_AFTER_S)
 
@@ -259,7 +259,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     def action_sort(self) -> None:
         self._seen.turn_order()
-        self._draw(anew=True)
+        self._draw(from_top=True)
 
     def action_sub_agents(self) -> None:
         """Show or hide the sessions of sub-agents."""
@@ -275,7 +275,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             self.notice.say("Other agents' sessions can be searched once you resume them.")
             return
         self._seen.searching, self._seen.places = not self._seen.searching, None
-        self._draw(anew=True)
+        self._draw(from_top=True)
         if self._seen.searching:
             self.search()
 
