@@ -20,6 +20,7 @@ from tui.core.errors import UsageError
 from tui.core.files import REMAINS
 from tui.core.git.checkout import Checkout, NoCheckoutError
 from tui.core.git.door import NoGitError
+from tui.core.git.merge import finish_merge
 from tui.core.git.placing import clear
 from tui.core.git.snapshot import (
     changed_paths,
@@ -82,6 +83,7 @@ class GitIsolation(Isolation):
             )
         if lock := self._lock():
             raise UsageError(f"Git's index is locked: {lock} exists.", hint=_UNLOCK)
+        finish_merge(self.checkout)
         if one := filtered(self.checkout, self.checkout.names("ls-files", "-z")):
             raise UsageError(_FILTERED.format(*one), hint=_FILTER_HINT.format(one[1]))
         if changed := self._less_remains(self._changed()):

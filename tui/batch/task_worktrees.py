@@ -16,7 +16,7 @@ from tui.batch.isolation import Isolation, excluded_paths
 from tui.core.errors import UsageError, os_error_as
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
-from tui.core.git.merge import MergeConflictError, conflicts_in, merge
+from tui.core.git.merge import MergeConflictError, conflicts_in, finish_merge, merge
 from tui.core.git.removal import remove
 from tui.core.git.repository import Repository
 from tui.core.git.worktree import UseLock, in_use
@@ -114,11 +114,12 @@ class TaskWorktrees:
             ) from error
 
     def conclude(self, commit: str, message: str) -> bool:
-        """Commit a merge of `commit` that a kill cut off once it was made. False where there is
-        none, or where conflicts are left in it. Raises GitError."""
+        """Commit a merge of `commit` that a kill cut off once it was made, and put its files in
+        their places. False where there is none, or where conflicts are left in it. Raises
+        GitError."""
         here = self._repository().here
         if here.commit("MERGE_HEAD") != commit:
-            return False
+            return here.has(commit) and finish_merge(here)
         place = here.git_dir / "MERGE_MSG"
         with os_error_as(GitError, f"Can't read {place}"):
             written = place.read_text(encoding="utf-8", errors="replace")
@@ -128,6 +129,7 @@ class TaskWorktrees:
             here.git("merge", "--quit")  # it is committed, only its traces are left
         else:
             here.git("commit", "-q", "--no-edit", "--no-verify", env=here.identity())
+        finish_merge(here)
         return True
 
     def leave(self, name: str) -> str:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
+from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
-from tui.core.git.merge import merge
+from tui.core.git.merge import finish_merge, merge
 from tui.core.git.removal import agree, remove
 from tui.core.git.repository import Repository
-from tui.core.git.worktree import EnteredWorktree, check_name, in_use
+from tui.core.git.worktree import EnteredWorktree, Worktree, check_name, in_use
 from tui.core.git.worktree_state import state_of
 from tui.core.private_files import private_file, private_folder
 from tui.core.workspace import checkout_of, worktree_of
@@ -428,6 +430,70 @@ def test_a_merge_replaces_nothing_that_git_has_no_copy_of(
     assert status(repo) == before
     merge(made.tree)
     assert (repo / "new/file").read_text() == (repo / ".env").read_text() == "merged\n"
+
+
+def killed_at(moment: int, tree: Worktree) -> bool:
+    """Merge in a process that dies when it has asked git or placed a file that many times. False
+    once it came to its end."""
+    child = os.fork()
+    if not child:
+        left = moment
+
+        def counted(real: Callable[..., object]) -> Callable[..., object]:
+            def step(*args: object, **named: object) -> object:
+                nonlocal left
+                if not left:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                left -= 1
+                return real(*args, **named)
+
+            return step
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Checkout, "git", counted(Checkout.git))
+            patch.setattr(os, "replace", counted(os.replace))
+            patch.setattr(os, "unlink", counted(os.unlink))
+            try:
+                merge(tree)
+                os._exit(0)
+            finally:
+                os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in {0, -signal.SIGKILL}
+    return code != 0
+
+
+def test_a_merge_that_was_killed_at_any_moment_is_finished_by_the_next(repo: Path) -> None:
+    (repo / "gone").write_text("")
+    commit(repo, "edited", "a\n")
+    made = enter(repo)
+    (made.folder / "gone").unlink()
+    (made.folder / "new").write_text("new\n")
+    (made.folder / "dir/b.txt").unlink()
+    (made.folder / "dir/b.txt").symlink_to("../new")
+    (made.folder / "edited").write_text("b\n")
+    commit(made.folder, "a.txt", "b\n")
+    before, moment, finished = git(repo, "rev-parse", "HEAD"), 0, 0
+    while killed_at(moment, made.tree):
+        moment += 1
+        if git(repo, "rev-parse", "HEAD") == before:
+            continue
+        (repo / "edited").write_text("mine\n")
+        (repo / "own").write_text("mine\n")
+        pending = bool(git(repo, "for-each-ref", "refs/worktree"))
+        assert finish_merge(Checkout.of(repo)) is pending
+        finished += pending
+        assert (repo / "edited").read_text() == (repo / "own").read_text() == "mine\n"
+        git(repo, "checkout", "-q", "edited")
+        (repo / "own").unlink()
+        assert status(repo) == ""
+        assert (repo / "a.txt").read_text() == "b\n"
+        assert (repo / "dir/b.txt").readlink() == Path("../new")
+        git(repo, "reset", "-q", "--hard", before)
+    assert finished >= 6
+    assert status(repo) == ""
+    assert not git(repo, "for-each-ref", "refs/worktree")
+    assert not (repo / "gone").exists()
 
 
 def test_a_merge_with_a_conflict_is_undone(repo: Path) -> None:

@@ -6,15 +6,21 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from tui.core.apart import folder_apart
+from tui.core.files import REMAINS
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.git.placing import clear, take
+from tui.core.git.snapshot import changed_paths, filtered, paths_between, put_back, tree_of
 from tui.core.git.worktree import Worktree, some
 from tui.core.git.worktree_state import busy_with, changed_files, count, state_of
 from tui.core.paths import shorten
+
+MERGING: Final = "refs/worktree/holdfast/merging"
+"""The commit that a merge began from, while it is being made: a kill leaves it."""
 
 
 class MergeConflictError(GitError):
@@ -42,6 +48,7 @@ def merge(
         raise GitError(
             "This repository's own settings name a program that merges files.", hint=by_hand
         )
+    finish_merge(target)
     _check_clean(target, beside)
     wanted = commit or state.head
     target.git("rev-parse", "--verify", "-q", f"{wanted}^{{commit}}")
@@ -53,6 +60,23 @@ def merge(
     _merge(tree, target, wanted, message or f"Merge worktree {tree.name}")
     commits, where = plural(ahead, "commit"), shorten(target.top)
     return f"Merged {commits} of {tree.name} into {tree.base} in {where}."
+
+
+def finish_merge(checkout: Checkout) -> bool:
+    """Put the files of a merge that a kill cut off in their places, where nobody has changed them
+    since. False where no merge was cut off. Raises GitError."""
+    before = checkout.commit(MERGING)
+    if not before or checkout.commit("MERGE_HEAD"):
+        return False
+    head = checkout.commit()
+    words = ("diff-index", "--cached", "-z", "--name-only", "--no-renames", head)
+    paths = {*paths_between(checkout, before, head), *checkout.names(*words)}
+    if checkout.has(before) and not filtered(checkout, paths):
+        now = tree_of(checkout, before, sorted(paths))
+        put_back(checkout, head, sorted(paths.difference(paths_between(checkout, before, now))))
+        clear(checkout.top, filter(REMAINS.fullmatch, changed_paths(checkout)))
+    checkout.git("update-ref", "-d", MERGING)
+    return head != before
 
 
 def _target(tree: Worktree) -> Checkout:
@@ -68,19 +92,23 @@ def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
     command may exchange a folder meanwhile. Then they are put in their places."""
     quietly = ("--no-edit", "--no-stat", "--no-autostash", "-m", message)
     before, own = target.git("rev-parse", "HEAD").strip(), set(changed_files(target, "no"))
+    target.git("update-ref", MERGING, before)
     with folder_apart(GitError) as apart:
         there = {"GIT_WORK_TREE": str(apart)}
         who = target.identity()
         try:
             target.git("merge", *quietly, commit, env={**who, **there}, folder=apart)
         except GitError as error:
-            raise _undone(tree, target, before, error, apart) from error
+            undone = _undone(tree, target, before, error, apart)
+            target.git("update-ref", "-d", MERGING)
+            raise undone from error
         changed = {kind: _changed(target, before, kind) for kind in ("A", "D", "MT")}
         own.intersection_update(path for paths in changed.values() for path in paths)
         if overwritten := (*sorted(own), *_overwritten(target, before, changed["A"])):
             target.git("update-ref", "-m", "holdfast: merge undone", "HEAD", before)
             target.git("read-tree", before)
             target.answer("update-index", "-q", "--refresh")
+            target.git("update-ref", "-d", MERGING)
             raise GitError(
                 f"The merge would replace {some(overwritten)} in {shorten(target.top)}. It was "
                 "undone; nothing is lost.",
@@ -91,6 +119,7 @@ def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
             path for path in (*changed["A"], *changed["MT"]) if os.path.lexists(apart / path)
         )
         take(target, apart, written)
+    target.git("update-ref", "-d", MERGING)
 
 
 def _changed(target: Checkout, before: str, kind: str) -> list[str]:
