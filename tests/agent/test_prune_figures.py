@@ -15,7 +15,7 @@ from tests.context.sessions import MODEL, Told, overlay, pin, valid_sessions
 from tests.support.agents import make_agent
 from tests.support.generated_session import played
 from tests.support.provider import ScriptedProvider
-from tui.agent.pruning import PruneSchedule
+from tui.agent.request.pruning import PruneSchedule
 from tui.context.cache_cost import verdict
 from tui.context.view import View
 from tui.core.clock import SystemClock

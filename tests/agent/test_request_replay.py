@@ -13,7 +13,7 @@ from tests.agent.test_requests_grow import program
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent.agent import Agent
-from tui.agent.pruning import PruneSchedule
+from tui.agent.request.pruning import PruneSchedule
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.context.view import View
 from tui.core.config import Prune

@@ -31,9 +31,9 @@ from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
 from tui.agent.prompts import Directives, ParsedPrompt
-from tui.agent.pruning import ContextOverrides, PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.pruning import ContextOverrides, PruneSchedule
+from tui.agent.request.state import RequestBuilder
 from tui.agent.side_question import MemoryFlush
 from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.sub_agents import SubAgentStarter

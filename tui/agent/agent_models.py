@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tui.agent.agent_context import AgentContext
 from tui.agent.directive_state import DirectiveState
 from tui.agent.recovery import DeferredRetry
-from tui.agent.request_builder import Fit, RequestBuilder
+from tui.agent.request.state import Fit, RequestBuilder
 from tui.agent.token_counter import TokenCounter
 from tui.core import facts
 from tui.core.errors import HoldfastError

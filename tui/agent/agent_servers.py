@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import SwitchPrice
 from tui.agent.mcp_tools import McpTools
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.break_cost import SwitchPrice
+from tui.agent.request.state import RequestBuilder
 from tui.core.fact_words import break_price
 from tui.core.facts import Fact
 from tui.core.formatting import tokens

@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import ChangePrice, cost_of_change, price_of_masks
 from tui.agent.compaction import CompactionPreview, Compactor
-from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recall import RecallSources, recalled
 from tui.agent.recovery import RequestRepair
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.break_cost import ChangePrice, cost_of_change, price_of_masks
+from tui.agent.request.pruning import ContextOverrides, PruneSchedule, Waiting
+from tui.agent.request.state import RequestBuilder
 from tui.agent.side_question import MemoryFlush
 from tui.agent.token_counter import TokenCounter
 from tui.context.overrides import pending

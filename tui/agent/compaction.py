@@ -17,10 +17,10 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import structs
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import ChangePrice, price_of_compaction
 from tui.agent.exam import ExamResult, examine, examiner, forecast
 from tui.agent.hooks import HookRunner
-from tui.agent.request_builder import RequestBuilder, SummaryRequest
+from tui.agent.request.break_cost import ChangePrice, price_of_compaction
+from tui.agent.request.state import RequestBuilder, SummaryRequest
 from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
 from tui.context import compaction_triggers, compaction_view, exam, summary_prompts

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.prompts import Directives, from_json
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestBuilder
 from tui.core.facts import DirectivesChanged
 
 

@@ -33,8 +33,8 @@ from tui.tools.process import born
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
     from tui.agent.directive_state import DirectiveState
-    from tui.agent.pruning import PruneSchedule
-    from tui.agent.request_builder import RequestBuilder
+    from tui.agent.request.pruning import PruneSchedule
+    from tui.agent.request.state import RequestBuilder
 
 
 _JOB = b'"type":"job"'

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestBuilder
 from tui.core.facts import Notice, ToolsAwaited, ToolsChanged, ToolsSwitched
 from tui.core.formatting import plural, tokens
 from tui.core.messages import CALL_TOOL

@@ -22,7 +22,7 @@ from msgspec import structs
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
 from tui.agent.recovery import RequestRepair
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestBuilder
 from tui.context.history import same_model
 from tui.context.overrides import MEDIA
 from tui.context.request_assembly import MARGIN_TOKENS

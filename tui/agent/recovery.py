@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.interrupted_work import last_of_turn, parked_in
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestBuilder
 from tui.context.compaction_block import COMPACTION, begins_with_block
 from tui.context.level_view import WHOLE, level_of
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import RequestBuilder, SummaryRequest
+from tui.agent.request.state import RequestBuilder, SummaryRequest
 from tui.agent.side_question import answer_to
 from tui.context import memory, summary_prompts
 from tui.context.compaction_block import COMPACTION

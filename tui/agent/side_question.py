@@ -13,7 +13,7 @@ from typing import Final
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.limits import Spent
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestBuilder
 from tui.context import memory, summary_prompts
 from tui.context.compaction_view import GONE
 from tui.context.history import History

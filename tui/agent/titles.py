@@ -14,7 +14,7 @@ from contextlib import aclosing
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestBuilder
 from tui.agent.side_question import small_request
 from tui.context.overrides import content_of
 from tui.context.untrusted import wrap

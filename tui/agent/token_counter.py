@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import PROMPT_TOKENS, RequestBuilder
+from tui.agent.request.state import PROMPT_TOKENS, RequestBuilder
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.facts import Debug, Fact
 

@@ -18,7 +18,6 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.calls.dispatch import ToolDispatcher
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
-from tui.agent.frame_state import server_waits
 from tui.agent.hooks import HookRunner
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
@@ -30,9 +29,10 @@ from tui.agent.prompts import (
     CommandTurn,
     ParsedPrompt,
 )
-from tui.agent.pruning import PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.frame_state import server_waits
+from tui.agent.request.pruning import PruneSchedule
+from tui.agent.request.state import RequestBuilder
 from tui.agent.sub_agent_list import SubAgentList
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from tui.agent.file_states import FileStates
+from tui.agent.request.file_states import FileStates
 from tui.context import seen_files
 from tui.context.seen_files import GONE, Belief, FileNews, FileState, SeenFiles
 from tui.core.errors import HoldfastError, ToolError

@@ -11,9 +11,9 @@ from typing import Any
 
 import tui
 from tui.agent.agent_context import AgentContext
+from tui.agent.request.stale_files import StaleFiles
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
-from tui.agent.stale_files import StaleFiles
 from tui.context import effort, job_endings, notices, seen_files, system_prompt
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
 from tui.context.job_endings import unreported

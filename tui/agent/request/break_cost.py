@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_reasons import BreakReason, first_turn
+from tui.agent.request.break_reasons import BreakReason, first_turn
 from tui.context.breaks import BREAK, thoughtless
 from tui.context.frame import FRAME
 from tui.context.overrides import content_of

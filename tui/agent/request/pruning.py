@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.answer_facts import AnswerFacts, ThinkingAnswers
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestBuilder
 from tui.context import cache_cost
 from tui.context.cache_cost import PruneFigures
 from tui.context.overrides import SPEAKING, Stand, stand

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.frame_state import FrameState, form_of
-from tui.agent.sent_requests import SentRequests
+from tui.agent.request.frame_state import FrameState, form_of
+from tui.agent.request.sent import SentRequests
 from tui.agent.server_features import ServerFeatures
 from tui.context import effort as context_effort
 from tui.context.breaks import BREAK

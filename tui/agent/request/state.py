@@ -17,15 +17,15 @@ from typing import Any
 from msgspec import structs
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import broken, spoken_weight
-from tui.agent.break_reasons import BreakReason, first_changed, reason_of, with_pending
-from tui.agent.frame_state import FrameState
-from tui.agent.image_limits import image_records, keep_to_limits
-from tui.agent.prune_rule import PruneRules
-from tui.agent.request_form import RequestForms
-from tui.agent.sent_requests import SentRequests
+from tui.agent.request.break_cost import broken, spoken_weight
+from tui.agent.request.break_reasons import BreakReason, first_changed, reason_of, with_pending
+from tui.agent.request.form import RequestForms
+from tui.agent.request.frame_state import FrameState
+from tui.agent.request.image_limits import image_records, keep_to_limits
+from tui.agent.request.prune_rule import PruneRules
+from tui.agent.request.sent import SentRequests
+from tui.agent.request.token_meter import TokenMeter
 from tui.agent.server_features import ServerFeatures
-from tui.agent.token_meter import TokenMeter
 from tui.context import effort as context_effort
 from tui.context import request_assembly
 from tui.context.breaks import BREAK, in_turn, turn_start
