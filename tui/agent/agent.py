@@ -32,8 +32,8 @@ from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
 from tui.agent.prompts import Directives, ParsedPrompt
 from tui.agent.recovery import DeferredRetry, RequestRepair
-from tui.agent.request.pruning import ContextOverrides, PruneSchedule
-from tui.agent.request.state import RequestBuilder
+from tui.agent.request.pruning import PruneSchedule
+from tui.agent.request.state import RequestState
 from tui.agent.side_question import MemoryFlush
 from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.sub_agents import SubAgentStarter
@@ -78,7 +78,7 @@ class Agent:
         self._background_jobs = BackgroundJobs(ctx)
         self.sub_agents = SubAgentList(ctx)
         self._add_tools()
-        requests = self._requests = RequestBuilder(ctx)
+        requests = self._requests = RequestState(ctx)
         self._titles = TitleWriter(ctx, requests)
         self._directives = DirectiveState(ctx, requests)
         repair, self._deferred = RequestRepair(ctx, requests), DeferredRetry(ctx)
@@ -101,16 +101,7 @@ class Agent:
             self._hooks,
         )
         counter = self._counter = TokenCounter(ctx, requests)
-        self.context = AgentView(
-            ctx,
-            requests,
-            ContextOverrides(ctx, requests),
-            self._pruning,
-            compactor,
-            memory,
-            repair,
-            counter,
-        )
+        self.context = AgentView(ctx, requests, self._pruning, compactor, memory, repair, counter)
         self.jobs = AgentJobs(ctx, self._background_jobs, self.sub_agents)
         self.mcp = AgentServers(ctx, requests, self._mcp)
         self.models = AgentModels(ctx, requests, self._directives, self._deferred, counter)

@@ -22,14 +22,14 @@ from msgspec import structs
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
 from tui.agent.recovery import RequestRepair
-from tui.agent.request.state import RequestBuilder
+from tui.agent.request.image_limits import has_media
+from tui.agent.request.state import Prepared, RequestState
+from tui.agent.request.view import prepare
 from tui.context.history import same_model
-from tui.context.overrides import MEDIA
 from tui.context.request_assembly import MARGIN_TOKENS
-from tui.context.view import View
 from tui.core.errors import LimitReachedError, ProviderError
 from tui.core.facts import Notice, OverflowCompactionStarted, Overlay, RecoveryStep, Step
-from tui.core.messages import Usage, blocks_of
+from tui.core.messages import Usage
 from tui.provider.base import Request
 from tui.session.records import Record, is_answer, is_prompt
 
@@ -50,7 +50,7 @@ class OverflowRecovery:
     """The response of one turn to requests that are too large."""
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
     repair: RequestRepair
     compactor: Compactor
     _compactions: int = 0
@@ -61,8 +61,9 @@ class OverflowRecovery:
     def __post_init__(self) -> None:
         self._sent_at = len(self.ctx.records)
 
-    async def before_request(self, view: View) -> View:
-        """Compact where it is time, or where the last answer was too much. Returns the view then.
+    async def before_request(self, prepared: Prepared) -> Prepared:
+        """Compact where it is time, or where the last answer was too much. Returns what is prepared
+        then.
 
         That a request may be sent does not depend on it: a failure is logged. Raises
         LimitReachedError where compacting does not bring the work further.
@@ -72,14 +73,14 @@ class OverflowRecovery:
             self._done.clear()  # the last request went through; compactions count by the turn
         try:
             if await self._compact_in_time():
-                view = self.requests.view()
+                prepared = prepare(self.requests)
         except LimitReachedError:
             raise
         except Exception:
             log.exception("couldn't compact the context; the turn continues")
-            view = self.requests.view()
+            prepared = prepare(self.requests)
         self._sent_at = len(records)
-        return view
+        return prepared
 
     async def after_error(self, error: ProviderError, request: Request, streamed: str) -> bool:
         """Make the next request smaller than one that failed. False where nothing can be done.
@@ -102,7 +103,7 @@ class OverflowRecovery:
             order = ("images", "results", "compaction", "digest")
         for step in order:
             if text := await self._take(step, error, request):
-                self.requests.view()
+                prepare(self.requests)
                 after = round(self.ctx.ledger.tokens * scale)
                 await self._show(RecoveryStep(step, text, before, after), error, streamed)
                 return True
@@ -135,7 +136,7 @@ class OverflowRecovery:
     async def _show(self, done: RecoveryStep, error: ProviderError, streamed: str) -> None:
         of_error = {"error_class": error.error_class, "request_id": error.request_id}
         recorded = structs.replace(done, **of_error, streamed=streamed)
-        await self.ctx.recorder.record_synced(recorded, *self.requests.measured())
+        await self.ctx.recorder.record_synced(recorded, self.requests.meter.measure())
 
     def _less_output(self, error: ProviderError, request: Request) -> str:
         room = error.overflow.output_room(MARGIN_TOKENS) if error.overflow else None
@@ -187,7 +188,7 @@ class OverflowRecovery:
         await self.ctx.recorder.show(Notice(f"{text}."))
 
     def _without_images(self) -> str:
-        states = self.requests.view().states
+        states = prepare(self.requests).view.states
         records = self.ctx.records
         turn = max((n for n, record in enumerate(records) if is_prompt(record)), default=0)
         with_images = [
@@ -204,7 +205,7 @@ class OverflowRecovery:
         )
 
     def _short_results(self) -> str:
-        self.requests.view()
+        prepare(self.requests)
         items = [
             item
             for item in self.ctx.ledger.items()
@@ -230,11 +231,6 @@ class OverflowRecovery:
     def _overlay(self, changes: Sequence[Overlay]) -> None:
         for change in changes:
             self.ctx.record(change)
-
-
-def has_media(record: Record) -> bool:
-    """True if a record holds an image or a document."""
-    return any(block.get("type") in MEDIA for block in blocks_of(record.data.get("content")))
 
 
 def cap(sizes: Sequence[int], total: int) -> int:
