@@ -22,11 +22,7 @@ from tui.agent.checkpoints import Checkpoints
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
 from tui.agent.hooks import HookRunner
-from tui.agent.interrupted_work import (
-    InterruptedWork,
-    calls_of,
-    publish_opening,
-)
+from tui.agent.interrupted_work import InterruptedWork, calls_of, publish_opening
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans

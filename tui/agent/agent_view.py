@@ -11,12 +11,7 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.recall import RecallSources, recalled
 from tui.agent.recovery import RequestRepair
-from tui.agent.request.break_cost import (
-    ChangePrice,
-    cost_of_change,
-    price_of_masks,
-    reload_cost,
-)
+from tui.agent.request.break_cost import ChangePrice, cost_of_change, price_of_masks, reload_cost
 from tui.agent.request.pruning import PruneSchedule, Waiting
 from tui.agent.request.side_requests import next_request
 from tui.agent.request.state import RequestState

@@ -29,6 +29,7 @@ from tui.context.history import same_model
 from tui.context.request_assembly import MARGIN_TOKENS
 from tui.core.errors import LimitReachedError, ProviderError
 from tui.core.facts import Notice, OverflowCompactionStarted, Overlay, RecoveryStep, Step
+from tui.core.formatting import plural
 from tui.core.messages import Usage
 from tui.provider.base import Request
 from tui.session.records import Record, is_answer, is_prompt
@@ -40,6 +41,7 @@ COMPACTIONS: Final = 3
 
 TOO_LARGE: Final = frozenset({"context_overflow", "payload_too_large"})
 
+_TOO_LARGE = "too large to send"
 _LEAST_OUTPUT = 1024
 _LEAST_RESULT = 500
 """Tokens: about the 2,000 characters that a result keeps at least."""
@@ -191,18 +193,12 @@ class OverflowRecovery:
         states = prepare(self.requests).view.states
         records = self.ctx.records
         turn = max((n for n, record in enumerate(records) if is_prompt(record)), default=0)
-        with_images = [
-            record
-            for record in records[:turn]
-            if states.get(record.id) in {"full", "cut", "repaired"} and has_media(record)
-        ]
-        self._overlay(
-            [Overlay(r.id, "imageless", "overflow", "too large to send") for r in with_images]
-        )
-        count = len(with_images)
-        return (
-            f"left out images of {count} earlier message{'s' * (count != 1)}" if with_images else ""
-        )
+        shown = [r for r in records[:turn] if states.get(r.id) in {"full", "cut", "repaired"}]
+        with_images = [record for record in shown if has_media(record)]
+        for record in with_images:
+            self.ctx.record(Overlay(record.id, "imageless", "overflow", _TOO_LARGE))
+        count = plural(len(with_images), "earlier message")
+        return f"left out images of {count}" if with_images else ""
 
     def _short_results(self) -> str:
         prepare(self.requests)
@@ -214,10 +210,9 @@ class OverflowRecovery:
         share = self.ctx.config.guard.token_share
         most = cap([item.tokens for item in items], int(self.ctx.link.model.window * share))
         large = [item.id for item in items if item.tokens > most]
-        why = "too large to send"
-        self._overlay([Overlay(id_, "clamped", "overflow", why, tokens=most) for id_ in large])
-        count = len(large)
-        return f"cut {count} large result{'s' * (count != 1)}" if large else ""
+        for id_ in large:
+            self.ctx.record(Overlay(id_, "clamped", "overflow", _TOO_LARGE, tokens=most))
+        return f"cut {plural(len(large), 'large result')}" if large else ""
 
     def _digest(self) -> str:
         text = "replaced the conversation so far with a digest"
@@ -227,10 +222,6 @@ class OverflowRecovery:
             return ""
         self.repair.climb("summary_only", by="overflow")
         return text
-
-    def _overlay(self, changes: Sequence[Overlay]) -> None:
-        for change in changes:
-            self.ctx.record(change)
 
 
 def cap(sizes: Sequence[int], total: int) -> int:

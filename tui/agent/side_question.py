@@ -44,11 +44,7 @@ _THINKING_TOKENS = 1024
 
 
 async def ask_aside(
-    ctx: AgentContext,
-    question: str,
-    max_tokens: int,
-    *,
-    shown: bool = False,
+    ctx: AgentContext, question: str, max_tokens: int, *, shown: bool = False
 ) -> tuple[str, Usage]:
     """Ask the model beside the conversation: no tools, no history, one answer.
 

@@ -138,9 +138,7 @@ class ModelStream:
                         pass
                 self.ctx.publish(part)
         raise ProviderError(
-            "stream_broken",
-            "The answer ended early.",
-            hint="Send the prompt again.",
+            "stream_broken", "The answer ended early.", hint="Send the prompt again."
         )
 
     def _returned(self, block: Block) -> facts.ToolFinished:

@@ -131,6 +131,7 @@ def price_of_compaction(
     written = max(0, after - fresh - (0 if new_frame else _fixed(ctx)))
     usd = None
     if ctx.price is not None:
+        # the request for the summary, then what is written again instead of being read
         life, new = cache_life(ctx), min(fresh, read) if asked_fresh else 0
         request_usd = ctx.price.forecast(
             read=read - new, written=new, output=output, prompt=read, life=life

@@ -198,7 +198,7 @@ def _record_request(
         before.data.get("effort") == made.effort
         and bool(before.data.get("thinking")) == bool(made.thinking)
     )
-    if not same:
+    if not same:  # it restarts the cache of the server, whose keys hold it
         breaks = "effort"
         ctx.publish(restart_cost(ctx, breaks, "person"))
     ctx.record(

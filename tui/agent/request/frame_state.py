@@ -80,7 +80,7 @@ class FrameState:
         self._builtin = frozenset(ctx.toolbox.tools) - {Skill.name}
         self._schemas = {name: tool.schema() for name, tool in ctx.toolbox.tools.items()}
         self._index = RecordIndex({FRAME, NOTICE, RELOAD})
-        self._frames = RecordIndex({FRAME})
+        self._frames, self._ended = RecordIndex({FRAME}), RecordIndex({"job_ended"})
         self._known: tuple[Record, Frame | None] | None = None
         self._now: Frame | None = None
         self._files: list[dict[str, Any]] = []
@@ -143,6 +143,7 @@ class FrameState:
         caps = self._ctx.config.bootstrap
         told = self._known_files()
         known = {source.name for source in sources}
+        # Instructions of a folder, and rules of some files, are said once a call went there.
         below = [name for name in told if told[name] and name not in known]
         again = [*await asyncio.to_thread(nested_again, self._ctx.workspace, below)]
         again += [source_of(rule) for rule in await self._rules() if rule.name in below]
@@ -234,7 +235,9 @@ class FrameState:
 
     async def _note_news(self, form: Form) -> None:
         """Say what has happened outside the conversation: jobs that ended, files that changed."""
-        if ended := unreported(self._ctx.records):
+        # most sessions have no commands that end by themselves: no walk through the record for them
+        records = self._ctx.records
+        if self._ended.of(records) and (ended := unreported(records)):
             self._note(job_endings.notice_of(ended))
         if _ends_with_the_model(self._ctx.records):
             self._note(notices.go_on())

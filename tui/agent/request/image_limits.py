@@ -89,7 +89,7 @@ def keep_to_limits(
     beyond = _beyond_limits(ctx.records, view, most, documents="documents" not in off)
     for change in _overlays(ctx.records, beyond):
         ctx.record(change)
-    refused = beyond.pop(NO_DOCUMENTS)
+    refused = beyond.pop(NO_DOCUMENTS)  # said once, when the server refused them
     if crowd := beyond.pop(CROWD):
         what = _in_words(crowd)
         per = "images and pages" if "document" in what else ""
