@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.core import images
 from tui.core.images import Image
 from tui.core.messages import Block
 from tui.core.partly_typed import count_typed
-from tui.permissions.rules import Rule
-from tui.provider.base import ModelInfo
 from tui.session.records import Record
+
+if TYPE_CHECKING:
+    from tui.permissions.rules import Rule
+    from tui.provider.base import ModelInfo
 
 log = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from tui.app.dialog_data import (
     SessionRow,
     Setup,
 )
-from tui.app.options.arguments import Options
+from tui.app.options.arguments import BatchOptions, Options
 from tui.app.services import LiveSettings, Opening, SessionChoice
 from tui.app.session_path import session_path
 from tui.core import clipboard
@@ -152,20 +152,13 @@ class Program:
 
     def run_options(self, tasks: Path) -> Options:
         """The options that work on a task file as this screen would."""
-        now = self.launch
-        return Options().having(
+        now, models, permissions = self.launch, self.options.models, self.options.permissions
+        return Options(
             command="run",
-            tasks=tasks,
             cwd=now.workspace.root,
-            model=self.options.models.model,
-            fallback_models=self.options.models.fallback_models,
-            practice=now.access.practice,
-            practice_script=now.access.script,
-            add_dirs=self.options.permissions.add_dirs,
-            allow=self.options.permissions.allow,
-            deny=self.options.permissions.deny,
-            trust=self.options.permissions.trust,
-            yolo=now.elevated,
+            models=replace(models, practice=now.access.practice, practice_script=now.access.script),
+            permissions=replace(permissions, yolo=now.elevated, permission_mode=None, plan=False),
+            batch=BatchOptions(tasks=tasks),
         )
 
     def background_options(self) -> Options:

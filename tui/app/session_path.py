@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from tui.app.options.arguments import Options
-from tui.core.errors import UsageError
+from tui.core.errors import SessionError, UsageError
 from tui.core.paths import folders
+from tui.core.workspace import worktree_of
 from tui.session import catalog
 
 
@@ -20,6 +22,21 @@ def session_path(options: Options) -> Path | None:
         return path
     if options.opening.newest:
         return catalog.newest(home, workspace_of(options))
+    return None
+
+
+def left_worktree_folder(options: Options) -> Path | None:
+    """The folder in a worktree that the session to resume worked in; None where it worked in none,
+    or where the options name another folder or this worktree anyway. Raises UsageError."""
+    if options.cwd is not None or not options.opening.resume:
+        return None
+    with suppress(SessionError):  # reported when the session is opened
+        path = catalog.resolve(options.opening.resume, folders())
+        cwd = catalog.cwd_of(path)
+        if path.resolve().parent != folders().sessions_of(cwd).resolve():
+            return None  # a file from elsewhere does not say where to work
+        top = worktree_of(cwd)
+        return None if top is None or top == worktree_of(workspace_of(options)) else cwd
     return None
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tui.app.options.arguments import Options
-from tui.app.session_path import workspace_of
+from tui.app.session_path import left_worktree_folder, workspace_of
 from tui.app.unattended_commands import unattended_commands
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.git.door import GitError
@@ -23,7 +23,6 @@ from tui.core.git.worktree_state import state_of
 from tui.core.paths import folders, shorten
 from tui.core.text_cleaning import clean
 from tui.core.workspace import checkout_of, worktree_of
-from tui.session import catalog
 
 
 @contextmanager
@@ -84,15 +83,10 @@ def _entered(options: Options) -> EnteredWorktree | Options:
     if options.opening.worktree is not None:
         folder = workspace_of(options)
         return Repository.of(folder).enter(options.opening.worktree, folder)
-    if options.cwd is not None:
-        return options
     with suppress(HoldfastError):  # reported when the session is opened
-        path = catalog.resolve(options.opening.resume or "", folders())
-        cwd = catalog.cwd_of(path)
-        if path.resolve().parent != folders().sessions_of(cwd).resolve():
-            return options  # a file from elsewhere does not say where to work
-        top = worktree_of(cwd)
-        if top is None or top == worktree_of(workspace_of(options)):
+        cwd = left_worktree_folder(options)
+        top = worktree_of(cwd) if cwd else None
+        if cwd is None or top is None:
             return options
         if top.is_dir():
             repository = Repository.of(top)

@@ -198,14 +198,21 @@ _RUN_BY = {
 
 
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
-    if options.command == "chat" and (
-        options.opening.worktree is not None or options.opening.resume
-    ):
+    if options.command == "chat" and _means_worktree(options):
         from tui.app.worktree_session import in_worktree  # noqa: PLC0415
 
         with in_worktree(options) as inside:
             return _carry_out(inside, first)
     return _carry_out(options, first)
+
+
+def _means_worktree(options: Options) -> bool:
+    """True if the options name a worktree, or a session that worked in one."""
+    if options.opening.worktree is not None or not options.opening.resume:
+        return options.opening.worktree is not None
+    from tui.app.session_path import left_worktree_folder  # noqa: PLC0415
+
+    return left_worktree_folder(options) is not None
 
 
 def _carry_out(options: Options, first: EarlyPrompt | None) -> int:

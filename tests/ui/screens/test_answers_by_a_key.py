@@ -235,6 +235,18 @@ async def test_what_comes_all_at_once_is_no_answer(kind: str, rest: str) -> None
         assert there.answers == []
 
 
+async def test_a_key_that_the_terminal_says_is_held_down_is_no_answer(kind: str) -> None:
+    async with asked(kind) as there:
+        there.world.clock.elapsed += SURE
+        keyboard = Keyboard()
+        code = {"enter": 13, "escape": 27}.get(there.key) or ord(there.key)
+        keyboard.read(f"\x1b[{code};1:2u".encode())
+        for message in keyboard.heard:
+            there.app.post_message(message)
+        await there.pilot.pause()
+        assert there.answers == []
+
+
 async def test_a_key_that_the_app_gets_to_late_is_as_doubtful_as_when_it_was_read() -> None:
     async with asked("approval") as there:
         keyboard = Keyboard()

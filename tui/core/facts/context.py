@@ -41,7 +41,7 @@ class ContextMeasured(WireFact, frozen=True, tag="context_measured"):
 
 
 class ContextChanged(WireFact, frozen=True, tag="context_changed"):
-    """How records stand in the request was changed, from the next request on.
+    """Records stand in another form in the request, from the next one on.
 
     `changes` are `{"target", "view", "by", "reason"}` for overlays and `{"target", "pinned"}` for
     pins; a target is the id of a record, and `call_id` is beside it where it is a result.
@@ -208,7 +208,7 @@ class MemorySaved(DurableFact, frozen=True, tag="memory_saved"):
 
 
 class OverflowCompactionStarted(WireFact, frozen=True, tag="compacting"):
-    """What is too large for a request is about to be summarized; `number` of at most `of` times."""
+    """A request is too large, so a part is summarized: for the time `number` of at most `of`."""
 
     number: int
     of: int

@@ -54,8 +54,8 @@ class UserMessage(DurableFact, frozen=True, tag="user_message"):
 
 
 class DirectivesChanged(DurableFact, frozen=True, tag="directives_changed"):
-    """What is on; `effort` is the level that was chosen, "" for the configured one. One that is to
-    `wait` counts from the next break on that restarts the cache."""
+    """The directives that are on; `effort` is the level that was chosen, "" for the configured one.
+    One that is to `wait` counts from the next break on that restarts the cache."""
 
     record_type = "directive"
     written = "think verbose elevated effort wait?"
@@ -132,7 +132,7 @@ class TodosChanged(WireFact, frozen=True, tag="todos_changed"):
 
 
 class QueueChanged(WireFact, frozen=True, tag="queue_changed"):
-    """What was typed while the agent worked and has not been handed over yet."""
+    """The texts typed while the agent worked that have not been handed over yet."""
 
     texts: tuple[str, ...]
 
@@ -150,7 +150,7 @@ class TitleChanged(DurableFact, frozen=True, tag="title_changed"):
 
 
 class StorageChanged(WireFact, frozen=True, tag="storage_changed"):
-    """Whether everything so far is on disk. `detail` says what is wrong when it is not."""
+    """Everything so far is on disk, or not: then `detail` says what is wrong."""
 
     saved: bool
     detail: str = ""

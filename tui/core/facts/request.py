@@ -203,8 +203,8 @@ class RequestExtended(WireFact, frozen=True, tag="request_extended"):
 
 
 class RequestPaid(WireFact, frozen=True, tag="cost"):
-    """What the last request cost, and the session with it, in US dollars; null where a price is
-    not known."""
+    """The cost of the last request, and of the session with it, in US dollars; null where a price
+    is not known."""
 
     usd: float | None
     total_usd: float | None

@@ -109,7 +109,7 @@ class SubAgentStarted(DurableFact, frozen=True, tag="subagent_started"):
 
 
 class SubAgentEvent(WireFact, frozen=True, tag="subagent_event"):
-    """What happened in the session of the sub-agent that the call `id` started: one of these
+    """Something happened in the session of the sub-agent that the call `id` started: one of these
     events, but for what streams, what tools print, and how full its context is."""
 
     id: str
@@ -122,9 +122,9 @@ class SubAgentEvent(WireFact, frozen=True, tag="subagent_event"):
 
 
 class SubAgentFinished(DurableFact, frozen=True, tag="subagent_finished"):
-    """How it ended: done, failed, limit, stopped (by the person) or interrupted (with the turn).
-    `usage` and `cost_usd` are of this run; cost is null where a price is not known. `spent` has
-    both for each model, as `{"model", "requests", "usage"}`.
+    """A sub-agent ended: done, failed, limit, stopped (by the person) or interrupted (with the
+    turn). `usage` and `cost_usd` are of this run; cost is null where a price is not known. `spent`
+    has both for each model, as `{"model", "requests", "usage"}`.
     """
 
     record_type = "sub_agent"

@@ -52,6 +52,8 @@ _REPORT: Final = re.compile(
 _SHIFT, _ALT, _CTRL, _CAPS_LOCK = 1, 2, 4, 64
 _MODIFIERS: Final = ((_ALT, "alt"), (_CTRL, "ctrl"), (8, "super"), (16, "hyper"), (32, "meta"))
 _RELEASE: Final = "3"
+_REPEAT: Final = "2"
+"""What happened to a key that is held down, where a terminal says so."""
 _LARGEST: Final = 2_000
 """No terminal has more columns or rows."""
 _LEGACY: Final[Mapping[str, str]] = {
@@ -83,8 +85,9 @@ class Unclassified(events.Event, bubble=False):
 class DoubtfulKey(events.Key):
     """A key that may not have been pressed as one.
 
-    It came in one read with a text, as a paste without marks does, or, if it `follows`, soon after
-    something unclassified. That depends on when it was read, however late the app handles it.
+    It came in one read with a text, as a paste without marks does, it is held down, or, if it
+    `follows`, it came soon after something unclassified. That depends on when it was read, however
+    late the app handles it.
     """
 
     def __init__(self, key: events.Key, *, follows: bool) -> None:
@@ -252,7 +255,8 @@ def _keys(sequence: str) -> Iterable[Message]:
         chars = [_char(int(one)) for one in text.split(":") if one]
         alike = (_char(int(shifted or 0)), _char(int(base or 0)))
         if pressed := _pressed(int(code or 1), int(modifiers or 1), final, alike, chars):
-            return pressed
+            held = happened == _REPEAT
+            return [DoubtfulKey(key, follows=False) for key in pressed] if held else pressed
     if named := _named(sequence):
         return named
     if sequence in ANSI_SEQUENCES_KEYS or sequence == PASTE_END or _REPORT.fullmatch(sequence):
