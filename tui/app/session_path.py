@@ -25,7 +25,7 @@ def session_path(options: Options) -> Path | None:
     return None
 
 
-def left_worktree_folder(options: Options) -> Path | None:
+def session_worktree_folder(options: Options) -> Path | None:
     """The folder in a worktree that the session to resume worked in; None where it worked in none,
     or where the options name another folder or this worktree anyway. Raises UsageError."""
     if options.cwd is not None or not options.opening.resume:

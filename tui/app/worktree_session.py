@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tui.app.options.arguments import Options
-from tui.app.session_path import left_worktree_folder, workspace_of
+from tui.app.session_path import session_worktree_folder, workspace_of
 from tui.app.unattended_commands import unattended_commands
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.git.door import GitError
@@ -84,7 +84,7 @@ def _entered(options: Options) -> EnteredWorktree | Options:
         folder = workspace_of(options)
         return Repository.of(folder).enter(options.opening.worktree, folder)
     with suppress(HoldfastError):  # reported when the session is opened
-        cwd = left_worktree_folder(options)
+        cwd = session_worktree_folder(options)
         top = worktree_of(cwd) if cwd else None
         if cwd is None or top is None:
             return options

@@ -210,9 +210,9 @@ def _means_worktree(options: Options) -> bool:
     """True if the options name a worktree, or a session that worked in one."""
     if options.opening.worktree is not None or not options.opening.resume:
         return options.opening.worktree is not None
-    from tui.app.session_path import left_worktree_folder  # noqa: PLC0415
+    from tui.app.session_path import session_worktree_folder  # noqa: PLC0415
 
-    return left_worktree_folder(options) is not None
+    return session_worktree_folder(options) is not None
 
 
 def _carry_out(options: Options, first: EarlyPrompt | None) -> int:
