@@ -9,7 +9,6 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.break_cost import ChangePrice, cost_of_change, price_of_masks
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
-from tui.agent.recall import RecallSources, recalled
 from tui.agent.recovery import RequestRepair
 from tui.agent.request_builder import RequestBuilder
 from tui.agent.side_question import MemoryFlush
@@ -175,6 +174,8 @@ class AgentView:
     ) -> tuple[str, str]:
         """Search or read what is not in the window: the text, and what it is in a few words.
         Raises ToolError where there is no such message."""
+        from tui.agent.recall import RecallSources, recalled  # noqa: PLC0415 - on demand
+
         ctx = self._ctx
         sources = RecallSources(
             list(ctx.records),
