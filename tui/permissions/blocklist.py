@@ -15,6 +15,7 @@ from tui.permissions.path_risk import Places
 from tui.permissions.risk_tiers import (
     BLOCKED_NAMES,
     BLOCKED_PROGRAMS,
+    CONNECTS,
     DECIDED_BY_WORDS,
     GIT_HIGH,
     GIT_ORDINARY,
@@ -37,7 +38,6 @@ _WRITE_DATA = WRITERS - {"ln"}
 _SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
 _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
-CONNECTS = "it opens a network connection"
 _OWN_KEY = "it reaches Holdfast's own key"
 ONLY_THEN = "what it does is only known when it runs"
 TEXT_ONLY_THEN = "it runs text produced while it runs"
