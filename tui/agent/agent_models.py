@@ -16,7 +16,6 @@ from tui.core import facts
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.failover import Failover
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl
 
@@ -150,6 +149,8 @@ class AgentModels:
         link = self._ctx.link
         if not link.fallbacks:
             return provider
+        from tui.provider.failover import Failover  # noqa: PLC0415 - if there are any
+
         adapt = self._requests.adapt
         return Failover(provider, link.fallbacks, clock=self._ctx.clock, adapt=adapt)
 

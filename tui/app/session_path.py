@@ -8,19 +8,20 @@ from pathlib import Path
 from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
 from tui.core.paths import folders
-from tui.session import catalog
 
 
 def session_path(options: Options) -> Path | None:
     """The file of the session that the options name; None for a new one. Raises SessionError."""
+    if not (options.opening.resume or options.opening.newest):
+        return None
+    from tui.session import catalog  # noqa: PLC0415 - on demand
+
     home = folders()
     if options.opening.resume:
         path = catalog.resolve(options.opening.resume, home)
         catalog.check_ours(path, home)
         return path
-    if options.opening.newest:
-        return catalog.newest(home, workspace_of(options))
-    return None
+    return catalog.newest(home, workspace_of(options))
 
 
 def workspace_of(options: Options) -> Path:

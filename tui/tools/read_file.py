@@ -30,7 +30,6 @@ from tui.tools.file_access import (
 )
 from tui.tools.file_ledger import SeenFile
 from tui.tools.paging import Page, PageLimits, read_page
-from tui.tools.pdf import is_pdf, read_pdf
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of, printable
 
 if TYPE_CHECKING:
@@ -104,6 +103,8 @@ def _read(
         if path.parent == ctx.spill_path.parent:
             raise ToolError(why_missing(path), hint="Run what produced the output again.")
         raise missing(ctx.workspace, path)
+    from tui.tools.pdf import is_pdf  # noqa: PLC0415 - start-up stays light
+
     with open_regular(path, shown) as file:
         stat = os.fstat(file.fileno())
         try:
@@ -169,6 +170,8 @@ def _pdf(
             f"{shown} is a PDF: offset and byte_offset are only for text files.",
             hint="Name the pages to read, such as pages=3-7.",
         )
+    from tui.tools.pdf import read_pdf  # noqa: PLC0415 - start-up stays light
+
     limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
     most = ctx.document_pages
     return read_pdf(file, shown, params.pages, limits=limits, document_pages=most, stop=stop)
