@@ -106,6 +106,16 @@ def test_what_an_import_must_not_bring(code: str, never: set[str]) -> None:
     assert not never & _modules_after(code)
 
 
+_MOST_FOR_A_PROMPT = 318
+"""The modules of ours that a prompt loads whose answer calls no tool. It may only fall."""
+_NOT_FOR_A_PROMPT = {
+    *("tui.app.conversation", "tui.app.dialog_data", "tui.agent.exam", "tui.agent.calls.confine"),
+    *("tui.permissions.risk", "tui.permissions.plain_command", "tui.permissions.wrapper_commands"),
+    *("tui.session.chain_check", "tui.session.catalog", "tui.tools.pdf", "tui.tools.notebook"),
+    *("importlib.resources", "zipfile", "fractions"),
+}
+
+
 def test_printing_never_loads_the_screen() -> None:
     code = (
         "import os, sys, tempfile; from tui.cli.main import main\n"
@@ -113,4 +123,7 @@ def test_printing_never_loads_the_screen() -> None:
         "sys.argv = ['holdfast', '--practice', '--no-session', '-p', 'hello']\n"
         "assert main() == 0"
     )
-    assert not {"textual", "anthropic"} & _modules_after(code)
+    loaded = _modules_after(code)
+    assert not {"textual", "anthropic", *_NOT_FOR_A_PROMPT} & loaded
+    ours = sum(name.startswith("tui.") for name in loaded)
+    assert ours <= _MOST_FOR_A_PROMPT, f"{ours} modules: load what few prompts use where it is used"

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from tui.session import chain, copies
+from tui.session import chain, chain_check, copies
 from tui.session.reader import read
 from tui.session.records import Header, Record
 
@@ -42,7 +42,7 @@ def _record(number: int) -> Record:
 
 
 def _verified(path: Path) -> None:
-    report = chain.verify(path)
+    report = chain_check.verify(path)
     assert report.linked == report.lines
     assert not report.changed
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tui.core.clock import SystemClock
 from tui.core.paths import folders
-from tui.session import chain, copies
+from tui.session import chain, chain_check, copies
 from tui.session.reader import read
 from tui.session.records import Header, Record
 from tui.session.session import Session
@@ -46,7 +46,7 @@ async def session_of(workspace: Path, *texts: str) -> Path:
 
 
 def changes(path: Path) -> list[tuple[int, str]]:
-    return [(one.number, one.change) for one in chain.verify(path).changed]
+    return [(one.number, one.change) for one in chain_check.verify(path).changed]
 
 
 async def test_a_session_is_as_it_was_written_however_often_it_is_opened(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_a_session_is_as_it_was_written_however_often_it_is_opened(tmp_pat
         session.append("user", content=[{"type": "text", "text": text}], text=text)
         await session.rewind(session.records[1].id)
         await session.close()
-    report = chain.verify(path)
+    report = chain_check.verify(path)
     lines = path.read_bytes().splitlines()
     assert (report.lines, report.linked, report.changed) == (len(lines), len(lines), [])
     assert report.head == json.loads(lines[-1])["chain"]
@@ -66,18 +66,18 @@ async def test_a_session_is_as_it_was_written_however_often_it_is_opened(tmp_pat
 async def test_an_older_session_is_covered_from_its_next_line_on(tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
     path.write_bytes(b"".join((HEADER.to_line(), *(r.to_line() for r in records(3)))))
-    report = chain.verify(path)
+    report = chain_check.verify(path)
     assert (report.linked, report.uncovered, report.changed) == (0, [1, 2, 3, 4], [])
     session = Session.open(path, clock=SystemClock())
     session.append("note", text="new")
     await session.close()
-    report = chain.verify(path)
+    report = chain_check.verify(path)
     assert (report.lines, report.linked, report.covered) == (6, 2, 4)
     assert (report.uncovered, report.changed) == ([], [])
     assert [record.type for record in read(path).branch] == ["note"] * 4
     path.write_bytes(path.read_bytes().replace("é 1".encode(), b"e 1"))
     assert changes(path) == [(5, "before")]
-    assert chain.verify(path).uncovered == [1, 2, 3, 4]
+    assert chain_check.verify(path).uncovered == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("cut", [1, 30, 200])
@@ -87,7 +87,7 @@ async def test_a_line_that_was_cut_short_is_named_and_no_change(tmp_path: Path, 
     session = Session.open(path, clock=SystemClock())
     session.append("note", text="new")
     await session.close()
-    report = chain.verify(path)
+    report = chain_check.verify(path)
     assert report.changed == []
     assert report.covered == (cut > 1)
     assert report.torn == ([] if cut == 1 else [3])
@@ -98,7 +98,7 @@ async def test_a_line_that_is_written_twice_is_no_change(tmp_path: Path) -> None
     lines = file_of(path, 6)
     path.write_bytes(b"".join([*lines[:5], *lines[2:5], *lines[5:]]))
     assert changes(path) == []
-    assert chain.verify(path).twice == [6, 7, 8]
+    assert chain_check.verify(path).twice == [6, 7, 8]
 
 
 @pytest.mark.parametrize("cut", [20, 40])
@@ -108,10 +108,10 @@ async def test_a_line_that_was_cut_short_by_a_full_disk_is_no_change(
     path = tmp_path / "s.jsonl"
     lines = file_of(path, 6)
     path.write_bytes(b"".join([*lines[:3], lines[3][:cut], b"\n", *lines[3:]]))
-    report = chain.verify(path)
+    report = chain_check.verify(path)
     assert (report.changed, report.torn) == ([], [4])
     path.write_bytes(b"".join([*lines, lines[3][:cut]]))
-    report = chain.verify(path)
+    report = chain_check.verify(path)
     assert (report.changed, report.torn) == ([], [8])
 
 
@@ -122,7 +122,7 @@ def test_any_line_that_was_added_is_named(tmp_path: Path, what: bytes, at: int) 
     lines = file_of(path, 6)
     path.write_bytes(b"".join([*lines[:at], what, *lines[at:]]))
     if at and what == b'{"type":"note"\n':
-        assert chain.verify(path).torn == [at + 1]  # as if it had been cut short
+        assert chain_check.verify(path).torn == [at + 1]  # as if it had been cut short
     else:
         assert changes(path) == [(at + 1, "added")]
 
@@ -133,7 +133,7 @@ async def test_an_older_session_with_odd_lines_is_covered_as_it_is(tmp_path: Pat
     session = Session.open(path, clock=SystemClock())
     session.append("note", text="new")
     await session.close()
-    report = chain.verify(path)
+    report = chain_check.verify(path)
     assert (report.changed, report.covered, report.lines) == ([], 6, 8)
 
 
@@ -172,7 +172,7 @@ def test_the_first_line_that_was_changed_is_named(tmp_path: Path, how: str, at: 
     lines = file_of(path, 10)
     assert changes(path) == []
     path.write_bytes(b"".join(MUTATIONS[how](lines, at)))
-    found = chain.verify(path).changed
+    found = chain_check.verify(path).changed
     first = found[0]
     assert first.number - 1 in {at, at + 1} if how == "swapped" else first.number - 1 == at, found
     data = path.read_bytes()
@@ -208,7 +208,7 @@ def test_a_fork_has_a_chain_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     file_of(path, 5)
     made = copies.fork(read(path), folders=folders(), clock=SystemClock(), cwd=tmp_path)
-    report = chain.verify(made)
+    report = chain_check.verify(made)
     assert report.linked == report.lines == 6
     data: dict[str, Any] = json.loads(made.read_bytes().splitlines()[-1])
     assert list(data)[-1] == "chain"

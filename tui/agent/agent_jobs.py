@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.background_jobs import BackgroundJobs, OwnedJob
-from tui.agent.shell_output import ShellOutput
 from tui.agent.sub_agent_list import SubAgentList
 from tui.core.facts import Fact
+
+if TYPE_CHECKING:
+    from tui.agent.shell_output import ShellOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class AgentJobs:
     @property
     def output(self) -> ShellOutput:
         """Stores what the person's own commands print, and cuts it for the model."""
+        from tui.agent.shell_output import ShellOutput  # noqa: PLC0415 - on demand
+
         ctx = self._ctx
         folder = ctx.workspace.tool_results
         return ShellOutput(folder, ctx.guard_limits, self._watched, ctx.toolbox.outputs)

@@ -19,7 +19,6 @@ from tui.core import facts
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.failover import Failover
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl
 
@@ -153,6 +152,8 @@ class AgentModels:
         link = self._ctx.link
         if not link.fallbacks:
             return provider
+        from tui.provider.failover import Failover  # noqa: PLC0415 - if there are any
+
         return Failover(
             provider, link.fallbacks, clock=self._ctx.clock, adapt=partial(adapt, self._requests)
         )

@@ -9,7 +9,6 @@ from typing import Any
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import CompactionPreview, Compactor
-from tui.agent.recall import RecallSources, recalled
 from tui.agent.recovery import RequestRepair
 from tui.agent.request.break_cost import ChangePrice, cost_of_change, price_of_masks, reload_cost
 from tui.agent.request.pruning import PruneSchedule, Waiting
@@ -196,6 +195,8 @@ class AgentView:
     ) -> tuple[str, str]:
         """Search or read what is not in the window: the text, and what it is in a few words.
         Raises ToolError where there is no such message."""
+        from tui.agent.recall import RecallSources, recalled  # noqa: PLC0415 - on demand
+
         ctx = self._ctx
         sources = RecallSources(
             list(ctx.records),

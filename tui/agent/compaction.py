@@ -12,12 +12,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import structs
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.exam import ExamResult, examine, examiner, forecast
 from tui.agent.hooks import HookRunner
 from tui.agent.request.break_cost import ChangePrice, price_of_compaction
 from tui.agent.request.side_requests import SummaryRequest, summary_request
@@ -25,7 +24,7 @@ from tui.agent.request.state import RequestState
 from tui.agent.request.view import prepare
 from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
-from tui.context import compaction_triggers, compaction_view, exam
+from tui.context import compaction_triggers, compaction_view
 from tui.context.breaks import thoughtless
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
@@ -41,6 +40,9 @@ from tui.core.fact_words import words
 from tui.core.messages import Message, Usage, text_of
 from tui.session.records import Record, is_prompt
 from tui.tokens import tokenizer
+
+if TYPE_CHECKING:
+    from tui.agent.exam import ExamResult
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +137,8 @@ class Compactor:
 
     def plan(self, focus: str = "") -> CompactionPreview | None:
         """Return what `compact` would do now; None where there is nothing to compact."""
+        from tui.agent.exam import forecast  # noqa: PLC0415 - on demand
+
         view = prepare(self.requests).view
         request = self._for_server()
         planned = self._cut_plan(request, view) if request else self._plan(view)
@@ -274,6 +278,9 @@ class Compactor:
             )
         if ctx.config.compaction.exam == "off":
             return made
+        from tui.agent.exam import examine, examiner  # noqa: PLC0415 - on demand
+        from tui.context import exam  # noqa: PLC0415 - on demand
+
         ctx.publish(facts.ExamStarted(ctx.config.compaction.exam, examiner(ctx).id))
         staying = {*planned.kept, *planned.pinned}
         stays = "\n".join(text_of(content_of(r)) for r in ctx.records if r.id in staying)

@@ -48,7 +48,6 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Approver, Mode
 from tui.provider import catalogue, model_list
 from tui.provider.base import ModelInfo, Provider
-from tui.provider.message_batches import MessageBatches
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
@@ -65,6 +64,7 @@ from tui.tools.jobs import Jobs
 from tui.tools.registry import NAMES, builtin_tools
 
 if TYPE_CHECKING:
+    from tui.provider.message_batches import MessageBatches
     from tui.session.checkpoints.store import CheckpointStore
     from tui.tools.lsp import Checkers
     from tui.tools.mcp import Servers

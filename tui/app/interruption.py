@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tui.agent.interrupted_work import InterruptedWork
-from tui.app.conversation import Conversation
-from tui.context.interrupted_calls import Interrupted
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.tools.process import end_group
+
+if TYPE_CHECKING:
+    from tui.app.conversation import Conversation
+    from tui.context.interrupted_calls import Interrupted
 
 _LABEL_CHARS = 60
 """Characters of a command in a sentence."""

@@ -10,19 +10,20 @@ from tui.app.options.arguments import Options
 from tui.core.errors import SessionError, UsageError
 from tui.core.paths import folders
 from tui.core.workspace import worktree_of
-from tui.session import catalog
 
 
 def session_path(options: Options) -> Path | None:
     """The file of the session that the options name; None for a new one. Raises SessionError."""
+    if not (options.opening.resume or options.opening.newest):
+        return None
+    from tui.session import catalog  # noqa: PLC0415 - on demand
+
     home = folders()
     if options.opening.resume:
         path = catalog.resolve(options.opening.resume, home)
         catalog.check_ours(path, home)
         return path
-    if options.opening.newest:
-        return catalog.newest(home, workspace_of(options))
-    return None
+    return catalog.newest(home, workspace_of(options))
 
 
 def session_worktree_folder(options: Options) -> Path | None:
@@ -30,6 +31,8 @@ def session_worktree_folder(options: Options) -> Path | None:
     or where the options name another folder or this worktree anyway. Raises UsageError."""
     if options.cwd is not None or not options.opening.resume:
         return None
+    from tui.session import catalog  # noqa: PLC0415 - on demand
+
     with suppress(SessionError):  # reported when the session is opened
         path = catalog.resolve(options.opening.resume, folders())
         cwd = catalog.cwd_of(path)

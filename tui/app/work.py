@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -123,22 +121,3 @@ def explained(error: Exception) -> facts.ErrorRaised:
     message = error.message if known else f"Something went wrong ({type(error).__name__})."
     hint = error.hint if known else "Nothing is lost. Details are in the log file."
     return facts.ErrorRaised("unknown", message, True, hint)
-
-
-@contextmanager
-def heeded_signals(
-    stop: Callable[[], None], hang_up: Callable[[], None] | None = None
-) -> Generator[None]:
-    """SIGINT, SIGTERM and SIGHUP call `stop`, except those that are ignored, as under nohup;
-    SIGHUP calls `hang_up` where that is given."""
-    loop = asyncio.get_running_loop()
-    every = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [number for number in every if signal.getsignal(number) != signal.SIG_IGN]
-    for number in heeded:
-        call = hang_up if number == signal.SIGHUP and hang_up else stop
-        loop.add_signal_handler(number, call)
-    try:
-        yield
-    finally:
-        for number in heeded:
-            loop.remove_signal_handler(number)

@@ -19,7 +19,6 @@ import msgspec
 from tui.agent.composition import refreshed_models
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
-from tui.app.work import heeded_signals
 from tui.batch.composition import RunComposition
 from tui.batch.events import BatchEvent, RunFinished, RunStarted
 from tui.batch.plan import RunPlan, plan, real_task_file
@@ -33,6 +32,7 @@ from tui.core.errors import StorageError, UsageError
 from tui.core.files import replace_file
 from tui.core.formatting import local_time, plural
 from tui.core.paths import shorten
+from tui.core.signals import heeded_signals
 from tui.core.standard_output import note, print_text
 from tui.permissions.gate import RulesOnly
 

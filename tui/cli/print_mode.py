@@ -29,13 +29,13 @@ from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome
 from tui.app.router import refuse_command
 from tui.app.session_path import session_path
-from tui.app.work import heeded_signals
 from tui.cli.event_output import Format, exit_code, json_line, to_stderr, write_event, write_line
 from tui.core import facts
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import moment_of, plural, wait_time
+from tui.core.signals import heeded_signals
 from tui.core.standard_output import note
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own

@@ -26,8 +26,8 @@ from tui.core.messages import object_of, string_of
 from tui.core.output_store import OutsideError, open_full_copy
 from tui.core.standard_output import note, print_text
 from tui.core.workspace import Workspace
-from tui.session import chain
-from tui.session.chain import ChainReport, Change, ChangedLine
+from tui.session import chain_check
+from tui.session.chain_check import ChainReport, Change, ChangedLine
 from tui.session.reader import LoadedSession
 
 NOTES: Final = "holdfast"
@@ -67,7 +67,7 @@ def verify(options: Options) -> int:
     path = path_of(options)
     loaded = load(path)
     requests = request_commands.checked(loaded)
-    lines = chain.verify(path)
+    lines = chain_check.verify(path)
     outputs = _outputs(loaded)
     lost = _lost(loaded, lines)
     failed = bool(requests.failed or lines.changed or outputs.changed or lost)

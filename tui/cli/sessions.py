@@ -31,7 +31,7 @@ from tui.core.standard_output import note, print_data, print_text
 from tui.core.text_cleaning import clean
 from tui.core.workspace import worktree_of
 from tui.permissions.gate import RulesOnly
-from tui.session import catalog, chain, copies, importers, index
+from tui.session import catalog, chain_check, copies, importers, index
 from tui.session.export import Exported, export
 from tui.session.reader import LoadedSession
 from tui.session.records import HOOK, Finding, Record, is_prompt
@@ -231,7 +231,7 @@ def report(options: Options) -> int:
 
     path = path_of(options)
     loaded = load(path)
-    lines = chain.verify(path)
+    lines = chain_check.verify(path)
     state = "unchanged since it was written" if not lines.changed else "changed since"
     if not lines.linked:
         state = "not covered: an older version wrote it"

@@ -24,13 +24,13 @@ from tui.app.launch_config import MODES
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.router import route_own
-from tui.app.work import heeded_signals
 from tui.cli.event_output import EXIT_FAILED, exit_code, write_event
 from tui.core import facts
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.messages import blocks_of, list_of, object_of, string_of
 from tui.core.questions import PlanReview, UserAnswer, UserAnswers, UserQuestion
+from tui.core.signals import heeded_signals
 from tui.permissions.gate import RulesOnly
 from tui.permissions.types import Answer, Call, Decision
 from tui.tools.present_plan import PresentPlan

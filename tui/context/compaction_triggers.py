@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from decimal import Decimal
 from typing import Any, Final
 
 from tui.context.overrides import content_of
@@ -126,7 +126,7 @@ SOON: Final = 3
 
 def over(tokens: int, window: int, threshold: float) -> bool:
     """True if a context is strictly over the threshold: 80.0 % is not over 80 %."""
-    return tokens > Fraction(str(threshold)) * window
+    return tokens > Decimal(str(threshold)) * window
 
 
 def percent(tokens: int, window: int) -> str:

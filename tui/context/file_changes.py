@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tui.context.masks import FileRead
 from tui.core.errors import StorageError
 from tui.core.files import read_small, remove_real, replace_file, safe_name, set_real_mode
 from tui.core.messages import list_of, object_of
@@ -27,6 +26,9 @@ from tui.core.workspace import TOOL_RESULTS, worktree_of
 from tui.permissions.rules import GUARDED
 from tui.session.checkpoints.entries import RestoredFile
 from tui.session.records import FILE_CHANGE, Record
+
+if TYPE_CHECKING:
+    from tui.context.masks import FileRead
 
 READ_MAX = 64_000_000
 

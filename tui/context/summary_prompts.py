@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from tui.context import untrusted
@@ -134,4 +134,4 @@ def _cut(text: str, most: int) -> str:
 @cache
 def prose(name: str) -> str:
     """Read a text for the model by its name in `context/prompts/`."""
-    return (files("tui.context") / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
+    return (Path(__file__).parent / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()

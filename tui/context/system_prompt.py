@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from tui.context import untrusted
@@ -293,5 +293,5 @@ def environment(
 
 @cache
 def _prose(name: str) -> str:
-    source = files("tui.context") / "prompts" / f"{name}.md"
+    source = Path(__file__).parent / "prompts" / f"{name}.md"
     return source.read_text(encoding="utf-8").strip()

@@ -190,7 +190,8 @@ def _can_keep(root: Path) -> bool:
 
 
 def _within(path: Path, folder: Path) -> bool:
-    return path == folder or folder in path.parents
+    parts = folder.parts
+    return bool(parts) and path.parts[: len(parts)] == parts
 
 
 def safe_search_path(search_path: str, roots: Iterable[Path] = ()) -> str:

@@ -15,6 +15,7 @@ from tui.permissions.path_risk import Places
 from tui.permissions.risk_tiers import (
     BLOCKED_NAMES,
     BLOCKED_PROGRAMS,
+    CONNECTS,
     DECIDED_BY_WORDS,
     GIT_HIGH,
     GIT_ORDINARY,
@@ -33,10 +34,10 @@ from tui.permissions.risk_tiers import (
 from tui.permissions.types import Risk
 from tui.permissions.wrapper_commands import find_narrows, find_roots
 
+_WRITE_DATA = WRITERS - {"ln"}
 _SENDS = ("-T", "--upload-file", "-F", "--form", "-d", "--data", "--data-binary", "--data-raw")
 _KEYRINGS = {"secret-tool", "security", "keyring", "kwallet-query", "pass", "gopass"}
 _MAY_NAME = {"ls", "cd", "stat", "du", "test", "[", "echo", "printf", "mkdir"}
-CONNECTS = "it opens a network connection"
 _OWN_KEY = "it reaches Holdfast's own key"
 ONLY_THEN = "what it does is only known when it runs"
 TEXT_ONLY_THEN = "it runs text produced while it runs"
@@ -67,7 +68,7 @@ def blocked_reason(simple: SimpleCommand, program: Invocation, places: Places) -
     written = operands[-1:] if name in {"cp", "mv", "install"} else operands
     if name == "dd":
         written = tuple(ShellWord(w.text[3:]) for w in program.args if w.text.startswith("of="))
-    if name in WRITERS - {"ln"} and any(places.device(word, simple.cwd) for word in written):
+    if name in _WRITE_DATA and any(places.device(word, simple.cwd) for word in written):
         return "it writes onto a device"
     return _destroys(simple, program, places) or _reads_key(simple, program, places)
 

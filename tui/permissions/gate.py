@@ -7,13 +7,13 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.web_address import WebAddress
 from tui.core.workspace import Workspace
-from tui.permissions.plain_command import PlainCommand
 from tui.permissions.policy import CallFacts, Grant, Policy, decide, examine
 from tui.permissions.risk_tiers import EXACT_ONLY, INTERPRETERS, SHELLS, SUBCOMMANDS
 from tui.permissions.rules import (
@@ -25,7 +25,9 @@ from tui.permissions.rules import (
 )
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision, Mode
-from tui.permissions.wrapper_commands import WRAPPERS
+
+if TYPE_CHECKING:
+    from tui.permissions.plain_command import PlainCommand
 
 log = logging.getLogger(__name__)
 
@@ -203,6 +205,8 @@ def _command(facts: CallFacts) -> _Scope:
 
 def prefix_of(one: PlainCommand) -> str | None:
     """The prefix that a yes to a command covers (`git commit`); None if only the command itself."""
+    from tui.permissions.wrapper_commands import WRAPPERS  # noqa: PLC0415 - start-up stays light
+
     name, *rest = one.text.split(" ")
     program = name.rpartition("/")[2].lower()
     if name in EXACT_ONLY | SHELLS or program in WRAPPERS or not re.fullmatch(r"[\w./+-]+", name):

@@ -45,7 +45,7 @@ class Redirect:
     cwd: Path | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SimpleCommand:
     """One simple command."""
 
@@ -67,7 +67,7 @@ class SimpleCommand:
         """The names of the variables that it sets."""
         return tuple(name for name, _ in self.assigned)
 
-    @property
+    @cached_property
     def program(self) -> str:
         """The program's name without its folder, in lower case."""
         return self.words[0].text.rpartition("/")[2].lower() if self.words else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -40,6 +41,41 @@ _EVERYTHING = {"*", "**", ".*", "?*", "*.*", ".??*", ".[!.]*", ".[^.]*", "[!.]*"
 """Patterns that match (nearly) everything in a folder."""
 
 
+class RealPaths:
+    """Follows the links of paths, and of each folder that they share only once."""
+
+    def __init__(self) -> None:
+        self._followed = {"/": "/"}
+
+    def of(self, path: Path) -> Path:
+        """The path with links followed, as far as it exists."""
+        if not path.is_absolute() or ".." in path.parts:
+            return real_path(path)
+        text = str(path)
+        try:
+            real = self._follow(text)
+        except (OSError, ValueError):
+            return path
+        return path if real == text else Path(real)
+
+    def _follow(self, path: str) -> str:
+        real = self._followed.get(path)
+        if real is None:
+            folder, _, name = path.rpartition("/")
+            real = f"{self._follow(folder or '/').rstrip('/')}/{name}"
+            if _is_link(real):
+                real = os.path.realpath(real)
+            self._followed[path] = real
+        return real
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
 @dataclass(frozen=True)
 class Places:
     """The folders by which the commands of one line are judged. All are real paths.
@@ -51,6 +87,7 @@ class Places:
     workspace: Workspace
     home: Path
     config: Path | None = None
+    real: RealPaths = field(default_factory=RealPaths, repr=False)
     _resolved: dict[tuple[str, Path | None], tuple[Path, Path] | None] = field(
         default_factory=dict[tuple[str, Path | None], tuple[Path, Path] | None], repr=False
     )
@@ -74,7 +111,7 @@ class Places:
             deep = len(joined) > _LONGEST_PATH or joined.count("/") > _DEEPEST_PATH
             if not open_ and not deep:
                 path = self.workspace.where(Path("/" + joined.lstrip("/")))
-                self._resolved[key] = path, real_path(path)
+                self._resolved[key] = path, self.real.of(path)
         return self._resolved[key]
 
     def outside(self, word: ShellWord, cwd: Path | None) -> bool:
@@ -127,7 +164,7 @@ class Places:
                 path = path.parent
             depth = str(path).count("/")
             same_depth = (v for v in vital if str(v).count("/") == depth)
-            taken = {path, real_path(path)}
+            taken = {path, self.real.of(path)}
             taken |= {v for v in same_depth if fnmatchcase(str(v), str(path))}
         return next((name for path, name in vital.items() if path in taken), "")
 
@@ -145,6 +182,11 @@ class Places:
         """True if a redirection to `word` is a network connection of bash."""
         return _NETWORK.match(word.text) is not None
 
+    @cached_property
+    def _key(self) -> str:
+        """The beginning of the path of the program's stored key."""
+        return f"{self.config}/credentials"
+
     def secret(self, word: ShellWord, cwd: Path | None) -> bool:
         """True if a word reaches the program's stored key, or the environment it runs in."""
         if _ENVIRONMENT.search(word.text):
@@ -154,11 +196,10 @@ class Places:
         resolved = self._resolve(word.text, cwd)
         if resolved is None:
             return f"{self.config.name}/credentials" in word.text
-        key = str(self.config / "credentials.json")
         return any(
-            (one.parent == self.config and one.name.startswith("credentials"))
-            or (word.glob and fnmatchcase(key, str(one)))
-            for one in resolved
+            (one.startswith(self._key) and "/" not in one[len(self._key) :])
+            or (word.glob and fnmatchcase(f"{self._key}.json", one))
+            for one in map(str, resolved)
         )
 
     def may_be_secret(self, word: ShellWord, cwd: Path | None) -> bool:

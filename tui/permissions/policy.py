@@ -21,16 +21,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from tui.core.errors import ToolError
 from tui.core.redaction import mask
 from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
-from tui.permissions.blocklist import CONNECTS
 from tui.permissions.parsed_command import Invocation, ShellWord, SimpleCommand, invocation
 from tui.permissions.path_risk import real_path
-from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask, shows_contents
 from tui.permissions.reading_rules import (
     ReadingRules,
     denied_places,
@@ -38,8 +37,8 @@ from tui.permissions.reading_rules import (
     is_opened,
     rules_on_reading,
 )
-from tui.permissions.risk import CommandPart, RiskVerdict, classify
 from tui.permissions.risk_tiers import (
+    CONNECTS,
     DESTROYERS,
     FOR_THE_SYSTEM,
     INSTALL_PROGRAMS,
@@ -63,6 +62,9 @@ from tui.permissions.rules import (
 )
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, Decision, Mode
+
+if TYPE_CHECKING:
+    from tui.permissions.risk import CommandPart, RiskVerdict
 
 _READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patch"})
 """Tools that show the content of an existing file, in part at least where something fails."""
@@ -244,10 +246,26 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
         ) or (RuledPath((call.subject,)),)
         forms = tuple(form for path in ruled for form in path.forms)
         return CallFacts(call, None, paths, forms, ruled)
-    area, folder = ReadableArea(workspace, policy.private), paths[0] if paths else workspace.root
-    verdict = classify(call.command, area, home=policy.home, cwd=folder)
+    folder = paths[0] if paths else workspace.root
+    verdict, line = _examine_command(call.command, folder, policy, workspace)
+    return CallFacts(call, verdict, paths, (call.command,), line=line, root=workspace.root)
+
+
+def _examine_command(
+    command: str, folder: Path, policy: Policy, workspace: Workspace
+) -> tuple[RiskVerdict, Line]:
+    """Judge a command, and read it in plain words if it is written so."""
+    from tui.permissions.plain_command import (  # noqa: PLC0415 - start-up stays light
+        ReadableArea,
+        parse,
+        reasons_to_ask,
+    )
+    from tui.permissions.risk import classify  # noqa: PLC0415 - as above
+
+    area = ReadableArea(workspace, policy.private)
+    verdict = classify(command, area, home=policy.home, cwd=folder)
     line = None
-    if (plain := parse(call.command)) is not None:
+    if (plain := parse(command)) is not None:
         line = tuple(zip(plain, reasons_to_ask(plain, folder, area), strict=True))
     why = "it isn't in plain words, so only the shell knows what it does"
     if line is not None:
@@ -255,7 +273,7 @@ def examine(call: Call, policy: Policy, workspace: Workspace) -> CallFacts:
     # Names alone don't make a command safe: only one in plain words surely does no more.
     if verdict.risk == "safe" and why:
         verdict = replace(verdict, risk="standard", reason=why)
-    return CallFacts(call, verdict, paths, (call.command,), line=line, root=workspace.root)
+    return verdict, line
 
 
 def _refused(
@@ -502,8 +520,11 @@ def _short(text: str) -> str:
 
 def _restricted(line: Line, policy: Policy) -> bool:
     """True if rules restrict reading and the line shows contents: then no command runs unasked."""
-    forbids = rules_on_reading((*policy.deny, *policy.ask))
-    return bool(forbids) and any(shows_contents(one) for one, _ in line or ())
+    if not line or not rules_on_reading((*policy.deny, *policy.ask)):
+        return False
+    from tui.permissions.plain_command import shows_contents  # noqa: PLC0415 - loaded by now
+
+    return any(shows_contents(one) for one, _ in line)
 
 
 def _denied_reading(facts: CallFacts, policy: Policy, workspace: Workspace) -> Rule | None:

@@ -13,12 +13,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tui.core.errors import ToolError
 from tui.core.workspace import Workspace
-from tui.permissions.plain_command import PlainCommand
 from tui.permissions.rules import READS_FILES, Rule, path_forms
+
+if TYPE_CHECKING:
+    from tui.permissions.plain_command import PlainCommand
 
 _READERS = (READS_FILES, "grep_search")
 

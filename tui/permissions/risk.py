@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tui.permissions.parsed_command import (
     TooMuchError,
     invocation,
 )
-from tui.permissions.path_risk import Places, real_path
+from tui.permissions.path_risk import Places, RealPaths
 from tui.permissions.plain_command import MOST_CHARS, ReadableArea, objection
 from tui.permissions.risk_tiers import (
     BLOCKED_NAMES,
@@ -69,10 +70,12 @@ _CLASSED = frozenset(
 """Programs that the tables of risks know by name."""
 _ALSO_WORDS = frozenset(names("at batch service port snap pass security skill init mount pip go"))
 """Those whose names are common words: they count only where a command begins."""
+_ANYWHERE = _CLASSED - _ALSO_WORDS
 
 _HIDDEN_PROGRAM = "its program is only known when it runs"
 _RUN_BY_SHELLS = frozenset(names("BASH_ENV PROMPT_COMMAND PS0 PS1 PS2 PS4"))
 _SETS_CODE = "it sets what a shell runs by itself"
+_HIDDEN = blocklist.HIDDEN | {_HIDDEN_PROGRAM, _SETS_CODE}
 _UNSEEN = frozenset({_HIDDEN_PROGRAM, _SETS_CODE, blocklist.TEXT_ONLY_THEN})
 _RUN_OTHERS = frozenset(names("git find fd alias script"))
 """Programs that run others by words which may not be known."""
@@ -172,7 +175,8 @@ class _Judge:
         self.complete = True
         self._area = area
         self._home = home
-        self._places = Places(area.workspace, real_path(home), config)
+        real = RealPaths()
+        self._places = Places(area.workspace, real.of(home), config, real)
         self._known = {
             "HOME": str(home),
             "IFS": " ",
@@ -193,12 +197,7 @@ class _Judge:
         config = self._places.config
         if config is None:
             return False
-        names = [str(config)]
-        for home in {self._home, self._places.home}:
-            if home in config.parents:
-                below = config.relative_to(home)
-                names += [f"~/{below}", f"$HOME/{below}", f"${{HOME}}/{below}"]
-        return any(f"{name}/credentials" in command for name in names)
+        return any(name in command for name in _names_of_key(config, self._home, self._places.home))
 
     def text(
         self, text: str, cwd: Path | None, around: tuple[str, ...], *, fed: bool = False
@@ -277,10 +276,7 @@ class _Judge:
         called = invocation(simple)
         risk, reason = self._tier(simple, called, within)
         spellings = " ".join(word.text for word in simple.words), called.command
-        hidden = risk == "high-risk" and (
-            reason in {*blocklist.HIDDEN, _HIDDEN_PROGRAM, _SETS_CODE}
-            or reason == f"it {within.unknown}"
-        )
+        hidden = risk == "high-risk" and (reason in _HIDDEN or reason == f"it {within.unknown}")
         unseen = _unseen(called, within, reason) or _reason_sentence(
             runs_written(simple, self._written)
         )
@@ -352,6 +348,17 @@ class _Judge:
         return "safe", "it runs another command" if runs else "it is read-only"
 
 
+@lru_cache(maxsize=8)
+def _names_of_key(config: Path, *homes: Path) -> tuple[str, ...]:
+    """The beginnings of the name of the file with the key, in all spellings."""
+    folders = [str(config)]
+    for home in {*homes}:
+        if home in config.parents:
+            below = config.relative_to(home)
+            folders += [f"~/{below}", f"$HOME/{below}", f"${{HOME}}/{below}"]
+    return tuple(f"{folder}/credentials" for folder in folders)
+
+
 def _unseen(called: Invocation, within: InnerCommands, reason: str) -> str:
     """Explain why the words of a command do not show which programs it runs; "" if they do."""
     if inner := within.unknown or within.unseen:
@@ -380,7 +387,7 @@ def _rough(text: str, cwd: Path | None, home: Path) -> Iterator[SimpleCommand]:
         for at, word in enumerate(texts):
             name = word.rpartition("/")[2].lower()
             first = at == begins and (name in WRITERS or name in _ALSO_WORDS)
-            known = name in _CLASSED - _ALSO_WORDS or BLOCKED_NAMES.fullmatch(name)
+            known = name in _ANYWHERE or BLOCKED_NAMES.fullmatch(name)
             if first or known or _PIP.fullmatch(name):
                 words = texts[at : at + _MOST_ROUGH_WORDS // 10]
                 yield SimpleCommand(

@@ -140,6 +140,8 @@ GIT_ORDINARY = _set("add blame commit diff grep log ls-files merge rev-parse sho
 
 GIT_REACHES = _set("clone fetch pull push ls-remote archive submodule")
 """Subcommands of git that may reach another machine."""
+CONNECTS = "it opens a network connection"
+"""The reason of a redirection that is a connection."""
 SSH_ADDRESS = re.compile(r"(?:git\+)?ssh://|[\w.-]+@[\w.-]+:")
 
 SHELLS = _set("sh bash dash zsh ksh ash fish rbash csh tcsh mksh yash")

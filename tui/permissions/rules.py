@@ -15,17 +15,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tui.core import claude_names
 from tui.core.errors import UsageError
 from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.parsed_command import UNKNOWN
-from tui.permissions.plain_command import PlainCommand
-from tui.permissions.risk import CommandPart, RiskVerdict
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call
+
+if TYPE_CHECKING:
+    from tui.permissions.plain_command import PlainCommand
+    from tui.permissions.risk import CommandPart, RiskVerdict
 
 _SYNTAX = re.compile(
     r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?(?:\s+(network|outside|private))?\s*", re.DOTALL
@@ -166,7 +168,7 @@ def require_tools(rules: Iterable[Rule], tools: Collection[str]) -> None:
         )
 
 
-Line: TypeAlias = tuple[tuple[PlainCommand, str], ...] | None
+Line: TypeAlias = "tuple[tuple[PlainCommand, str], ...] | None"
 """The commands of a line in plain words, each with the reason why it asks; None for other lines."""
 
 GUARDED: Mapping[str, str] = {

@@ -272,6 +272,8 @@ def _written_by(simple: SimpleCommand) -> Iterator[str]:
 
 def runs_written(simple: SimpleCommand, written: frozenset[str]) -> str:
     """Explain why a command may run one of the files that its line writes; "" if it doesn't."""
+    if not written:
+        return ""
     name, program = simple.program, simple.words[0].text
     texts = [word.text for word in simple.words[1:]]
     files = {program} if "/" in program or program in written else set[str]()

@@ -232,10 +232,12 @@ def _texts_after(words: tuple[ShellWord, ...], name: str) -> tuple[str, ...]:
     """The command lines that are values of options."""
     if name == "watch":
         return (" ".join(word.text for word in _wrapped_words(words, WRAPPERS[name])),)
+    if name not in _TEXT_AFTER:
+        return ()
     texts = [word.text for word in words]
     values = dict.fromkeys(
         value
-        for option in _TEXT_AFTER.get(name, ())
+        for option in _TEXT_AFTER[name]
         for n, text in enumerate(texts)
         if (
             value := _value(option, text, texts[n + 1 :] if name == "env" else texts[n + 1 : n + 2])

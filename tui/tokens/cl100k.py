@@ -6,12 +6,11 @@ raises is raised here, too, including a panic of its Rust code.
 
 from __future__ import annotations
 
-import lzma
 from binascii import a2b_base64
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from io import BytesIO
 from itertools import accumulate
+from pathlib import Path
 from typing import Protocol
 
 CHUNK_CHARS = 65_536
@@ -37,9 +36,11 @@ class Encoding(Protocol):
 
 def build_cl100k() -> Encoding:
     """Build the encoding cl100k_base from the shipped rank file. Takes about 0.1 s."""
+    import lzma  # noqa: PLC0415  as below
+
     import tiktoken  # noqa: PLC0415  heavy, and only needed here
 
-    packed = (files("tui") / "data" / "cl100k_base.tiktoken.xz").read_bytes()
+    packed = (Path(__file__).parents[1] / "data" / "cl100k_base.tiktoken.xz").read_bytes()
     lines = BytesIO(lzma.decompress(packed))  # read one by one: a list of them takes 5 MB
     ranks = {a2b_base64(line.partition(b" ")[0]): rank for rank, line in enumerate(lines)}
     return tiktoken.Encoding(

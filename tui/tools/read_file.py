@@ -11,7 +11,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import Annotated, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Annotated, BinaryIO, ClassVar
 
 from tui.core.errors import ToolError
 from tui.core.formatting import plural, size
@@ -19,7 +19,6 @@ from tui.core.image_resize import MAX_SOURCE
 from tui.core.images import media_type
 from tui.core.messages import ToolOutput, image_block
 from tui.core.output_store import why_missing
-from tui.tools import notebook as notebooks
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import (
     WHOLE_FILE_LIMIT,
@@ -30,10 +29,11 @@ from tui.tools.file_access import (
     resolve,
 )
 from tui.tools.file_ledger import SeenFile
-from tui.tools.notebook import Notebook, NotNotebookError
 from tui.tools.paging import Page, PageLimits, read_page
-from tui.tools.pdf import is_pdf, read_pdf
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of, printable
+
+if TYPE_CHECKING:
+    from tui.tools.notebook import Notebook
 
 _LINES = 2000
 """Lines of one call that does not say how many."""
@@ -103,6 +103,8 @@ def _read(
         if path.parent == ctx.spill_path.parent:
             raise ToolError(why_missing(path), hint="Run what produced the output again.")
         raise missing(ctx.workspace, path)
+    from tui.tools.pdf import is_pdf  # noqa: PLC0415 - start-up stays light
+
     with open_regular(path, shown) as file:
         stat = os.fstat(file.fileno())
         try:
@@ -168,6 +170,8 @@ def _pdf(
             f"{shown} is a PDF: offset and byte_offset are only for text files.",
             hint="Name the pages to read, such as pages=3-7.",
         )
+    from tui.tools.pdf import read_pdf  # noqa: PLC0415 - start-up stays light
+
     limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, params.limit)
     most = ctx.document_pages
     return read_pdf(file, shown, params.pages, limits=limits, document_pages=most, stop=stop)
@@ -176,8 +180,10 @@ def _pdf(
 def _cells(source: BinaryIO) -> tuple[BinaryIO, Notebook | None, str]:
     """Return a notebook as text and its cells; if that is not possible, the source and the
     reason."""
+    from tui.tools.notebook import NotNotebookError, parse  # noqa: PLC0415 - on demand
+
     try:
-        notebook = notebooks.parse(source)
+        notebook = parse(source)
     except NotNotebookError as error:
         return source, None, f"[the notebook as it is, not as cells: {error}]"
     text = notebook.text.encode("utf-8", "replace")

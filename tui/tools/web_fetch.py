@@ -16,7 +16,6 @@ from tui.core.web_address import WebAddress
 from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import in_thread
 from tui.tools.paging import PageLimits
-from tui.tools.pdf import is_pdf, read_pdf
 
 if TYPE_CHECKING:
     from tui.tools.web.client import Resolve, WebLimits, WebPage
@@ -66,6 +65,8 @@ class WebFetch(Tool[WebFetchParams]):
             wanted=readable.is_shown,
             resolve=self._resolve or client.resolve_host,
         )
+        from tui.tools.pdf import is_pdf  # noqa: PLC0415 - start-up stays light
+
         if is_pdf(page.body) and not page.cut:
             content = await in_thread(partial(_pdf, page, params.pages, ctx))
         else:
@@ -76,6 +77,7 @@ class WebFetch(Tool[WebFetchParams]):
 def _pdf(page: WebPage, pages: str, ctx: ToolContext, stop: Event) -> Readable:
     """Return pages of a PDF as text: in a document made by others, the model could not be told
     where it begins and ends. Raises ToolError."""
+    from tui.tools.pdf import read_pdf  # noqa: PLC0415 - loaded by now
     from tui.tools.web.readable import Readable  # noqa: PLC0415 - loaded by now
 
     limits = PageLimits(ctx.guard.clamp_lines, ctx.read_page_bytes, ctx.guard.clamp_lines)

@@ -20,9 +20,6 @@ from tui.agent.calls.state import CallContext, CheckedCall, StoppedCommand
 from tui.agent.checkpoints import CallChanges
 from tui.core.messages import ToolOutput, list_of, string_of, text_of
 from tui.core.workspace import Workspace
-from tui.permissions.plain_command import ReadableArea
-from tui.permissions.plain_command import parse as parse_plain
-from tui.permissions.plain_environment import plain_environment
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
 
@@ -92,6 +89,8 @@ async def run_command(shared: CallContext, call: CheckedCall, decision: Decision
 
 async def _equipped(ctx: AgentContext, call: CheckedCall, trial: Trial) -> CheckedCall:
     """Give a command that only reads its environment, and what starts it where no walls hold it."""
+    from tui.permissions.plain_environment import plain_environment  # noqa: PLC0415 - on demand
+
     environment = plain_environment(call.context.workspace)
     starter = await _watcher(ctx, call.call) if trial.watched else None
     return replace(call, context=replace(call.context, environment=environment, starter=starter))
@@ -104,6 +103,7 @@ def _folder(workspace: Workspace, call: Call) -> Path:
 
 async def _watcher(ctx: AgentContext, call: Call) -> Starter:
     """Make a starter for a command that only reads, where no walls hold it."""
+    from tui.permissions.plain_command import ReadableArea  # noqa: PLC0415 - on demand
     from tui.permissions.sandbox.steady import steady  # noqa: PLC0415 - on demand
 
     workspace = ctx.workspace.widen(ctx.state.elevated)
@@ -248,7 +248,9 @@ def _so_far(call: Call, level: Level, met: Explanation, *, failed: bool) -> str:
 
 def _one_step_of_git(command: str | None) -> str:
     """The subcommand of a single command of git: it does all of it or fails as a whole."""
-    words = [part.words for part in parse_plain(command or "") or ()]
+    from tui.permissions.plain_command import parse  # noqa: PLC0415 - on demand
+
+    words = [part.words for part in parse(command or "") or ()]
     return words[0][1] if len(words) == 1 and words[0][0] == "git" and len(words[0]) > 1 else ""
 
 

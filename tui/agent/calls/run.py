@@ -10,7 +10,6 @@ from hashlib import sha256
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.calls.confine import run_command
 from tui.agent.calls.decide import url_access
 from tui.agent.calls.exclusive import alone, watched
 from tui.agent.calls.state import CallContext, CheckedCall, PendingCall
@@ -37,6 +36,8 @@ async def run(shared: CallContext, call: CheckedCall, decision: Decision) -> Too
             await ctx.checkpoints.ready()
         call = await _begun(shared, call, decision)
         if call.call.command is not None:
+            from tui.agent.calls.confine import run_command  # noqa: PLC0415 - on demand
+
             output = await run_command(shared, call, decision)
         else:
             output = await _run_tool(ctx, call)

@@ -10,11 +10,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.app.options.arguments import Options
-from tui.app.work import heeded_signals
 from tui.core import log
 from tui.core.errors import UsageError
 from tui.core.messages import is_object
 from tui.core.paths import folders
+from tui.core.signals import heeded_signals
 
 if TYPE_CHECKING:
     from io import FileIO
