@@ -17,7 +17,7 @@ from acp.utils import notify_model, request_model, serialize_params
 from tui.app.api import HeadlessFrontend
 from tui.app.dialog_data import ChoiceQuestion, Question, YesNoQuestion
 from tui.app.services import AppServices
-from tui.cli.acp.updates import KINDS, Content, SessionUpdates, Update, edits, notice, text_content
+from tui.cli.acp.updates import Content, SessionUpdates, Update, edits, notice, text_content
 from tui.core.clock import Clock
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.questions import (
@@ -29,7 +29,6 @@ from tui.core.questions import (
     Verdict,
 )
 from tui.core.text_cleaning import one_line, visible
-from tui.core.tool_titles import title
 from tui.permissions.types import (
     REACHES,
     Answer,
@@ -39,6 +38,7 @@ from tui.permissions.types import (
     always_in_words,
     written_rules,
 )
+from tui.tools.registry import kind_of, title
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ class EditorApprover:
             shown += edits(call.preview, self.updates.root)
         elif call.preview:
             shown.append(text_content(call.preview, verbatim=True))
-        named, kind = one_line(title(call.tool, call.subject)), KINDS.get(call.tool, "other")
+        named, kind = one_line(title(call.tool, call.subject)), kind_of(call.tool)
         taken = await self.pick(call.id, named, kind, shown, choices)
         if taken is None:
             return Answer("no", _NO_ANSWER)
