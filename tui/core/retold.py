@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from tui.core import facts
 from tui.core.fact_words import RELOAD_WAITS, REWOUND, fact_lines, without_feature, words
@@ -131,32 +131,9 @@ def _mcp(data: Data) -> Fact:
 
 _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
     **{
-        kind.recorded_as(): kind.of_record
-        for kind in (
-            facts.AssistantMessage,
-            facts.CallBegan,
-            facts.CheckpointTaken,
-            facts.CompactionFinished,
-            facts.CompactionUndone,
-            facts.ContextBroken,
-            facts.DirectivesChanged,
-            facts.ErrorRaised,
-            facts.ExamFinished,
-            facts.HookFinished,
-            facts.TurnInterrupted,
-            facts.JobFinished,
-            facts.MemorySaved,
-            facts.ModelSwitched,
-            facts.Note,
-            facts.Parked,
-            facts.PermissionAnswered,
-            facts.RecoveryStep,
-            facts.RepairApplied,
-            facts.RetryScheduled,
-            facts.TitleChanged,
-            facts.ToolFinished,
-            facts.UserMessage,
-        )
+        kind.recorded_as(): cast("Callable[[Data], Told]", kind.of_record)
+        for kind in (*get_args(Told), facts.Note)
+        if issubclass(kind, facts.DurableFact)
     },
     "feature": lambda data: facts.Notice(without_feature(string_of(data.get("feature")))),
     "job_moved": _job_moved,
@@ -168,3 +145,4 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
     "rewind": lambda _: facts.Notice(REWOUND),
     "sub_agent": _sub_agent,
 }
+"""By type of record: its own class, or what makes another fact of it."""
