@@ -15,6 +15,7 @@ from acp.connection import Connection
 from acp.utils import notify_model, request_model, serialize_params
 
 from tui.app.api import HeadlessFrontend
+from tui.app.commands import table
 from tui.app.dialog_data import ChoiceQuestion, Question, YesNoQuestion
 from tui.app.services import AppServices
 from tui.cli.acp.updates import Content, SessionUpdates, Update, edits, notice, text_content
@@ -42,9 +43,12 @@ from tui.tools.registry import kind_of, title
 
 T = TypeVar("T")
 
-COMMANDS: Final = (
-    *("add-dir", "compact", "effort", "export", "forward", "hooks", "init", "memory", "model"),
-    *("plan", "prune", "reload", "rename", "retry", "skills", "uncompact", "usage"),
+_ELSEWHERE: Final = frozenset(
+    {"bg", "fork", "login", "new", "recall", "repair", "resume", "rewind", "trust", "worktree"}
+)
+"""Commands that lead to another session, or that are for the screen or the editor itself."""
+COMMANDS: Final = tuple(
+    sorted(one.name for one in table.COMMANDS if one.module and one.name not in _ELSEWHERE)
 )
 """The program's commands that need no screen and stay within their session."""
 PATIENCE_S: Final = 60.0
