@@ -125,8 +125,11 @@ def _notice(data: Data) -> Told | None:
 
 
 def _mcp(data: Data) -> Fact:
-    off = ", ".join(map(string_of, list_of(data.get("off"))))
-    return facts.Notice(f"Tools that the model does not get: {off or 'none'}.")
+    off = object_of(data.get("off")).items()
+    names = [
+        f"mcp__{server}__{string_of(tool)}" for server, tools in off for tool in list_of(tools)
+    ]
+    return facts.Notice(f"Tools that the model does not get: {', '.join(names) or 'none'}.")
 
 
 _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
