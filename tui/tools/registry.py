@@ -17,10 +17,12 @@ Kind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ToolWords:
-    """How people see a tool: the verb that begins the title of a call, and a call's kind."""
+    """How people see a tool: the verb that begins the title of a call ("": its name), and a call's
+    kind. One that `asks` puts questions to the person."""
 
     verb: str
     kind: Kind = "other"
+    asks: bool = False
 
 
 TOOLS: Final[Mapping[str, ToolWords]] = {
@@ -38,19 +40,25 @@ TOOLS: Final[Mapping[str, ToolWords]] = {
     "apply_patch": ToolWords("Patch", "edit"),
     "todo_write": ToolWords("To-do list", "think"),
     "recall": ToolWords("Recall", "read"),
-    "ask_user": ToolWords("Question"),
-    "present_plan": ToolWords("Plan", "switch_mode"),
+    "ask_user": ToolWords("Question", asks=True),
+    "present_plan": ToolWords("Plan", "switch_mode", asks=True),
     "task": ToolWords("Sub-agent", "think"),
     "skill": ToolWords("Skill", "read"),
     "search_tools": ToolWords("Find a tool"),
     "call_tool": ToolWords("Call a tool"),
-    "submit_result": ToolWords("submit_result"),
+    "submit_result": ToolWords(""),
 }
 """All tools that a session may have, besides those of MCP servers and of an embedding program: the
 names that rules can use."""
 
 _OWN_COMMAND: Final = "shell"
 """The name of a command that the person ran by `!`."""
+_OTHERS: Final = ToolWords("")
+
+
+def words_of(tool: str) -> ToolWords:
+    """Return the words of a tool, none for one that is not the program's own."""
+    return TOOLS.get(tool, _OTHERS)
 
 
 def verb(tool: str) -> str:
@@ -60,17 +68,12 @@ def verb(tool: str) -> str:
         return tool.removeprefix("mcp__").replace("__", ": ", 1)
     if tool == _OWN_COMMAND:
         return "$"
-    return TOOLS[tool].verb if tool in TOOLS else tool
+    return words_of(tool).verb or tool
 
 
 def title(tool: str, label: str) -> str:
     """Return the verb and the object of a call, such as `Edit calc.py`."""
     return f"{verb(tool)} {label}".rstrip()
-
-
-def kind_of(tool: str) -> Kind:
-    """Return the kind of a tool's calls."""
-    return TOOLS[tool].kind if tool in TOOLS else "other"
 
 
 def builtin_tools() -> dict[str, Tool[Any]]:

@@ -39,7 +39,7 @@ from tui.permissions.types import (
     always_in_words,
     written_rules,
 )
-from tui.tools.registry import kind_of, title
+from tui.tools.registry import title, words_of
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ class EditorApprover:
             shown += edits(call.preview, self.updates.root)
         elif call.preview:
             shown.append(text_content(call.preview, verbatim=True))
-        named, kind = one_line(title(call.tool, call.subject)), kind_of(call.tool)
+        named, kind = one_line(title(call.tool, call.subject)), words_of(call.tool).kind
         taken = await self.pick(call.id, named, kind, shown, choices)
         if taken is None:
             return Answer("no", _NO_ANSWER)

@@ -20,7 +20,7 @@ from tui.core.retold import answer_facts, retold, retold_lines
 from tui.core.text_cleaning import one_line, without_colours
 from tui.session.records import Record
 from tui.tools.diff import hunks
-from tui.tools.registry import kind_of, title
+from tui.tools.registry import title, words_of
 
 Update: TypeAlias = (
     helpers.SessionUpdate
@@ -141,7 +141,7 @@ class SessionUpdates:
     def _of_a_call(self, event: Fact) -> Iterator[tuple[Update, str]]:
         match event:
             case facts.ToolStarted():
-                if event.name in {"ask_user", "present_plan"}:
+                if words_of(event.name).asks:
                     self.asking = event.id
                 yield self.started(event.id, event.name, event.input, event.label), ""
             case facts.PermissionAnswered(answer="once" | "session" | "always"):
@@ -165,7 +165,7 @@ class SessionUpdates:
         return acp.start_tool_call(
             call,
             one_line(title(name, label)),
-            kind=kind_of(name),
+            kind=words_of(name).kind,
             status="in_progress",
             content=[text_content(plan)] if name == "present_plan" else None,
             locations=[place] if path else None,
@@ -173,7 +173,7 @@ class SessionUpdates:
         )
 
     def _finished(self, event: facts.ToolFinished) -> Update:
-        kind = kind_of(event.name)
+        kind = words_of(event.name).kind
         text = event.text[:_TEXT_MAX]
         content = [text_content(text, verbatim=kind not in _MARKDOWN)] if text else None
         changed = hunks(event.display) if kind == "edit" else []
