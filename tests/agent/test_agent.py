@@ -214,7 +214,7 @@ async def test_a_mistake_inside_is_told_and_nothing_is_raised(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("tui.agent.request_builder.request_assembly.build", broken)
+    monkeypatch.setattr("tui.agent.request.build.request_assembly.build", broken)
     seen = await events_of(agent, "hi")
     assert isinstance(seen[-2], facts.ErrorRaised)
     assert "ZeroDivisionError" in seen[-2].message

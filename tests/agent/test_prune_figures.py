@@ -15,7 +15,8 @@ from tests.context.sessions import MODEL, Told, overlay, pin, valid_sessions
 from tests.support.agents import make_agent
 from tests.support.generated_session import played
 from tests.support.provider import ScriptedProvider
-from tui.agent.pruning import PruneSchedule
+from tui.agent.request.pruning import PruneSchedule
+from tui.agent.request.state import Prepared
 from tui.context.cache_cost import verdict
 from tui.context.view import View
 from tui.core.clock import SystemClock
@@ -91,12 +92,12 @@ async def test_a_bound_decides_as_the_figures_do_in_sessions_made_by_chance(
     checked: list[View] = []
     before_request = PruneSchedule.before_request
 
-    async def watched(schedule: PruneSchedule, view: View) -> View:
-        if view.due:
+    async def watched(schedule: PruneSchedule, prepared: Prepared) -> Prepared:
+        if (view := prepared.view).due:
             checked.append(view)
             for place in (None, len(schedule.ctx.records) // 2, len(schedule.ctx.records)):
                 check(schedule, view, place)
-        return await before_request(schedule, view)
+        return await before_request(schedule, prepared)
 
     monkeypatch.setattr(PruneSchedule, "before_request", watched)
     for seed in range(4):

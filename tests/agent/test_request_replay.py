@@ -13,9 +13,9 @@ from tests.agent.test_requests_grow import program
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent.agent import Agent
-from tui.agent.pruning import PruneSchedule
+from tui.agent.request.pruning import PruneSchedule
+from tui.agent.request.state import Prepared
 from tui.context.request_replay import ReplayedRequest, RequestReplay
-from tui.context.view import View
 from tui.core.config import Prune
 from tui.core.facts import Overlay
 from tui.core.files import installation_key
@@ -154,13 +154,13 @@ async def test_a_mask_that_comes_while_a_request_is_made_is_in_it(
 ) -> None:
     before_request = PruneSchedule.before_request
 
-    async def masked(schedule: PruneSchedule, view: View) -> View:
-        view = await before_request(schedule, view)
+    async def masked(schedule: PruneSchedule, prepared: Prepared) -> Prepared:
+        prepared = await before_request(schedule, prepared)
         results = [r for r in schedule.ctx.records if r.type == "tool_result"]
         if len(results) == 1:
             overlay = Overlay(results[0].id, "masked", "person")
             schedule.ctx.record(overlay)
-        return view
+        return prepared
 
     monkeypatch.setattr(PruneSchedule, "before_request", masked)
     async with LoopbackServer({"turns": turns(1)}) as server:

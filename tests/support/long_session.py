@@ -12,6 +12,7 @@ from tests.agent.test_requests_grow import program
 from tests.support.ideal_client import ideal_dollars
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
+from tui.agent.request.form import refuse_blocks
 from tui.agent.side_question import WarmSummarizer
 from tui.core.config import Cache, Compaction
 from tui.core.facts import CompactionFinished
@@ -82,7 +83,7 @@ async def compaction_cost(root: Path, way: str, turns: int = 20) -> float:
             for number in range(turns):
                 await done(agent, f"Go on with part {number}.")
             if way != "server":
-                agent._requests.refuse_blocks("measured without")  # pyright: ignore[reportPrivateUsage]
+                refuse_blocks(agent._requests, "measured without")  # pyright: ignore[reportPrivateUsage]
             before = server.cache.dollars
             with nullcontext() if way != "cold" else patch.object(WarmSummarizer, "fits", _never):
                 found = [event async for event in agent.context.compact()]

@@ -23,7 +23,7 @@ from tui.agent.agent_permissions import AgentPermissions
 from tui.agent.agent_view import AgentView
 from tui.agent.compaction import CompactionPreview
 from tui.agent.prompts import ParsedPrompt
-from tui.agent.request_builder import Fit
+from tui.agent.request.state import Fit
 from tui.agent.turn import TurnRunner
 from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.app.options.arguments import Options

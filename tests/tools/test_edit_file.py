@@ -15,7 +15,7 @@ from tests.tools.folder import Folder, said
 from tui.tools.edit_file import EditFile
 from tui.tools.file_ledger import FileLedger
 from tui.tools.read_file import ReadFile
-from tui.tools.text_match import NUMBERS, find_matches, replace_passage, splice
+from tui.tools.text_match import NUMBERS, TextMatch, find_matches, splice
 
 LIKE = str.maketrans("“”–\u00a0", '""- ')
 
@@ -266,7 +266,8 @@ def test_what_occurs_twice_is_never_chosen(text: str, old: str, new: str) -> Non
 @example("\r\r\n", "\n", "x")
 def test_a_replacement_is_one_of_the_flat_text(text: str, old: str, new: str) -> None:
     flat = text.replace("\r\n", "\n")
-    changed, starts = replace_passage(text, old, new)
+    hits = re.finditer(re.escape(old), flat)
+    changed, starts = splice(text, [TextMatch(hit.start(), hit.end(), new) for hit in hits])
     if "\r" not in text.replace("\r\n", ""):  # a lone CR may come to stand before an LF
         assert changed.replace("\r\n", "\n") == flat.replace(old, new)
     assert len(starts) == flat.count(old)

@@ -22,18 +22,14 @@ from tui.agent.checkpoints import Checkpoints
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
 from tui.agent.hooks import HookRunner
-from tui.agent.interrupted_work import (
-    InterruptedWork,
-    calls_of,
-    publish_opening,
-)
+from tui.agent.interrupted_work import InterruptedWork, calls_of, publish_opening
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.plans import Plans
 from tui.agent.prompts import Directives, ParsedPrompt
-from tui.agent.pruning import ContextOverrides, PruneSchedule
 from tui.agent.recovery import DeferredRetry, RequestRepair
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.pruning import PruneSchedule
+from tui.agent.request.state import RequestState
 from tui.agent.side_question import MemoryFlush
 from tui.agent.sub_agent_list import SubAgentList
 from tui.agent.sub_agents import SubAgentStarter
@@ -78,7 +74,7 @@ class Agent:
         self._background_jobs = BackgroundJobs(ctx)
         self.sub_agents = SubAgentList(ctx)
         self._add_tools()
-        requests = self._requests = RequestBuilder(ctx)
+        requests = self._requests = RequestState(ctx)
         self._titles = TitleWriter(ctx, requests)
         self._directives = DirectiveState(ctx, requests)
         repair, self._deferred = RequestRepair(ctx, requests), DeferredRetry(ctx)
@@ -101,16 +97,7 @@ class Agent:
             self._hooks,
         )
         counter = self._counter = TokenCounter(ctx, requests)
-        self.context = AgentView(
-            ctx,
-            requests,
-            ContextOverrides(ctx, requests),
-            self._pruning,
-            compactor,
-            memory,
-            repair,
-            counter,
-        )
+        self.context = AgentView(ctx, requests, self._pruning, compactor, memory, repair, counter)
         self.jobs = AgentJobs(ctx, self._background_jobs, self.sub_agents)
         self.mcp = AgentServers(ctx, requests, self._mcp)
         self.models = AgentModels(ctx, requests, self._directives, self._deferred, counter)

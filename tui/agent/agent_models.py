@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.directive_state import DirectiveState
 from tui.agent.recovery import DeferredRetry
-from tui.agent.request_builder import Fit, RequestBuilder
+from tui.agent.request.due import adapt
+from tui.agent.request.form import effort_cost, effort_in_force
+from tui.agent.request.state import Fit, RequestState
 from tui.agent.token_counter import TokenCounter
 from tui.core import facts
 from tui.core.errors import HoldfastError
@@ -29,7 +32,7 @@ class AgentModels:
     """
 
     _ctx: AgentContext
-    _requests: RequestBuilder
+    _requests: RequestState
     _directives: DirectiveState
     _deferred: DeferredRetry
     _counter: TokenCounter
@@ -76,7 +79,7 @@ class AgentModels:
     @property
     def effort(self) -> str:
         """The level in force; "" where the model has none."""
-        return self._requests.effort
+        return effort_in_force(self._requests)
 
     @property
     def effort_to_come(self) -> str:
@@ -91,11 +94,11 @@ class AgentModels:
 
     def effort_cost(self, level: str) -> facts.ContextBroken | None:
         """The break that `use_effort` would cause; None where it costs nothing."""
-        return self._requests.effort_cost(level)
+        return effort_cost(self._requests, level)
 
     def think_cost(self, on: bool) -> facts.ContextBroken | None:
         """The break that /think would cause; None where it costs nothing."""
-        return self._requests.effort_cost(think=on)
+        return effort_cost(self._requests, think=on)
 
     async def use_effort(self, level: str, *, wait: bool = False) -> Sequence[Fact]:
         """Think as deep as a level says, or with `wait` from the next break on that restarts the
@@ -111,7 +114,7 @@ class AgentModels:
     def use(self, info: ModelInfo) -> Sequence[Fact]:
         """Ask another model; a parked turn resumes with it at once."""
         self._requests.use(info)
-        self._ctx.publish(*self._requests.measured())
+        self._ctx.publish(self._requests.meter.measure())
         self._counter.schedule()
         if self._deferred.waiting:
             self.control.retry_now()
@@ -150,8 +153,9 @@ class AgentModels:
         link = self._ctx.link
         if not link.fallbacks:
             return provider
-        adapt = self._requests.adapt
-        return Failover(provider, link.fallbacks, clock=self._ctx.clock, adapt=adapt)
+        return Failover(
+            provider, link.fallbacks, clock=self._ctx.clock, adapt=partial(adapt, self._requests)
+        )
 
     async def _load(self) -> None:
         """The request says what fails. The token ranks (40 MB) wait for the first result that is

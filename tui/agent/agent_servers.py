@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import SwitchPrice
 from tui.agent.mcp_tools import McpTools
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.break_cost import SwitchPrice, reload_cost
+from tui.agent.request.form import target_of
+from tui.agent.request.state import RequestState
 from tui.core.fact_words import break_price
 from tui.core.facts import Fact
 from tui.core.formatting import tokens
@@ -25,7 +26,7 @@ class AgentServers:
     """Shows the MCP servers that are configured, and switches their tools."""
 
     _ctx: AgentContext
-    _requests: RequestBuilder
+    _requests: RequestState
     _mcp: McpTools
 
     @property
@@ -50,13 +51,13 @@ class AgentServers:
             return SwitchPrice("applies from the first request on")
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
         size = round(estimate.json_weight(tool.schema()) * self._ctx.ledger.ratio)
-        rebuilt = f"{tokens(size)} tokens per request; {break_price(self._requests.reload_cost())}"
+        rebuilt = f"{tokens(size)} tokens per request; {break_price(reload_cost(self._ctx))}"
         if tool.name in self._ctx.toolbox.tools:
             if not framed:
                 return SwitchPrice("calls to it are refused, nothing more is sent")
             return SwitchPrice("calls to it are refused, at no cost", f"−{rebuilt}")
         if framed:
             return SwitchPrice("back again, at no cost")
-        if self._requests.takes_tools:
+        if target_of(self._requests, self._ctx.link.model).form.tool_additions:
             return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is written again")
         return SwitchPrice("waits for the next break", f"+{rebuilt}")

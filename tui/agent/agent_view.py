@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import ChangePrice, cost_of_change, price_of_masks
 from tui.agent.compaction import CompactionPreview, Compactor
-from tui.agent.pruning import ContextOverrides, PruneSchedule, Waiting
 from tui.agent.recall import RecallSources, recalled
 from tui.agent.recovery import RequestRepair
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.break_cost import ChangePrice, cost_of_change, price_of_masks, reload_cost
+from tui.agent.request.pruning import PruneSchedule, Waiting
+from tui.agent.request.side_requests import next_request
+from tui.agent.request.state import RequestState
+from tui.agent.request.view import prepare
 from tui.agent.side_question import MemoryFlush
 from tui.agent.token_counter import TokenCounter
-from tui.context.overrides import pending
+from tui.context.overrides import SPEAKING, pending
 from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core import facts
-from tui.core.facts import Fact, Overlay
+from tui.core.errors import HoldfastError
+from tui.core.facts import Fact, Overlay, Pinned
 from tui.provider.base import Request
 from tui.tools.paging import PageLimits
 from tui.tools.recall import RecallParams
@@ -31,8 +36,7 @@ class AgentView:
     under way stays as it was sent."""
 
     _ctx: AgentContext
-    _requests: RequestBuilder
-    _overrides: ContextOverrides
+    _requests: RequestState
     _pruning: PruneSchedule
     _compactor: Compactor
     _memory: MemoryFlush
@@ -47,15 +51,17 @@ class AgentView:
     def view(self) -> View:
         """Return the view that the model will have of the record, without the prompt that
         follows."""
-        return self._requests.view(prompt_follows=True)
+        return prepare(self._requests, prompt_follows=True).view
 
     def next_request(self, *, prompt_follows: bool = False) -> Request:
         """The request that the record makes; with `prompt_follows`, less the prompt."""
-        return self._requests.request(prompt_follows=prompt_follows)
+        return next_request(self._requests, prompt_follows=prompt_follows)
 
     def fixed_texts(self) -> dict[str, str]:
         """The texts of the ledger's items that every request carries, by id."""
-        return self._requests.fixed_texts()
+        frame = self._requests.frame.current
+        texts = {f"system:{name}": text for name, text in frame.layers}
+        return texts | {f"tool:{one['name']}": json.dumps(one, indent=2) for one in frame.tools}
 
     def measure(self) -> facts.ContextMeasured:
         """Measure how full the context is now."""
@@ -84,7 +90,7 @@ class AgentView:
 
         Raises HoldfastError where a target is no record of this session that the model sees.
         """
-        await self._overrides.overlay(changes)
+        await self._change(changes)
         self._counter.schedule()
         return self._ctx.events.take()
 
@@ -93,8 +99,23 @@ class AgentView:
 
         When, and errors, as for `overlay`.
         """
-        await self._overrides.pin(pins)
+        await self._change([Pinned(id_, on) for id_, on in pins.items()])
         return self._ctx.events.take()
+
+    async def _change(self, changes: Sequence[Overlay | Pinned]) -> None:
+        ctx = self._ctx
+        known: dict[str, dict[str, Any]] = {
+            r.id: {"call_id": r.data.get("call_id")} if r.type == "tool_result" else {}
+            for r in ctx.records
+            if r.type in SPEAKING
+        }
+        if unknown := [one.target for one in changes if one.target not in known]:
+            raise HoldfastError(f"No item {unknown[0]} in this session.")
+        for change in changes:
+            ctx.record(change)
+        prepare(self._requests)
+        shown = tuple(change.to_record() | known[change.target] for change in changes)
+        await ctx.recorder.show(facts.ContextChanged(shown), self._requests.meter.measure())
 
     async def outdated(self) -> set[str]:
         """The records that show the model files as they are no longer, by their ids."""
@@ -153,7 +174,7 @@ class AgentView:
 
     def reload_cost(self) -> facts.ContextBroken:
         """The break that `reload` would cause."""
-        return self._requests.reload_cost()
+        return reload_cost(self._ctx)
 
     def repair_levels(self) -> tuple[RepairLevel, ...]:
         """The levels of the repair ladder that can be tried after a refused request; else none."""
@@ -166,7 +187,7 @@ class AgentView:
         """
         self._ctx.refuse_in_turn()
         applied = self._repair.climb(level)
-        await self._ctx.recorder.show(applied, *self._requests.measured())
+        await self._ctx.recorder.show(applied, self._requests.meter.measure())
         self._counter.schedule()
         return self._ctx.events.take()
 
@@ -178,7 +199,7 @@ class AgentView:
         ctx = self._ctx
         sources = RecallSources(
             list(ctx.records),
-            self._requests.view().states,
+            prepare(self._requests).view.states,
             ctx.workspace.tool_results,
             ctx.session.path,
             ctx.folders,

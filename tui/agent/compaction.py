@@ -17,13 +17,15 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import structs
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_cost import ChangePrice, price_of_compaction
 from tui.agent.exam import ExamResult, examine, examiner, forecast
 from tui.agent.hooks import HookRunner
-from tui.agent.request_builder import RequestBuilder, SummaryRequest
+from tui.agent.request.break_cost import ChangePrice, price_of_compaction
+from tui.agent.request.side_requests import SummaryRequest, summary_request
+from tui.agent.request.state import RequestState
+from tui.agent.request.view import prepare
 from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
-from tui.context import compaction_triggers, compaction_view, exam, summary_prompts
+from tui.context import compaction_triggers, compaction_view, exam
 from tui.context.breaks import thoughtless
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
@@ -98,7 +100,7 @@ class Compactor:
     """Compacts one agent's session. One compaction at a time: the agent sees to that."""
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
     memory: MemoryFlush
     hooks: HookRunner
     _announced: bool = False
@@ -133,7 +135,7 @@ class Compactor:
 
     def plan(self, focus: str = "") -> CompactionPreview | None:
         """Return what `compact` would do now; None where there is nothing to compact."""
-        view = self.requests.view()
+        view = prepare(self.requests).view
         request = self._for_server()
         planned = self._cut_plan(request, view) if request else self._plan(view)
         if planned is None:
@@ -189,7 +191,7 @@ class Compactor:
         """
         if reason != "overflow" and await self._blocked_by_hooks(reason, focus):
             return False
-        view, fill = self.requests.view(), reason == "automatic"
+        view, fill = prepare(self.requests).view, reason == "automatic"
         request = self._for_server(fill=fill)
         planned = self._cut_plan(request, view) if request else self._plan(view, fill=fill)
         if planned is None:
@@ -243,7 +245,7 @@ class Compactor:
             if summary := await server.summary(asked, focus, notes=notes):
                 block = _block_fields(asked, server)
                 return _Made(planned, summary, server.usage, server.notes, block=block)
-            planned = self._plan(self.requests.view(), fill=fill) or planned
+            planned = self._plan(prepare(self.requests).view, fill=fill) or planned
         warm = WarmSummarizer(self.ctx, self.requests)
         if reason != "overflow" and warm.fits():
             with suppress(ProviderError):
@@ -255,7 +257,7 @@ class Compactor:
             await self.memory.flush(upto=planned.covers)
             flushed = True
         cold = Summarizer(self.ctx)
-        summary = await cold.summary(self._covered(planned, self.requests.view()), focus)
+        summary = await cold.summary(self._covered(planned, prepare(self.requests).view), focus)
         usage = server.usage + warm.usage + cold.usage
         return _Made(planned, summary, usage, flushed=flushed)
 
@@ -264,7 +266,7 @@ class Compactor:
 
         Raises HoldfastError where it isn't smaller than what it replaces.
         """
-        planned, ctx, view = made.plan, self.ctx, self.requests.view()
+        planned, ctx, view = made.plan, self.ctx, prepare(self.requests).view
         freed, added = self._freed(planned, view), tokenizer.count(made.summary)
         if added >= freed:
             raise HoldfastError(
@@ -288,12 +290,8 @@ class Compactor:
         )
         if last_front_level(ctx.records) >= 0:  # what is not sent as recorded goes all at once
             return None
-        return self.requests.for_summary(
-            keep=config.keep_messages,
-            room=room,
-            running=running,
-            fill=fill,
-            max_tokens=summary_prompts.WARM_TOKENS,
+        return summary_request(
+            self.requests, keep=config.keep_messages, room=room, running=running, fill=fill
         )
 
     def _cut_plan(self, asked: SummaryRequest, view: View) -> CompactionPlan | None:
@@ -318,7 +316,7 @@ class Compactor:
 
         Recorded, but not synced nor shown: that is for whoever asked.
         """
-        view = self.requests.view()
+        view = prepare(self.requests).view
         planned = compaction_view.plan_all(
             self.ctx.records, self.ctx.link.model.id, pinned=view.pinned
         )
@@ -349,19 +347,19 @@ class Compactor:
             return
         with suppress(asyncio.CancelledError), self.ctx.events.interruptible():
             await self.compact("manual", focus=focus)
-        self.ctx.publish(*self.requests.measured())
+        self.ctx.publish(self.requests.meter.measure())
 
     async def undo(self) -> None:
         """Make the compactions void: the full view again. Shown, also that none is in force."""
-        view = self.requests.view()
+        view = prepare(self.requests).view
         if view.summary is None:
             self.ctx.publish(facts.Notice("Nothing to undo: the context isn't compacted."))
             return
         undone = facts.CompactionUndone(0, view.summary.record.id)
         self.ctx.recorder.write(undone)
-        self.requests.view()
+        prepare(self.requests)
         shown = structs.replace(undone, tokens=self.ctx.ledger.tokens)
-        await self.ctx.recorder.show(shown, *self.requests.measured())
+        await self.ctx.recorder.show(shown, self.requests.meter.measure())
 
     def _plan(self, view: View, *, fill: bool = False) -> CompactionPlan | None:
         """Plan what goes and what stays; with `fill` as much stays as there is room for."""
@@ -413,7 +411,7 @@ class Compactor:
         checked = [made.exam.event(self.ctx, len(made.verbatim))] if made.exam else []
         for fact in (finished, *checked):
             self.ctx.recorder.write(fact)
-        self.requests.view()
+        prepare(self.requests)
         return finished, checked
 
     def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:
@@ -433,8 +431,7 @@ class Compactor:
             self.ctx.publish(
                 facts.Notice(
                     f"Holdfast will compact the context in about {turns}. /compact does it "
-                    f"now; /pin "
-                    f"keeps results verbatim.{cost}"
+                    f"now; /pin keeps results verbatim.{cost}"
                 )
             )
 

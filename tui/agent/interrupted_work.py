@@ -33,8 +33,8 @@ from tui.tools.process import born
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
     from tui.agent.directive_state import DirectiveState
-    from tui.agent.pruning import PruneSchedule
-    from tui.agent.request_builder import RequestBuilder
+    from tui.agent.request.pruning import PruneSchedule
+    from tui.agent.request.state import RequestState
 
 
 _JOB = b'"type":"job"'
@@ -224,17 +224,19 @@ def parked_in(records: Sequence[Record]) -> facts.Parked | None:
 
 async def publish_opening(
     ctx: AgentContext,
-    requests: RequestBuilder,
+    requests: RequestState,
     directives: DirectiveState,
     pruning: PruneSchedule,
 ) -> None:
     """Publish what comes before the first turn, and put the session's settings in force."""
+    from tui.agent.request.view import prepare  # noqa: PLC0415 - there is an agent by now
+
     session, root = ctx.session, str(ctx.workspace.root)
     path = str(session.path) if session.path else None
     ctx.publish(facts.SessionStarted(session.id, path, ctx.link.model.id, root, session.resumed))
     if files := [asdict(one) for one in ctx.sources.injected]:
         ctx.publish(facts.ContextFiles(tuple(files)))
-    view = await asyncio.to_thread(requests.view)  # keys are answered meanwhile
+    view = (await asyncio.to_thread(prepare, requests)).view  # keys are answered meanwhile
     pruning.begin(view)
     if findings := new_findings(session.records, (*session.findings, *view.findings)):
         applied = facts.RepairApplied(tuple(finding.to_json() for finding in findings))
@@ -249,7 +251,7 @@ async def publish_opening(
         ctx.publish(facts.Notice("This session was elevated. Send /elevated to turn it on again."))
     going = catalogue.retirement(ctx.link.model, ctx.clock.now())
     ctx.publish(
-        *map(facts.Notice, filter(None, (*ctx.sources.notices, going))), *requests.measured()
+        *map(facts.Notice, filter(None, (*ctx.sources.notices, going))), requests.meter.measure()
     )
     if parked := parked_in(session.records):
         ctx.publish(parked)

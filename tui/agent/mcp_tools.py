@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestState
 from tui.core.facts import Notice, ToolsAwaited, ToolsChanged, ToolsSwitched
 from tui.core.formatting import plural, tokens
 from tui.core.messages import CALL_TOOL
@@ -34,7 +34,7 @@ class McpTools:
     """The tools of MCP servers among those of one agent."""
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
     _offered: dict[str, dict[str, McpTool]] = field(default_factory=dict[str, "dict[str, McpTool]"])
     _direct: set[str] = field(default_factory=set[str])
     """Servers whose tools stand in the requests: that stays so."""

@@ -22,14 +22,15 @@ from msgspec import structs
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import Compactor
 from tui.agent.recovery import RequestRepair
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.image_limits import has_media
+from tui.agent.request.state import Prepared, RequestState
+from tui.agent.request.view import prepare
 from tui.context.history import same_model
-from tui.context.overrides import MEDIA
 from tui.context.request_assembly import MARGIN_TOKENS
-from tui.context.view import View
 from tui.core.errors import LimitReachedError, ProviderError
 from tui.core.facts import Notice, OverflowCompactionStarted, Overlay, RecoveryStep, Step
-from tui.core.messages import Usage, blocks_of
+from tui.core.formatting import plural
+from tui.core.messages import Usage
 from tui.provider.base import Request
 from tui.session.records import Record, is_answer, is_prompt
 
@@ -40,6 +41,7 @@ COMPACTIONS: Final = 3
 
 TOO_LARGE: Final = frozenset({"context_overflow", "payload_too_large"})
 
+_TOO_LARGE = "too large to send"
 _LEAST_OUTPUT = 1024
 _LEAST_RESULT = 500
 """Tokens: about the 2,000 characters that a result keeps at least."""
@@ -50,7 +52,7 @@ class OverflowRecovery:
     """The response of one turn to requests that are too large."""
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
     repair: RequestRepair
     compactor: Compactor
     _compactions: int = 0
@@ -61,8 +63,9 @@ class OverflowRecovery:
     def __post_init__(self) -> None:
         self._sent_at = len(self.ctx.records)
 
-    async def before_request(self, view: View) -> View:
-        """Compact where it is time, or where the last answer was too much. Returns the view then.
+    async def before_request(self, prepared: Prepared) -> Prepared:
+        """Compact where it is time, or where the last answer was too much. Returns what is prepared
+        then.
 
         That a request may be sent does not depend on it: a failure is logged. Raises
         LimitReachedError where compacting does not bring the work further.
@@ -72,14 +75,14 @@ class OverflowRecovery:
             self._done.clear()  # the last request went through; compactions count by the turn
         try:
             if await self._compact_in_time():
-                view = self.requests.view()
+                prepared = prepare(self.requests)
         except LimitReachedError:
             raise
         except Exception:
             log.exception("couldn't compact the context; the turn continues")
-            view = self.requests.view()
+            prepared = prepare(self.requests)
         self._sent_at = len(records)
-        return view
+        return prepared
 
     async def after_error(self, error: ProviderError, request: Request, streamed: str) -> bool:
         """Make the next request smaller than one that failed. False where nothing can be done.
@@ -102,7 +105,7 @@ class OverflowRecovery:
             order = ("images", "results", "compaction", "digest")
         for step in order:
             if text := await self._take(step, error, request):
-                self.requests.view()
+                prepare(self.requests)
                 after = round(self.ctx.ledger.tokens * scale)
                 await self._show(RecoveryStep(step, text, before, after), error, streamed)
                 return True
@@ -135,7 +138,7 @@ class OverflowRecovery:
     async def _show(self, done: RecoveryStep, error: ProviderError, streamed: str) -> None:
         of_error = {"error_class": error.error_class, "request_id": error.request_id}
         recorded = structs.replace(done, **of_error, streamed=streamed)
-        await self.ctx.recorder.record_synced(recorded, *self.requests.measured())
+        await self.ctx.recorder.record_synced(recorded, self.requests.meter.measure())
 
     def _less_output(self, error: ProviderError, request: Request) -> str:
         room = error.overflow.output_room(MARGIN_TOKENS) if error.overflow else None
@@ -187,24 +190,18 @@ class OverflowRecovery:
         await self.ctx.recorder.show(Notice(f"{text}."))
 
     def _without_images(self) -> str:
-        states = self.requests.view().states
+        states = prepare(self.requests).view.states
         records = self.ctx.records
         turn = max((n for n, record in enumerate(records) if is_prompt(record)), default=0)
-        with_images = [
-            record
-            for record in records[:turn]
-            if states.get(record.id) in {"full", "cut", "repaired"} and has_media(record)
-        ]
-        self._overlay(
-            [Overlay(r.id, "imageless", "overflow", "too large to send") for r in with_images]
-        )
-        count = len(with_images)
-        return (
-            f"left out images of {count} earlier message{'s' * (count != 1)}" if with_images else ""
-        )
+        shown = [r for r in records[:turn] if states.get(r.id) in {"full", "cut", "repaired"}]
+        with_images = [record for record in shown if has_media(record)]
+        for record in with_images:
+            self.ctx.record(Overlay(record.id, "imageless", "overflow", _TOO_LARGE))
+        count = plural(len(with_images), "earlier message")
+        return f"left out images of {count}" if with_images else ""
 
     def _short_results(self) -> str:
-        self.requests.view()
+        prepare(self.requests)
         items = [
             item
             for item in self.ctx.ledger.items()
@@ -213,10 +210,9 @@ class OverflowRecovery:
         share = self.ctx.config.guard.token_share
         most = cap([item.tokens for item in items], int(self.ctx.link.model.window * share))
         large = [item.id for item in items if item.tokens > most]
-        why = "too large to send"
-        self._overlay([Overlay(id_, "clamped", "overflow", why, tokens=most) for id_ in large])
-        count = len(large)
-        return f"cut {count} large result{'s' * (count != 1)}" if large else ""
+        for id_ in large:
+            self.ctx.record(Overlay(id_, "clamped", "overflow", _TOO_LARGE, tokens=most))
+        return f"cut {plural(len(large), 'large result')}" if large else ""
 
     def _digest(self) -> str:
         text = "replaced the conversation so far with a digest"
@@ -226,15 +222,6 @@ class OverflowRecovery:
             return ""
         self.repair.climb("summary_only", by="overflow")
         return text
-
-    def _overlay(self, changes: Sequence[Overlay]) -> None:
-        for change in changes:
-            self.ctx.record(change)
-
-
-def has_media(record: Record) -> bool:
-    """True if a record holds an image or a document."""
-    return any(block.get("type") in MEDIA for block in blocks_of(record.data.get("content")))
 
 
 def cap(sizes: Sequence[int], total: int) -> int:

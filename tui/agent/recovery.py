@@ -18,7 +18,9 @@ from datetime import datetime, timedelta
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.interrupted_work import last_of_turn, parked_in
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.form import refuse_blocks
+from tui.agent.request.state import RequestState
+from tui.agent.request.view import prepare
 from tui.context.compaction_block import COMPACTION, begins_with_block
 from tui.context.level_view import WHOLE, level_of
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
@@ -36,7 +38,7 @@ class RequestRepair:
     """Puts levels and breaks into the record of one agent."""
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
 
     def offers(self) -> tuple[RepairLevel, ...]:
         """The levels that are left where the server refused the last request as not valid, else
@@ -62,16 +64,16 @@ class RequestRepair:
 
     def shrinks(self, level: RepairLevel) -> bool:
         """True if less would be sent on a level than now."""
-        messages = self.requests.view().messages
+        messages = prepare(self.requests).view.messages
         fewer, _ = apply_level(messages, level)
         return json_weight(fewer) < json_weight(messages)
 
     def climb(self, level: RepairLevel, *, by: str = "person") -> RepairApplied:
         """Go up to a level from the next request on. Returns what that does."""
-        _, findings = apply_level(self.requests.view().messages, level)
+        _, findings = apply_level(prepare(self.requests).view.messages, level)
         applied = RepairApplied(tuple(one.to_json() for one in findings), level, by)
         self.ctx.recorder.write(applied)
-        self.requests.view()
+        prepare(self.requests)
         return applied
 
     def without_thinking(self, error: ProviderError, sent: Request) -> bool:
@@ -88,7 +90,7 @@ class RequestRepair:
         refused = error.error_class == "invalid_request" and COMPACTION in error.message
         if not block or not refused:
             return False
-        self.requests.refuse_blocks(error.message)
+        refuse_blocks(self.requests, error.message)
         return True
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import RequestBuilder, SummaryRequest
+from tui.agent.request.form import refuse_blocks
+from tui.agent.request.side_requests import SummaryRequest
+from tui.agent.request.state import RequestState
 from tui.agent.side_question import answer_to
 from tui.context import memory, summary_prompts
 from tui.context.compaction_block import COMPACTION
@@ -31,7 +33,7 @@ class ServerSummarizer:
     """Asks the server for its summary. `usage` is what that has used, whatever came of it."""
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list[str])
     block: Block | None = None
@@ -54,7 +56,7 @@ class ServerSummarizer:
             except ProviderError as error:
                 log.warning("no summary by the server: %s", error)
                 if error.error_class == "invalid_request" and COMPACTION in error.message:
-                    self.requests.refuse_blocks(error.message)
+                    refuse_blocks(self.requests, error.message)
                 return ""
             self.usage += answer.usage
             blocks = [block for block in answer.content if block.get("type") == COMPACTION]

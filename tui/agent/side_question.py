@@ -13,7 +13,9 @@ from typing import Final
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.limits import Spent
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.side_requests import room_for_question, with_question
+from tui.agent.request.state import RequestState
+from tui.agent.request.view import prepare
 from tui.context import memory, summary_prompts
 from tui.context.compaction_view import GONE
 from tui.context.history import History
@@ -42,11 +44,7 @@ _THINKING_TOKENS = 1024
 
 
 async def ask_aside(
-    ctx: AgentContext,
-    question: str,
-    max_tokens: int,
-    *,
-    shown: bool = False,
+    ctx: AgentContext, question: str, max_tokens: int, *, shown: bool = False
 ) -> tuple[str, Usage]:
     """Ask the model beside the conversation: no tools, no history, one answer.
 
@@ -118,7 +116,7 @@ class WarmSummarizer:
     """
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
     usage: Usage = field(default_factory=Usage)
     notes: list[str] = field(default_factory=list[str])
     answered: bool = False
@@ -126,8 +124,7 @@ class WarmSummarizer:
 
     def fits(self) -> bool:
         """True if the question can be asked now."""
-        question = summary_prompts.warm_question(notes=True)
-        return self.requests.with_question(question, summary_prompts.WARM_TOKENS) is not None
+        return room_for_question(self.requests, summary_prompts.WARM_TOKENS) > 0
 
     async def summary(self, focus: str, *, notes: bool) -> str:
         """The summary; "" where the model gave none, or where the question does not fit.
@@ -138,7 +135,7 @@ class WarmSummarizer:
         question = summary_prompts.warm_question(focus=focus, notes=notes)
         before: Request | None = None
         for most in (summary_prompts.WARM_TOKENS, 2 * summary_prompts.WARM_TOKENS):
-            request = self.requests.with_question(question, most)
+            request = with_question(self.requests, question, most)
             if request is None or request == before:  # never the same request twice
                 return ""
             before = request
@@ -208,7 +205,7 @@ class MemoryFlush:
     """Flushes one session to its memory file, where there is one and the configuration says so."""
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
 
     def pending(self, upto: str = "") -> bool:
         """True if something was said, up to a record, that was not flushed yet."""
@@ -282,7 +279,7 @@ class MemoryFlush:
 
         Of very much, the newest parts.
         """
-        states = self.requests.view().stands
+        states = prepare(self.requests).view.stands
         history = History(self.ctx.link.model.id)
         for record in fresh:
             stand = states.get(record.id)

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.state import RequestState
 from tui.agent.side_question import small_request
 from tui.context.overrides import content_of
 from tui.context.untrusted import wrap
@@ -53,7 +53,7 @@ class TitleWriter:
     """Titles one session, at most once. Nothing is asked before `begin`, for a session that
     leaves nothing on disk, or for one that has a title."""
 
-    def __init__(self, ctx: AgentContext, requests: RequestBuilder) -> None:
+    def __init__(self, ctx: AgentContext, requests: RequestState) -> None:
         self._ctx, self._requests = ctx, requests
         self._show: Callable[[Fact], None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -119,7 +119,7 @@ class TitleWriter:
             return
         ctx.recorder.write(changed)
         await ctx.recorder.sync()
-        for event in (*ctx.events.take(), changed, *self._requests.measured()):
+        for event in (*ctx.events.take(), changed, self._requests.meter.measure()):
             show(event)
 
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request_builder import PROMPT_TOKENS, RequestBuilder
+from tui.agent.request.side_requests import PROMPT_TOKENS, count_request
+from tui.agent.request.state import RequestState
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.facts import Debug, Fact
 
@@ -44,7 +45,7 @@ class TokenCounter:
     already. Nothing is asked before `begin`, while a turn runs, or twice about the same.
     """
 
-    def __init__(self, ctx: AgentContext, requests: RequestBuilder) -> None:
+    def __init__(self, ctx: AgentContext, requests: RequestState) -> None:
         self._ctx = ctx
         self._requests = requests
         self._show: Callable[[Fact], None] | None = None
@@ -93,7 +94,7 @@ class TokenCounter:
         await ctx.clock.sleep(max(DELAY_S, self._not_before - ctx.clock.monotonic()))
         if not self._is_due():
             return
-        request = self._requests.for_count()
+        request = count_request(self._requests)
         state = self._asked = self._state()
         if request is None:
             return
@@ -110,8 +111,7 @@ class TokenCounter:
         ctx.ledger.count(max(0, counted - PROMPT_TOKENS))
         now = ctx.ledger.tokens
         self._debug(f"The server counts {now:,} tokens; the estimate was {estimated:,}.")
-        for event in self._requests.measured():
-            self._publish(event)
+        self._publish(self._requests.meter.measure())
         await self._requests.meter.save_ratio()
 
     def _fail(self, error: HoldfastError) -> None:

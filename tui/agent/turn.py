@@ -18,21 +18,19 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.calls.dispatch import ToolDispatcher
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
-from tui.agent.frame_state import server_waits
 from tui.agent.hooks import HookRunner
 from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
 from tui.agent.mcp_tools import McpTools
 from tui.agent.mentions import call, with_mentioned
 from tui.agent.overflow_recovery import OverflowRecovery
 from tui.agent.pause import TurnPausedError
-from tui.agent.prompts import (
-    HOOKS_SAY,
-    CommandTurn,
-    ParsedPrompt,
-)
-from tui.agent.pruning import PruneSchedule
+from tui.agent.prompts import HOOKS_SAY, CommandTurn, ParsedPrompt
 from tui.agent.recovery import DeferredRetry, RequestRepair
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.check import check
+from tui.agent.request.due import due
+from tui.agent.request.frame_state import server_waits
+from tui.agent.request.pruning import PruneSchedule
+from tui.agent.request.state import RequestState
 from tui.agent.sub_agent_list import SubAgentList
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
@@ -62,13 +60,11 @@ _NAMED = 8
 """Number of changed files that are named."""
 _THINKING_REFUSED = (
     "The server rejected the reasoning in earlier answers. Holdfast sends the request again "
-    "without it "
-    "and leaves it out from now on."
+    "without it and leaves it out from now on."
 )
 _BLOCK_REFUSED = (
     "The server rejected its own summary of the conversation. Holdfast sends the request again "
-    "with the "
-    "summary's text."
+    "with the summary's text."
 )
 
 
@@ -142,9 +138,7 @@ class ModelStream:
                         pass
                 self.ctx.publish(part)
         raise ProviderError(
-            "stream_broken",
-            "The answer ended early.",
-            hint="Send the prompt again.",
+            "stream_broken", "The answer ended early.", hint="Send the prompt again."
         )
 
     def _returned(self, block: Block) -> facts.ToolFinished:
@@ -166,7 +160,7 @@ class TurnRunner:
     """
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
     directives: DirectiveState
     dispatcher: ToolDispatcher
     compactor: Compactor
@@ -272,7 +266,7 @@ class TurnRunner:
             self.ctx.rules.gate.turn_grants = ()
         if usual is not None:
             self.requests.use(usual)
-            self.ctx.publish(*self.requests.measured())
+            self.ctx.publish(self.requests.meter.measure())
 
     async def _begin(
         self, prompt: ParsedPrompt | None, again: Collection[str], *, repeat: bool
@@ -422,7 +416,7 @@ class TurnRunner:
                 await self.dispatcher.run_all(calls)
                 self._check_for_loop(calls)
             cut = await self._check_stop_reason(answer, has_calls=bool(calls))
-            self.ctx.publish(*self.requests.measured())
+            self.ctx.publish(self.requests.meter.measure())
             queued = not server_waits(self.ctx.records) and await self._take_queued()
             works = calls and not self.ctx.state.turn_ends
             goes_on = works or queued or cut or answer.stop_reason == "pause_turn"
@@ -471,17 +465,8 @@ class TurnRunner:
         await self.mcp.before_request()
         if late := self.dispatcher.shared.checks.take_late():
             self.requests.frame.say(late)
-        await self.requests.settle()
-        view = before = self.requests.view()
-        view = await self._overflow.before_request(view)
-        if view.summary and (not before.summary or view.summary.record != before.summary.record):
-            await self.requests.frame.read_files()
-            await self.requests.settle()  # what left the view is recorded again
-            view = self.requests.view()
-        if self.requests.leave_out_images(view, ctx.link.model):
-            view = self.requests.view()
-        view = await self.pruning.before_request(view)
-        return self.requests.ask(view)[0]
+        prepared = await due(self.requests, self._overflow, self.pruning)
+        return check(self.requests, prepared)
 
     async def _recover(self, error: ProviderError, request: Request) -> bool:
         """Do or wait for what makes another request worthwhile. False where nothing does."""
@@ -511,7 +496,9 @@ class TurnRunner:
         usd = Spent.on(answer.usage, self.ctx.price_of(self._stream.model)).usd
         paid = facts.RequestPaid(usd, self.ctx.spent().session.usd)
         try:
-            await self.ctx.recorder.show(message, *cited, *reports, paid, *self.requests.measured())
+            await self.ctx.recorder.show(
+                message, *cited, *reports, paid, self.requests.meter.measure()
+            )
         except asyncio.CancelledError:
             await self.dispatcher.close(tool_calls(content))
             raise

@@ -21,8 +21,8 @@ from typing import Any, Final
 from unicodedata import east_asian_width
 
 from tui.agent.composition import Launch, is_first_party, listed_model, make_provider, server_name
-from tui.agent.frame_state import form_of
 from tui.agent.limits import Spent
+from tui.agent.request.frame_state import form_of
 from tui.agent.turn import message_of
 from tui.app import launch_config
 from tui.app.options.arguments import Options

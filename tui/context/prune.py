@@ -6,7 +6,7 @@ come before one boundary, so once they are pruned they stay so; only the age in 
 grows with every turn.
 
 With `when = "turns"` the pruning is done here. Otherwise the results are only reported as due, and
-whoever decides records an overlay for them (see `tui.agent.pruning`).
+whoever decides records an overlay for them (see `tui.agent.request.pruning`).
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def _text(agent: Agent, item: Item) -> list[str]:
     return shown(text or "It contains no text.")
 
 
-View: TypeAlias = "Callable[[PlainFrontend, str], Coroutine[Any, Any, None]]"
+PlainView: TypeAlias = "Callable[[PlainFrontend, str], Coroutine[Any, Any, None]]"
 
 REASONS: Final[Mapping[str, str]] = {c.name: c.screen_only for c in COMMANDS if c.screen_only}
 """Say why a command is not for plain lines."""
@@ -520,7 +520,7 @@ def job_lines(jobs: Sequence[OwnedJob], first: int = 1) -> list[str]:
     return lines
 
 
-VIEWS: Final[Mapping[str, View]] = {
+VIEWS: Final[Mapping[str, PlainView]] = {
     "help": help_,
     "context": context,
     "pin": pin,

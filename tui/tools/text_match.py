@@ -319,13 +319,3 @@ def splice(text: str, matches: Sequence[TextMatch]) -> tuple[str, list[int]]:
         spots.append(begin)
         done = end
     return "".join((*pieces, text[done:])), spots
-
-
-def replace_passage(text: str, old: str, new: str) -> tuple[str, list[int]]:
-    """Replace every `old` in `text` by `new`. Returns the text, and the old position of each.
-
-    CRLF and LF count as the same in the search.
-    """
-    old, new = flatten(old), flatten(new)
-    matches = re.finditer(re.escape(old), flatten(text))
-    return splice(text, [TextMatch(each.start(), each.end(), new) for each in matches])

@@ -10,8 +10,8 @@ from typing import Any
 from tests.context.sessions import MODEL, Told, answer, output, prompt
 from tests.context.wild import call
 from tests.support.clock import FakeClock
-from tui.agent.break_cost import ChangePrice
-from tui.agent.pruning import Waiting
+from tui.agent.request.break_cost import ChangePrice
+from tui.agent.request.pruning import Waiting
 from tui.context import request_assembly
 from tui.context.overrides import pending
 from tui.context.token_ledger import Ledger

@@ -18,7 +18,7 @@ from tests.context.sessions import answer, prompt
 from tests.support.world import OldSession, World, old_path
 from tests.ui.screens.driving import ROOMY, WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
-from tui.agent.break_cost import ChangePrice
+from tui.agent.request.break_cost import ChangePrice
 from tui.app.services import SessionChoice
 from tui.context.overrides import overlays_of, pins_of
 from tui.core.facts import ContextChanged, Fact, Overlay

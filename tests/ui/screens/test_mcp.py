@@ -12,7 +12,7 @@ from textual.widgets import Static
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.agent.agent_servers import AgentServers
-from tui.agent.break_cost import SwitchPrice
+from tui.agent.request.break_cost import SwitchPrice
 from tui.core.config import McpServer
 from tui.core.errors import StorageError, ToolError
 from tui.core.messages import ToolOutput

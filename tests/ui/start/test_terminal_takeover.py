@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import termios
 from pathlib import Path
@@ -20,6 +21,31 @@ def failing(self, data):
         raise ValueError("on purpose")
     return feed(self, data)
 {name}.feed = failing
+from tui.cli import main
+from tui.ui.start import first_frame
+sys.exit(main.main(["--practice"]))
+"""
+
+
+LATE = """
+import sys, threading
+from tui.ui.start import terminal_takeover
+reading = threading.Event()
+class Parser(terminal_takeover.KeyParser):
+    @property
+    def patience_s(self):
+        reading.set()
+        return super().patience_s
+terminal_takeover.KeyParser = Parser
+takeover = terminal_takeover.TerminalTakeover
+takeover.listen = lambda self, leave: setattr(self, "_leave", leave)
+driver = terminal_takeover.LinuxDriver
+ending = driver._disable_mouse_support
+def late(self):
+    self.over.listening.set()
+    reading.wait()
+    ending(self)
+driver._disable_mouse_support = late
 from tui.cli import main
 from tui.ui.start import first_frame
 sys.exit(main.main(["--practice"]))
@@ -47,3 +73,12 @@ def test_a_failure_while_keys_are_read_ends_the_program(
         assert "bug" in screen.text
     (log,) = (tmp_path / "home").rglob("*.log")
     assert "on purpose" in log.read_text()
+
+
+def test_the_program_ends_even_if_keys_are_just_beginning_to_be_read(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    with Terminal([sys.executable, "-c", LATE], cwd=tmp_path, env=env) as screen:
+        screen.wait_for("shift+tab")
+        screen.process.send_signal(signal.SIGINT)
+        assert screen.exit_code() == 128 + signal.SIGINT

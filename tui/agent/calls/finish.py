@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.calls.state import PendingCall
-from tui.agent.image_limits import fit_images
+from tui.agent.request.image_limits import fit_images
 from tui.context.repair import INTERRUPTED
 from tui.context.untrusted import wrap
 from tui.core.cancellation import to_the_end

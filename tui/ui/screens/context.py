@@ -18,7 +18,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tui.agent import answer_reports
-from tui.agent.pruning import Waiting
+from tui.agent.request.pruning import Waiting
 from tui.context import masks, request_assembly
 from tui.context.file_changes import change_checker
 from tui.context.masks import record_of

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from tui.agent.break_cost import ChangePrice
+from tui.agent.request.break_cost import ChangePrice
 from tui.context import masks
 from tui.context.masks import MaskableResult, MaskPlan, one_image, record_of
 from tui.context.overrides import overlays_of, pins_of, stand

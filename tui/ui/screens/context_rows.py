@@ -10,7 +10,7 @@ from msgspec import structs
 from rich.cells import cell_len
 from textual.content import Content
 
-from tui.agent.pruning import Waiting
+from tui.agent.request.pruning import Waiting
 from tui.context.token_ledger import PARTS, Item, Kind
 from tui.core.facts import ContextMeasured
 from tui.core.formatting import plural, tokens

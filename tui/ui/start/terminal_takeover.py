@@ -164,7 +164,9 @@ class _Driver(LinuxDriver):
 
     over: TerminalTakeover
     _following = False
-    _wake = -1
+    _ends: tuple[int, int] | None = None
+    """The pipe that wakes the thread which reads: where it looks, and where it is woken. It is
+    there before that thread is, since the app may end while it begins."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
@@ -179,6 +181,7 @@ class _Driver(LinuxDriver):
             self.over.held(self.fileno, before)
         self.over.typed()
         self.over.pacing.restart()
+        self._ends = os.pipe()
         super().start_application_mode()
         # Little is written beside frames; waiting for room in the queue would stop the program.
         vars(self._writer_thread)["_queue"].maxsize = 0
@@ -233,15 +236,11 @@ class _Driver(LinuxDriver):
         while not self.over.listening.wait(_POLL_S):
             if self.exit_event.is_set():
                 return
-        end, self._wake = os.pipe()
+        assert self._ends
         try:
-            self._read_keys(end)
+            self._read_keys(self._ends[0])
         except Exception as error:  # noqa: BLE001 - it may be anything, and is reported
             self._trouble(error)
-        finally:
-            os.close(end)
-            os.close(self._wake)
-            self._wake = -1
 
     def _run_input_thread(self) -> None:
         """Read keys; a failure ends the program, as one in the app's loop does."""
@@ -257,9 +256,12 @@ class _Driver(LinuxDriver):
         if self.over.pacing.stuck:  # pending output would keep the program from ending
             self._drop_output()
         self.over.pacing.leave()
-        if self._wake >= 0:
-            os.write(self._wake, b"x")
+        if self._ends:
+            os.write(self._ends[1], b"x")
         super().disable_input()
+        ends, self._ends = self._ends, None
+        for end in ends or ():
+            os.close(end)
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` signals, or the terminal does."""

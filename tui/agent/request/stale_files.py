@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+import stat as stats
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tui.agent.file_states import FileStates
 from tui.context import seen_files
-from tui.context.seen_files import GONE, Belief, FileNews, FileState, SeenFiles
+from tui.context.seen_files import (
+    GONE,
+    LINK,
+    OTHER,
+    UNREADABLE,
+    Belief,
+    Excerpt,
+    FileNews,
+    FileState,
+    SeenFiles,
+)
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.facts import FilesChanged
 from tui.core.formatting import size
-from tui.session.checkpoints.entries import CheckpointError
+from tui.session.checkpoints.entries import RACY_NS, CheckpointError
 from tui.tools.file_access import WHOLE_FILE_LIMIT, in_thread, open_regular
 from tui.tools.file_ledger import Snapshot
 from tui.tools.stale_text import bounded
@@ -32,6 +43,9 @@ from tui.tools.text_decoding import decode, printable
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
 
+_CHUNK = 1 << 20
+_Stamp: TypeAlias = tuple[int, int, int, int, int]
+"""Device, inode, size, and the times of content and inode."""
 _READ_AGAIN = "Ask the model to read it again."
 
 
@@ -173,10 +187,10 @@ class StaleFiles:
         return {path: one for path, one in beliefs.items() if not path.startswith(own)}
 
 
-def _changed_after(path: str, time: str) -> bool:
+def _changed_after(path: str, moment: str) -> bool:
     """True if a file, or what is known of it, was changed after a moment of the record."""
     with suppress(OSError, ValueError):
-        return os.lstat(path).st_ctime > datetime.fromisoformat(time).timestamp()
+        return os.lstat(path).st_ctime > datetime.fromisoformat(moment).timestamp()
     return False
 
 
@@ -196,3 +210,65 @@ def _difference(before: bytes, found: Snapshot | None, shown: str) -> str:
     """Show how a text has changed; "" where that is too long. Raises ToolError."""
     now = decode(found.data or b"", shown).text if found else None
     return bounded(decode(before, shown).text, now, shown)
+
+
+class FileStates:
+    """Remembers the hashes of files, at the cost of a `stat` where nothing happened. Blocks.
+
+    A file whose size, times and inode are as before is as before; else its content is hashed.
+    Nothing is opened but a regular file at the very path: no link is followed, no pipe waited for.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[_Stamp, str]] = {}
+
+    def of(self, excerpts: Iterable[Excerpt], stop: Event) -> dict[str, FileState]:
+        """Return the present states of the files of excerpts, by path, each in the form of its
+        excerpt. Forgets all others. Leaves out those that were not looked at when `stop` was
+        set."""
+        states: dict[str, FileState] = {}
+        for one in excerpts:
+            if stop.is_set():
+                return states
+            states[one.path] = self._state(one, stop)
+        self._known = {path: known for path, known in self._known.items() if path in states}
+        return states
+
+    def _state(self, excerpt: Excerpt, stop: Event) -> FileState:
+        path = excerpt.path
+        try:
+            if excerpt.link and os.path.realpath(excerpt.link) != path:
+                return LINK if os.path.lexists(excerpt.link) else GONE
+            now = os.lstat(path)
+            if stats.S_ISLNK(now.st_mode):
+                return LINK
+            if not stats.S_ISREG(now.st_mode):
+                return OTHER
+            if not excerpt.hashed or now.st_size > WHOLE_FILE_LIMIT:
+                return f"{now.st_size} {now.st_mtime_ns}"
+            return self._hash(path, now, stop)
+        except (FileNotFoundError, NotADirectoryError):
+            return GONE
+        except (OSError, ToolError, ValueError):
+            return UNREADABLE
+
+    def _hash(self, path: str, now: os.stat_result, stop: Event) -> str:
+        stamp, known = _stamp(now), self._known.get(path)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        began = time.time_ns()
+        with open_regular(Path(path), path) as file:
+            stamp = _stamp(os.fstat(file.fileno()))
+            digest = sha256()
+            while not stop.is_set() and (chunk := file.read(_CHUNK)):
+                digest.update(chunk)
+            same = _stamp(os.fstat(file.fileno())) == stamp
+        if same and max(stamp[3:]) < began - RACY_NS and not stop.is_set():
+            self._known[path] = stamp, digest.hexdigest()
+        else:  # it may change once more and keep its times
+            self._known.pop(path, None)
+        return digest.hexdigest()
+
+
+def _stamp(stat: os.stat_result) -> _Stamp:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

@@ -17,9 +17,9 @@ from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent import image_limits
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
+from tui.agent.request import image_limits
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.images import Image, ImageInfo, base64_image_info, of_bytes

@@ -6,8 +6,10 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from tui.agent.agent_context import AgentContext
-from tui.agent.break_reasons import BreakReason, first_turn
+from tui.agent.request.break_reasons import BreakReason, first_turn
 from tui.context.breaks import BREAK, thoughtless
 from tui.context.frame import FRAME
 from tui.context.overrides import content_of
@@ -36,6 +38,16 @@ def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -
         written = ctx.price.forecast(written=tokens, prompt=whole, life=cache_life(ctx))
         usd = max(0.0, written - ctx.price.forecast(read=tokens, prompt=whole))
     return ContextBroken(why.reason, why.by, tokens, lost, usd)
+
+
+def reload_cost(ctx: AgentContext) -> ContextBroken:
+    """Return the cost of a new frame with the next request."""
+    return broken(ctx, BreakReason("reload", "person"), ctx.ledger.tokens)
+
+
+def restart_cost(ctx: AgentContext, reason: str, by: str) -> ContextBroken:
+    """Return the cost of a restart of the cache; thinking stays valid."""
+    return structs.replace(broken(ctx, BreakReason(reason, by), ctx.ledger.tokens), thoughts=0)
 
 
 def cache_life(ctx: AgentContext) -> CacheLife:
@@ -90,11 +102,11 @@ def price_of_masks(ctx: AgentContext, saved: Mapping[str, int], joining: int) ->
 
     `joining` are the tokens that go with them because they waited for a break.
     """
-    after = ctx.ledger.tokens - sum(saved.values()) - joining
-    cost = cost_of_change(ctx, saved, less=sum(saved.values()) + joining)
+    each = sum(saved.values())
+    cost = cost_of_change(ctx, saved, less=each + joining)
     if cost is None:
-        return ChangePrice(sum(saved.values()), 0, 0)
-    return _paying(ctx, sum(saved.values()), cost, after)
+        return ChangePrice(each, 0, 0)
+    return _paying(ctx, each, cost, ctx.ledger.tokens - each - joining)
 
 
 def price_of_compaction(
@@ -119,6 +131,7 @@ def price_of_compaction(
     written = max(0, after - fresh - (0 if new_frame else _fixed(ctx)))
     usd = None
     if ctx.price is not None:
+        # the request for the summary, then what is written again instead of being read
         life, new = cache_life(ctx), min(fresh, read) if asked_fresh else 0
         request_usd = ctx.price.forecast(
             read=read - new, written=new, output=output, prompt=read, life=life
@@ -167,7 +180,7 @@ def cost_of_change(
     last = ctx.records[max(requests)].id
     items = [(item, behind[item.id]) for item in ctx.ledger.items() if item.id in behind]
     known = sum(item.tokens for item, record in items if record.id < last)
-    scale = _measured(ctx, start) / known if known and _measured(ctx, start) else 1.0
+    scale = (_measured(ctx, start) / known if known else 0) or 1.0
     dropped, tokens = thoughtless(ctx.records), -scale * less
     for item, record in items:
         thought = 0.0

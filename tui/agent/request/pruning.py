@@ -1,4 +1,4 @@
-"""Changes to the model's view of records: pruned when it pays, changed by the person at will.
+"""Old results that are pruned when it pays.
 
 With `prune.when = "auto"` what is due waits. It is pruned together with the next break, which
 writes what comes after its place again anyway, or once that pays by itself; where the server
@@ -7,23 +7,26 @@ refuses thinking after what was changed, never at the price of a thought.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.answer_facts import AnswerFacts, ThinkingAnswers
-from tui.agent.request_builder import RequestBuilder
+from tui.agent.request.answer_facts import AnswerFacts, ThinkingAnswers
+from tui.agent.request.build import built
+from tui.agent.request.check import next_break
+from tui.agent.request.state import Prepared, RequestState
+from tui.agent.request.view import prepare
 from tui.context import cache_cost
+from tui.context.breaks import in_turn, turn_start
 from tui.context.cache_cost import PruneFigures
-from tui.context.overrides import SPEAKING, Stand, stand
+from tui.context.overrides import stand
 from tui.context.prune import Due
 from tui.context.record_index import RecordNumbers
 from tui.context.view import View
-from tui.core.errors import HoldfastError
-from tui.core.facts import ContextChanged, Overlay, Pinned, Pruned
+from tui.core.facts import Overlay, Pruned
 from tui.session.records import Record
 
 
@@ -50,7 +53,7 @@ class PruneSchedule:
     """Prunes old results of one agent's session before a request, put off until it pays."""
 
     ctx: AgentContext
-    requests: RequestBuilder
+    requests: RequestState
     _known: set[str] = field(default_factory=set[str])
     """The ids of the records that were pruned in the view before."""
     _paid: float = 0.0
@@ -86,60 +89,62 @@ class PruneSchedule:
                 )
         return saved
 
-    def _weigh(self, id_: str, shown: Stand | None) -> int:
-        return self.ctx.ledger.would(id_, shown)
-
-    async def before_request(self, view: View) -> View:
-        """Decide what is due, and show what is newly pruned. Returns the view then."""
-        if view.due:
-            view = self._decide(view)
-        now = _pruned(view)
+    async def before_request(self, prepared: Prepared) -> Prepared:
+        """Decide what is due, and show what is newly pruned. Returns what is prepared then."""
+        if prepared.view.due:
+            prepared = self._decide(prepared)
+        now = _pruned(prepared.view)
         fresh, self._known = now - self._known, now
         if fresh:
-            saved = sum(self._saved(id_, view) for id_ in fresh)
+            saved = sum(self._saved(id_, prepared.view) for id_ in fresh)
             self.ctx.debug(
                 f"[DEBUG] Pruned: {len(fresh)} results, {saved:,} tokens saved by each request"
             )
             await self.ctx.recorder.show(Pruned(len(fresh), saved))
-        return view
+        return prepared
 
     def _saved(self, id_: str, view: View) -> int:
         ledger = self.ctx.ledger
         return max(0, ledger.would(id_, None) - ledger.would(id_, view.stands[id_]))
 
-    def _decide(self, view: View) -> View:
+    def _decide(self, prepared: Prepared) -> Prepared:
         """Record which of the results that are due are pruned from here on."""
-        stay = [one for one in view.due if one.record in self._known]
+        stay = [one for one in prepared.view.due if one.record in self._known]
         if stay:  # pruned by the rule until now, which the server turned out to be wrong for
             self._prune(stay, "pruned before")
-            view = self.requests.view()
-        auto = self.ctx.config.prune.when == "auto"
-        place = self.requests.next_break(view) if auto else None
+            prepared = prepare(self.requests)
+        auto, place = self.ctx.config.prune.when == "auto", None
+        if auto:
+            # built here to see whether it breaks, and sent as it is if nothing is pruned
+            prepared = replace(prepared, built=built(self.requests, prepared))
+            place = next_break(self.requests, prepared)
         if place is not None:
             numbers = self._numbers.of(self.ctx.records)
-            if behind := [one for one in view.due if numbers[one.record] >= place]:
+            if behind := [one for one in prepared.view.due if numbers[one.record] >= place]:
                 self._prune(behind, "at another break")
-                view = self.requests.view()
-        if not view.due:
-            return view
-        if auto and (lost := self._thoughts(view.due, place)):
-            self.ctx.debug(f"[DEBUG] {len(view.due)} results wait: {lost} thoughts would be lost")
-            return view
-        figures = self._figures(self._fewest_tokens(view.due, place))
+                prepared = prepare(self.requests)
+        due = prepared.view.due
+        if not due:
+            return prepared
+        if auto and (lost := self._thoughts(due, place)):
+            self.ctx.debug(f"[DEBUG] {len(due)} results wait: {lost} thoughts would be lost")
+            return prepared
+        # The bounds decide most cases; exact figures take a walk over the session.
+        figures = self._figures(self._fewest_tokens(due, place))
         if (
             self.ctx.state.verbose
             or figures.write < figures.read
             or cache_cost.verdict(figures).pays
         ):
-            figures = self._figures(self._tokens(view.due, place))
+            figures = self._figures(self._tokens(due, place))
         verdict = cache_cost.verdict(figures)
-        self.ctx.debug(f"[DEBUG] Pruning {len(view.due)} results: {verdict.reason}")
+        self.ctx.debug(f"[DEBUG] Pruning {len(due)} results: {verdict.reason}")
         if not verdict.pays:
             self._paid += figures.saved * figures.read
-            return view
+            return prepared
         self._paid = 0.0
-        self._prune(view.due, verdict.reason)
-        return self.requests.view()
+        self._prune(due, verdict.reason)
+        return prepare(self.requests)
 
     def _prune(self, due: Sequence[Due], why: str) -> None:
         for one in due:
@@ -155,7 +160,7 @@ class PruneSchedule:
             return 0
         numbers = self._numbers.of(records)
         first = min(numbers[one.record] for one in due)
-        start, end = map(self.requests.thoughtless_from, (first, place))
+        start, end = (_thoughtless_from(records, each) for each in (first, place))
         return self._thinking.between(records, start, end)
 
     def _tokens(self, due: Sequence[Due], place: int | None) -> _Tokens:
@@ -221,36 +226,11 @@ class PruneSchedule:
         return (self.ctx.clock.now() - then).total_seconds()
 
 
-@dataclass(frozen=True, slots=True)
-class ContextOverrides:
-    """Masks, cuts and pins of the person."""
-
-    ctx: AgentContext
-    requests: RequestBuilder
-
-    async def overlay(self, changes: Sequence[Overlay]) -> None:
-        """Raises HoldfastError where a target is no record that the model sees."""
-        await self._change(changes)
-
-    async def pin(self, pins: Mapping[str, bool]) -> None:
-        """Raises as `overlay` does."""
-        await self._change([Pinned(id_, on) for id_, on in pins.items()])
-
-    async def _change(self, changes: Sequence[Overlay | Pinned]) -> None:
-        known = {
-            record.id: {"call_id": record.data.get("call_id")}
-            if record.type == "tool_result"
-            else {}
-            for record in self.ctx.records
-            if record.type in SPEAKING
-        }
-        if unknown := [one.target for one in changes if one.target not in known]:
-            raise HoldfastError(f"No item {unknown[0]} in this session.")
-        for change in changes:
-            self.ctx.record(change)
-        self.requests.view()
-        shown = tuple(change.to_record() | known[change.target] for change in changes)
-        await self.ctx.recorder.show(ContextChanged(shown), *self.requests.measured())
+def _thoughtless_from(records: Sequence[Record], place: int | None) -> int:
+    """From which record on a break at `place` takes the thinking; None is no break."""
+    if place is None:
+        return len(records)
+    return 0 if in_turn(records) else turn_start(records, place)
 
 
 def _pruned(view: View) -> set[str]:

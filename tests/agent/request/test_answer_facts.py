@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.context.sessions import Told, extended, prompt
 from tests.context.wild import text, thinking
-from tui.agent.answer_facts import AnswerFacts, ThinkingAnswers
+from tui.agent.request.answer_facts import AnswerFacts, ThinkingAnswers
 from tui.context.breaks import thoughtless
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.overrides import content_of

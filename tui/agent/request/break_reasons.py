@@ -63,6 +63,7 @@ def reason_of(
     pins = _covered_pins(records, fresh.pins)
     targets = {overlay.target for overlay in fresh.overlays} | pins | set(pruned)
     whole = fresh.whole
+    # What changed everything goes before single records, unless a break says it already.
     if not targets or (whole is not None and not whole.recorded and whole.reason):
         found = whole or BreakReason("unexplained", "program")
         return replace(found, cause="") if targets else found

@@ -10,7 +10,7 @@ from tui.context import request_assembly
 from tui.context.history import same_model
 from tui.context.view import View
 from tui.core.errors import StorageError
-from tui.core.facts import ContextMeasured, Fact
+from tui.core.facts import ContextMeasured
 from tui.provider.base import ModelInfo
 from tui.tokens import estimate
 
@@ -54,10 +54,6 @@ class TokenMeter:
             measured=not self._updated,
         )
         self._updated = True
-
-    def events(self) -> list[Fact]:
-        """Return the events that say how full the context is."""
-        return [self.measure()]
 
     async def save_ratio(self) -> None:
         """Keep the ratio for the next session with this model."""

@@ -67,34 +67,29 @@ class _Image(NamedTuple):
 
 def image_records() -> RecordIndex:
     """An index of the records with images or documents."""
-    return RecordIndex({"user", "tool_result"}, _has_media)
+    return RecordIndex({"user", "tool_result"}, has_media)
 
 
-def _has_media(record: Record) -> bool:
+def has_media(record: Record) -> bool:
+    """True if a record holds an image or a document."""
     return any(block.get("type") in MEDIA for block in content_of(record))
 
 
 def keep_to_limits(
-    ctx: AgentContext,
-    view: View,
-    model: ModelInfo,
-    with_images: RecordIndex,
-    *,
-    documents: bool = True,
+    ctx: AgentContext, view: View, model: ModelInfo, off: frozenset[str], with_images: RecordIndex
 ) -> bool:
-    """Record which images and documents are left out of the next request to a model. Returns True
-    if any are.
+    """Record which images and documents are left out of the next request. Returns True if any are.
 
-    `with_images` is an index of `image_records`: most sessions have none. `documents`: its server
-    takes documents, as far as is known.
+    `off` are the features that its server lacks; `with_images` is an index of `image_records`: most
+    sessions have none.
     """
     if not with_images.of(ctx.records):
         return False
     most = most_media(model.window)
-    beyond = _beyond_limits(ctx.records, view, most, documents=documents)
+    beyond = _beyond_limits(ctx.records, view, most, documents="documents" not in off)
     for change in _overlays(ctx.records, beyond):
         ctx.record(change)
-    refused = beyond.pop(NO_DOCUMENTS)
+    refused = beyond.pop(NO_DOCUMENTS)  # said once, when the server refused them
     if crowd := beyond.pop(CROWD):
         what = _in_words(crowd)
         per = "images and pages" if "document" in what else ""

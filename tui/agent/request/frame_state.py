@@ -11,9 +11,9 @@ from typing import Any
 
 import tui
 from tui.agent.agent_context import AgentContext
+from tui.agent.request.stale_files import StaleFiles
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
-from tui.agent.stale_files import StaleFiles
 from tui.context import effort, job_endings, notices, seen_files, system_prompt
 from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
 from tui.context.job_endings import unreported
@@ -80,6 +80,7 @@ class FrameState:
         self._builtin = frozenset(ctx.toolbox.tools) - {Skill.name}
         self._schemas = {name: tool.schema() for name, tool in ctx.toolbox.tools.items()}
         self._index = RecordIndex({FRAME, NOTICE, RELOAD})
+        self._frames, self._ended = RecordIndex({FRAME}), RecordIndex({"job_ended"})
         self._known: tuple[Record, Frame | None] | None = None
         self._now: Frame | None = None
         self._files: list[dict[str, Any]] = []
@@ -106,12 +107,11 @@ class FrameState:
 
     def known_tools(self) -> frozenset[str]:
         """The names of the tools that requests have listed so far; none before the first one."""
-        if self._recorded() is None:
+        link, frame = self._ctx.link, self._recorded()
+        if frame is None:
             return frozenset()
-        ctx = self._ctx
-        return frozenset(
-            self._knowledge(form_of(ctx.link.model, first_party=ctx.link.first_party)).tools
-        )
+        form = form_of(link.model, first_party=link.first_party)
+        return frozenset(self._knowledge(form, frame).tools)
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there now; `gone` are names."""
@@ -143,6 +143,7 @@ class FrameState:
         caps = self._ctx.config.bootstrap
         told = self._known_files()
         known = {source.name for source in sources}
+        # Instructions of a folder, and rules of some files, are said once a call went there.
         below = [name for name in told if told[name] and name not in known]
         again = [*await asyncio.to_thread(nested_again, self._ctx.workspace, below)]
         again += [source_of(rule) for rule in await self._rules() if rule.name in below]
@@ -204,8 +205,9 @@ class FrameState:
         gone = {record.id for record in marks if record.id <= self.covered}
         return effort.last_level(marks, gone | self.untrusted)
 
-    async def settle(self, form: Form, started: str) -> None:
+    async def settle(self, form: Form, started: str) -> Frame:
         """Record what the next request needs: a frame where there is none, and what changed.
+        Returns the frame in force.
 
         `started` is the level that the request itself asks for.
         """
@@ -214,10 +216,11 @@ class FrameState:
             if self._outdated:
                 await self._compose()
             self._record_frame(before)
+        frame = self.current
         if server_waits(self._ctx.records):
-            return  # nothing may be said before its result is there
+            return frame  # nothing may be said before its result is there
         await self._note_news(form)
-        told = self._knowledge(form)
+        told = self._knowledge(form, frame)
         if self._ctx.sources.prompt is not None:
             facts = await self._facts()
             if changed := notices.state(told.facts, facts):
@@ -228,21 +231,21 @@ class FrameState:
         if form.turn_effort and wanted and wanted != (self.last_effort() or started):
             self._note(notices.effort(wanted))
         self._announce(form, told)
+        return frame
 
     async def _note_news(self, form: Form) -> None:
         """Say what has happened outside the conversation: jobs that ended, files that changed."""
-        if ended := unreported(self._ctx.records):
+        # most sessions have no commands that end by themselves: no walk through the record for them
+        records = self._ctx.records
+        if self._ended.of(records) and (ended := unreported(records)):
             self._note(job_endings.notice_of(ended))
         if _ends_with_the_model(self._ctx.records):
             self._note(notices.go_on())
         await self._read_nested()
-        for data in self._files:
-            if SKILL_LIST not in data["files"] or self._loads_skills(form):
+        for data in [*self._files, *self._to_say]:
+            if SKILL_LIST not in data.get("files", ()) or self._loads_skills(form):
                 self._note(data)
-        self._files = []
-        for data in self._to_say:
-            self._note(data)
-        self._to_say = []
+        self._files, self._to_say = [], []
         self._note_verbatim()
         self._note_pins()
         await self._note_stale()
@@ -262,7 +265,7 @@ class FrameState:
 
     def _loads_skills(self, form: Form) -> bool:
         """True if the model has the tool that loads skills, or gets it now."""
-        told = form.tool_additions or Skill.name in self._knowledge(form).tools
+        told = form.tool_additions or Skill.name in self._knowledge(form, self.current).tools
         return told and Skill.name in self._ctx.toolbox.tools
 
     def _announce(self, form: Form, told: ModelKnowledge) -> None:
@@ -308,19 +311,18 @@ class FrameState:
 
     def _recorded(self) -> Frame | None:
         """The frame of the branch, if it can be replayed."""
-        found = [r for r in self._index.of(self._ctx.records)[-1:] if r.type == FRAME]
-        record = found[0] if found else self._last_frame()
+        record = self._last_frame()
         if record is None:
             return None
         if self._known is None or self._known[0] is not record:
             read = last_frame([record], self._ctx.key)
             self._known = record, read[1] if read and self._replayable(read[1]) else None
-        found = self._known[1]
-        return found if found and self._may_offer(found) else None
+        frame = self._known[1]
+        return frame if frame and self._may_offer(frame) else None
 
     def _last_frame(self) -> Record | None:
-        marks = self._index.of(self._ctx.records)
-        return next((record for record in reversed(marks) if record.type == FRAME), None)
+        frames = self._frames.of(self._ctx.records)
+        return frames[-1] if frames else None
 
     def _replayable(self, frame: Frame) -> bool:
         """True if the rules and the built-in tools are still those of this program."""
@@ -381,7 +383,9 @@ class FrameState:
         thoughts = sum(has_thinking(content_of(r)) for r in ctx.records if r.type == "assistant")
         why_new = self._why_new() if thoughts and before is None else ""
         data = frame.to_json() | {"reason": reason, "version": tui.__version__}
-        ctx.record(FrameMade(**sealed(data, ctx.key)))
+        record = ctx.record(FrameMade(**sealed(data, ctx.key)))
+        if not ctx.session.redact:  # as made, it is what the record says: a frame to be counted
+            self._known = record, replace(frame)
         if why_new:
             ctx.record(ThinkingBroken("reload", "program", why=why_new))
             ctx.publish(ContextBroken("reload", "program", ctx.ledger.tokens, thoughts))
@@ -425,10 +429,10 @@ class FrameState:
         ends = _PLAN_ENDS if ctx.state.mode == "plan" and ctx.parent is None else ""
         return facts | {"Mode": f"{_MODES[ctx.state.mode]}{ends}"}
 
-    def _knowledge(self, form: Form) -> ModelKnowledge:
+    def _knowledge(self, form: Form, frame: Frame) -> ModelKnowledge:
         marks = self._index.of(self._ctx.records)
         gone = {record.id for record in marks if record.id <= self.covered}
-        told = notices.knowledge(self.current, marks, gone | self.untrusted, form)
+        told = notices.knowledge(frame, marks, gone | self.untrusted, form)
         return replace(told, tools=told.tools | self.joined)
 
     def _note_verbatim(self) -> None:

@@ -13,9 +13,9 @@ from tests.agent.test_requests_grow import program
 from tests.support.generated_session import Late
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
-from tui.agent import request_builder
 from tui.agent.agent import Agent
-from tui.agent.break_reasons import BreakReason
+from tui.agent.request import check
+from tui.agent.request.break_reasons import BreakReason
 from tui.context.request_trail import has_thinking
 from tui.core.config import Compaction, Config, Prune
 from tui.core.facts import Overlay
@@ -240,7 +240,7 @@ async def test_a_request_beside_the_conversation_where_the_reason_says_too_littl
         def too_late(*_: object) -> BreakReason:
             return late
 
-        monkeypatch.setattr(request_builder, "reason_of", too_late)
+        monkeypatch.setattr(check, "reason_of", too_late)
         messages = agent.context.next_request(prompt_follows=True).messages
         assert not any(has_thinking(message["content"]) for message in messages)
 

@@ -1,0 +1,1 @@
+"""The next request of an agent, on four stations: view, due, build, check."""

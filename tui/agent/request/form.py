@@ -1,0 +1,135 @@
+"""The form in which this server's model takes a request: its features, how hard it thinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tui.agent.agent_context import AgentContext
+from tui.agent.request.break_cost import restart_cost
+from tui.agent.request.frame_state import form_of
+from tui.agent.request.state import RequestState, Target
+from tui.context import effort as context_effort
+from tui.context import request_assembly
+from tui.context.effort import field_of
+from tui.context.history import Rendering
+from tui.context.notices import Form
+from tui.core.facts import ContextBroken
+from tui.core.messages import string_of
+from tui.provider import catalogue
+from tui.provider.base import ModelInfo
+from tui.session.records import Record
+
+
+def target_of(requests: RequestState, model: ModelInfo) -> Target:
+    """Look up what holds for a model now; a record may change it."""
+    link, frame, off = requests.ctx.link, requests.frame, requests.features.off(model.id)
+    form, last = _form(model, off, first_party=link.first_party), requests.sent.last(model)
+    held = None
+    if last is not None and not form.turn_effort and effort_waits(requests):
+        held = last
+    current = frame.current
+    return Target(
+        model=model,
+        off=off,
+        form=form,
+        frame=current,
+        life="5m" if "cache_life" in off else current.life,
+        display=_display(requests.ctx, off),
+        prune=requests.rules.of(model),
+        rendering=Rendering(link.server, form, link.first_party, frame.untrusted, frame.record),
+        last=last,
+        held=held,
+        effort=None if "effort" in off else _effort(requests, model, form, last, held),
+    )
+
+
+def _form(model: ModelInfo, off: frozenset[str], *, first_party: bool) -> Form:
+    """The ways in which a model is told what others are not."""
+    known = form_of(model, first_party=first_party)
+    system_messages = known.system_messages and "system_messages" not in off
+    return Form(
+        system_messages,
+        known.tool_additions and system_messages and "tool_additions" not in off,
+        known.turn_effort and system_messages and "turn_effort" not in off,
+        known.compaction_blocks and "compaction_blocks" not in off,
+    )
+
+
+def _display(ctx: AgentContext, off: frozenset[str]) -> str:
+    wanted = ctx.config.thinking.display
+    if not ctx.link.first_party or "display" in off:
+        return ""
+    if wanted == "updates" and "updates" in off:
+        return "summarized"
+    return {"hidden": "omitted"}.get(wanted, wanted)
+
+
+def _effort(
+    requests: RequestState, model: ModelInfo, form: Form, last: Record | None, held: Record | None
+) -> str | None:
+    """The level that a request asks for. Where another one can be said at the end it stays what it
+    was in the first request."""
+    if stays := last if form.turn_effort else held:
+        return string_of(stays.data.get("effort")) or None
+    if form.turn_effort and (told := requests.frame.last_effort()):
+        return field_of(model, told)
+    return field_of(model, requests.frame.level(model))
+
+
+def effort_waits(requests: RequestState) -> bool:
+    """True if the level of effort that was chosen last waits for a break."""
+    return context_effort.waits(requests.choices.of(requests.ctx.records))
+
+
+def effort_in_force(requests: RequestState) -> str:
+    """The level of the model that is asked; "" where it has none."""
+    model = requests.ctx.link.model
+    held = target_of(requests, model).held
+    if held is None:
+        return requests.frame.level(model)
+    return string_of(held.data.get("effort")) or model.effort
+
+
+def effort_cost(
+    requests: RequestState, level: str | None = None, *, think: bool | None = None
+) -> ContextBroken | None:
+    """Return the cost of another level, or of /think, with the next request; None for no cost."""
+    ctx, frame = requests.ctx, requests.frame
+    model, target = ctx.link.model, target_of(requests, ctx.link.model)
+    if target.last is None:
+        return None
+    before = target.last.data
+    think = frame.think if think is None else think
+    chosen = frame.effort or ctx.config.effort if level is None else level
+    wanted = field_of(model, context_effort.level(model, chosen, think=think))
+    shown = request_assembly.thinking_of(model, think=think, display=target.display)
+    same = target.form.turn_effort or wanted == before.get("effort")
+    same = same and bool(shown) == bool(before.get("thinking"))
+    return None if same else restart_cost(ctx, "effort", "person")
+
+
+def refuse_blocks(requests: RequestState, why: str) -> None:
+    """The server does not take compaction blocks of this model; nor is it asked for one."""
+    model = requests.ctx.link.model
+    if target_of(requests, model).form.compaction_blocks:
+        requests.features.note("compaction_blocks", model.id, why)
+
+
+def checks_of(requests: RequestState, target: Target) -> Callable[[str], bool]:
+    """True if a model's thinking is refused by the target after anything that was rendered in
+    another way.
+
+    A server of its own kind may bind every signature. Of the API's models it is known which do,
+    and that those which do are sent notices in one form.
+    """
+    if not requests.ctx.link.first_party:
+        return lambda _author: True
+
+    def checks(author: str) -> bool:
+        info = catalogue.model_info(author)
+        if info.source == "assumed" or info.binds:
+            return True
+        return _form(info, requests.features.off(info.id), first_party=True) == target.form
+
+    strict = target.model.binds or target.model.source == "assumed"
+    return checks if strict else lambda _author: False
