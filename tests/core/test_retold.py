@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.core import facts
 from tui.core.fact_words import words
+from tui.core.facts.record_form import form_of
+from tui.core.messages import Usage
 from tui.core.retold import retold, retold_lines
 from tui.session.field_types import FIELD_TYPES, leave_out_odd
 from tui.session.records import Record
@@ -50,6 +54,32 @@ def test_what_is_written_is_read_again(kind: type[facts.DurableFact]) -> None:
     assert kind.of_record(written) == empty
     assert json.loads(json.dumps(written)) == written
     assert json.dumps(empty.to_json())
+
+
+def value_of(type_: Any) -> Any:
+    """A value that is not empty, as JSON has it; None where any will do."""
+    origin, args = get_origin(type_), get_args(type_)
+    if origin is Annotated or origin in {Union, UnionType}:
+        return value_of(args[0])
+    if origin is Literal:
+        return args[0]
+    kind = origin or type_
+    if kind is Any:
+        return None
+    if kind is dict:
+        return {"x": value_of(args[1])}
+    if kind is Usage or not issubclass(kind, Collection) or kind is str:
+        return {str: "x", int: 2, float: 1.5, bool: True, Usage: {"input_tokens": 1}}[kind]
+    return [value_of(args[0])]
+
+
+@pytest.mark.parametrize("kind", [*durable(facts.DurableFact)], ids=lambda one: one.__name__)
+def test_what_a_class_writes_has_the_types_that_a_file_may_hold(
+    kind: type[facts.DurableFact],
+) -> None:
+    types = {one.name: one.type for one in msgspec.structs.fields(kind)}
+    data = {key: value_of(types[name]) for key, name, _ in form_of(kind).written}
+    assert leave_out_odd(kind.recorded_as(), data) == []
 
 
 def test_a_field_for_the_record_alone_is_not_told() -> None:
@@ -101,6 +131,8 @@ def test_no_field_of_a_record_stops_it_from_being_told(type_: str, draw: st.Data
         ("pin", {"target": "1", "pinned": True}, "Pinned."),
         ("overlay", {"target": "1", "view": "masked", "by": "person"},
          "One item is masked, starting with the next request."),
+        ("mcp", {"off": {"docs": ["find", "list"]}},
+         "Tools that the model does not get: mcp__docs__find, mcp__docs__list."),
         ("rewind", {"target": "1"}, "Rewound. Later messages are still in the session file."),
     ],
 )  # fmt: skip

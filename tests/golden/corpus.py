@@ -96,7 +96,7 @@ def _summed(line: str) -> str:
 @dataclass(frozen=True)
 class Change:
     """What of a form is not as it was: the lines that came and those that are gone or changed, each
-    after the name of its session."""
+    after the name of its session. A session that is new stands in the `diff` alone."""
 
     form: str
     gained: Lines
@@ -125,7 +125,7 @@ def change(form: str) -> Change | None:
         one = _difference(old.get(name, []), new.get(name, []))
         if one:
             diff += [f"== {name}", *one]
-            gained += [f"{name} {line[1:]}" for line in one if line[0] == "+"]
+            gained += [f"{name} {line[1:]}" for line in one if line[0] == "+" and name in old]
             lost += [f"{name} {line[1:]}" for line in one if line[0] == "-"]
     return Change(form, gained, lost, diff)
 

@@ -45,6 +45,10 @@ Json = dict[str, Any]
 
 HERE: Final = Path(__file__).parent
 DEALT: Final = 175
+DEALT_FROM: Final = {"records.jsonl": 90, "events.jsonl": 131}
+"""The lines that these sessions are dealt from. Each line below has sessions of its own, so that
+one that is added changes no other session."""
+_OWN_SESSIONS: Final = 3
 PLAYED: Final = 4
 _TURNS_PLAYED: Final = 3
 PLAYED_ON: Final = "linux"
@@ -101,10 +105,11 @@ class Deck:
 
     cards: Sequence[Json]
     chance: random.Random
+    least: int = 0
     _left: list[Json] = field(default_factory=list[Json])
 
     def deal(self, most: int) -> Iterator[Json]:
-        for _ in range(self.chance.randint(0, most)):
+        for _ in range(self.chance.randint(self.least, most) if self.cards else 0):
             if not self._left:
                 self._left = [*self.cards]
                 self.chance.shuffle(self._left)
@@ -286,7 +291,7 @@ def _happened(number: int, deck: Deck) -> list[Fact]:
     """The events of one session."""
     draw = random.Random(f"events {number}")
     by_kind: dict[str, list[Json]] = {}
-    for card in deck.cards:
+    for card in _first("events.jsonl"):
         by_kind.setdefault(card["type"], []).append(card)
 
     def one(*kinds: str) -> list[Json]:
@@ -308,20 +313,37 @@ def _happened(number: int, deck: Deck) -> list[Fact]:
     return [event_of(line) for line in told]
 
 
+def _first(name: str) -> list[Json]:
+    """The lines that the sessions of chance are dealt from."""
+    return material(name)[: DEALT_FROM[name]]
+
+
 def dealt(folder: Path) -> Iterator[GoldenSession]:
     """Sessions that are dealt out of the material."""
-    records = Deck(material("records.jsonl"), random.Random("records"))
-    happened = Deck(material("events.jsonl"), random.Random("events"))
-    path = folder / "dealt.jsonl"
+    records = Deck(_first("records.jsonl"), random.Random("records"))
+    happened = Deck(_first("events.jsonl"), random.Random("events"))
     for number in range(DEALT):
-        story = _Story(number, records)
-        if number % 3 == 2:
-            story.spoil()
-        path.write_bytes(lines(story.lines))
-        os.utime(path, (_CHANGED, _CHANGED))
-        yield GoldenSession(
-            f"dealt {number}", reader.read(path), _happened(number, happened), folder=str(folder)
-        )
+        yield _dealt(f"dealt {number}", number, records, happened, folder, spoilt=number % 3 == 2)
+    for name, first in DEALT_FROM.items():
+        for line, card in enumerate(material(name)[first:], first + 1):
+            for number in range(_OWN_SESSIONS):
+                label = f"{name} {line}, {number}"
+                own = Deck([card], random.Random(label), least=1)
+                none = Deck([], random.Random(label))
+                decks = (own, none) if name == "records.jsonl" else (none, own)
+                yield _dealt(label, number, *decks, folder)
+
+
+def _dealt(
+    name: str, number: int, records: Deck, happened: Deck, folder: Path, *, spoilt: bool = False
+) -> GoldenSession:
+    path = folder / "dealt.jsonl"
+    story = _Story(number, records)
+    if spoilt:
+        story.spoil()
+    path.write_bytes(lines(story.lines))
+    os.utime(path, (_CHANGED, _CHANGED))
+    return GoldenSession(name, reader.read(path), _happened(number, happened), folder=str(folder))
 
 
 def imported(folder: Path) -> Iterator[GoldenSession]:

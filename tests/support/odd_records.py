@@ -156,7 +156,7 @@ def _records() -> list[tuple[str, Json]]:
             "tokens": 5, "thoughts": 1, "cost_usd": 0.1, "request_id": "r",
         }),
         ("pin", {"target": "10", "pinned": True}),
-        ("mcp", {"off": ["mcp__a__b"]}),
+        ("mcp", {"off": {"a": ["b"]}}),
         ("title", {"title": "A title"}),
         ("note", {"text": "A note."}),
         ("memory", {"path": "/w/MEMORY.md", "notes": 1, "added": 1, "covers": "9", **model}),

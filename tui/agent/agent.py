@@ -47,7 +47,7 @@ from tui.tools.ask_user import AskUser
 from tui.tools.paging import PageLimits
 from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall, RecallParams
-from tui.tools.registry import NAMES
+from tui.tools.registry import TOOLS
 from tui.tools.skill import Skill
 from tui.tools.task import SubAgentTool
 
@@ -177,7 +177,7 @@ class Agent:
         if self._ctx.parent is None:
             self._sweeping = asyncio.create_task(sweep_outputs(self._ctx, self._closing))
             for rule in without_tool(
-                self._ctx.rules.gate.policy.allow, NAMES.union(self._ctx.toolbox.tools)
+                self._ctx.rules.gate.policy.allow, {*TOOLS, *self._ctx.toolbox.tools}
             ):
                 text = f"The rule {rule} allows nothing: there is no such tool."
                 self._ctx.publish(facts.Notice(text))

@@ -12,7 +12,7 @@ from tui.permissions.policy import Policy, decide
 from tui.permissions.rules import require_tools
 from tui.permissions.types import Call, Decision, Mode
 from tui.tools.base import StartReader
-from tui.tools.registry import NAMES
+from tui.tools.registry import TOOLS
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class AgentPermissions:
         was granted for the session stays. Raises UsageError."""
         gate, rules = self.gate, config.permissions
         read = Policy.of(allow=rules.allow, ask=rules.ask, deny=rules.deny)
-        require_tools((*read.deny, *read.ask), NAMES.union(self._ctx.toolbox.tools))
+        require_tools((*read.deny, *read.ask), {*TOOLS, *self._ctx.toolbox.tools})
         gate.policy = replace(gate.policy, allow=read.allow, ask=read.ask, deny=read.deny)
         self._ctx.session.redact = config.redact == "record"
 

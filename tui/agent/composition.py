@@ -61,7 +61,7 @@ from tui.settings.skills import InstalledSkills
 from tui.settings.trust import Trust, trusted_programs, with_scripts
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
-from tui.tools.registry import NAMES, builtin_tools
+from tui.tools.registry import TOOLS, builtin_tools
 
 if TYPE_CHECKING:
     from tui.provider.message_batches import MessageBatches
@@ -330,7 +330,7 @@ def make_agent(
     policy = _policy(launch)
     # a rule for a tool that doesn't exist would protect nothing
     own_tools = {tool.name: tool for tool in launch.own_tools}
-    require_tools((*policy.deny, *policy.ask), NAMES.union(own_tools))
+    require_tools((*policy.deny, *policy.ask), {*TOOLS, *own_tools})
     files = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),

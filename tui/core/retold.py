@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from tui.core import facts
 from tui.core.fact_words import RELOAD_WAITS, REWOUND, fact_lines, without_feature, words
@@ -125,38 +125,18 @@ def _notice(data: Data) -> Told | None:
 
 
 def _mcp(data: Data) -> Fact:
-    off = ", ".join(map(string_of, list_of(data.get("off"))))
-    return facts.Notice(f"Tools that the model does not get: {off or 'none'}.")
+    off = object_of(data.get("off")).items()
+    names = [
+        f"mcp__{server}__{string_of(tool)}" for server, tools in off for tool in list_of(tools)
+    ]
+    return facts.Notice(f"Tools that the model does not get: {', '.join(names) or 'none'}.")
 
 
 _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
     **{
-        kind.recorded_as(): kind.of_record
-        for kind in (
-            facts.AssistantMessage,
-            facts.CallBegan,
-            facts.CheckpointTaken,
-            facts.CompactionFinished,
-            facts.CompactionUndone,
-            facts.ContextBroken,
-            facts.DirectivesChanged,
-            facts.ErrorRaised,
-            facts.ExamFinished,
-            facts.HookFinished,
-            facts.TurnInterrupted,
-            facts.JobFinished,
-            facts.MemorySaved,
-            facts.ModelSwitched,
-            facts.Note,
-            facts.Parked,
-            facts.PermissionAnswered,
-            facts.RecoveryStep,
-            facts.RepairApplied,
-            facts.RetryScheduled,
-            facts.TitleChanged,
-            facts.ToolFinished,
-            facts.UserMessage,
-        )
+        kind.recorded_as(): cast("Callable[[Data], Told]", kind.of_record)
+        for kind in (*get_args(Told), facts.Note)
+        if issubclass(kind, facts.DurableFact)
     },
     "feature": lambda data: facts.Notice(without_feature(string_of(data.get("feature")))),
     "job_moved": _job_moved,
@@ -168,3 +148,4 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
     "rewind": lambda _: facts.Notice(REWOUND),
     "sub_agent": _sub_agent,
 }
+"""By type of record: its own class, or what makes another fact of it."""

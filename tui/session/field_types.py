@@ -189,7 +189,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         "usage": _USAGE,
     },
     "pin": {"target": _text, "pinned": _flag},
-    "mcp": {"off": _list_of(_text)},
+    "mcp": {"off": _values(_list_of(_text))},
     "title": {**_each("title model", _text), "usage": _USAGE},
     "rewind": _each("target left checkpoint", _text),
     "checkpoint": {**_each("checkpoint by call_id prompt", _text), "files": _whole},

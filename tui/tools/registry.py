@@ -1,21 +1,79 @@
-"""The built-in tools, by name."""
+"""The tools by name: how a call of each is named, and those that every session begins with."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from tui.tools.base import Tool
+if TYPE_CHECKING:
+    from tui.tools.base import Tool
 
-NAMES: Final = frozenset(
-    {
-        "apply_patch", "ask_user", "call_tool", "command_status", "edit_file", "find_by_name",
-        "grep_search", "list_dir", "present_plan", "read_file", "read_mcp_resource", "recall",
-        "run_command", "search_tools", "skill", "submit_result", "task", "todo_write", "web_fetch",
-        "web_search", "write_file",
-    }
-)  # fmt: skip
-"""Names of all tools that a session may have, besides those of MCP servers and of an embedding
-program: the names that rules can use."""
+Kind: TypeAlias = Literal[
+    "read", "edit", "search", "execute", "think", "fetch", "switch_mode", "other"
+]
+"""The kinds of calls that editors tell apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWords:
+    """How people see a tool: the verb that begins the title of a call ("": its name), and a call's
+    kind. One that `asks` puts questions to the person."""
+
+    verb: str
+    kind: Kind = "other"
+    asks: bool = False
+
+
+TOOLS: Final[Mapping[str, ToolWords]] = {
+    "run_command": ToolWords("Run", "execute"),
+    "command_status": ToolWords("Job", "execute"),
+    "read_file": ToolWords("Read", "read"),
+    "list_dir": ToolWords("List", "read"),
+    "read_mcp_resource": ToolWords("Read", "read"),
+    "grep_search": ToolWords("Search", "search"),
+    "find_by_name": ToolWords("Find", "search"),
+    "web_fetch": ToolWords("Fetch", "fetch"),
+    "web_search": ToolWords("Search the web", "fetch"),
+    "edit_file": ToolWords("Edit", "edit"),
+    "write_file": ToolWords("Write", "edit"),
+    "apply_patch": ToolWords("Patch", "edit"),
+    "todo_write": ToolWords("To-do list", "think"),
+    "recall": ToolWords("Recall", "read"),
+    "ask_user": ToolWords("Question", asks=True),
+    "present_plan": ToolWords("Plan", "switch_mode", asks=True),
+    "task": ToolWords("Sub-agent", "think"),
+    "skill": ToolWords("Skill", "read"),
+    "search_tools": ToolWords("Find a tool"),
+    "call_tool": ToolWords("Call a tool"),
+    "submit_result": ToolWords(""),
+}
+"""All tools that a session may have, besides those of MCP servers and of an embedding program: the
+names that rules can use."""
+
+_OWN_COMMAND: Final = "shell"
+"""The name of a command that the person ran by `!`."""
+_OTHERS: Final = ToolWords("")
+
+
+def words_of(tool: str) -> ToolWords:
+    """Return the words of a tool, none for one that is not the program's own."""
+    return TOOLS.get(tool, _OTHERS)
+
+
+def verb(tool: str) -> str:
+    """Return a verb for a tool; for one that is not the program's own, its name after that of its
+    MCP server."""
+    if tool.startswith("mcp__"):
+        return tool.removeprefix("mcp__").replace("__", ": ", 1)
+    if tool == _OWN_COMMAND:
+        return "$"
+    return words_of(tool).verb or tool
+
+
+def title(tool: str, label: str) -> str:
+    """Return the verb and the object of a call, such as `Edit calc.py`."""
+    return f"{verb(tool)} {label}".rstrip()
 
 
 def builtin_tools() -> dict[str, Tool[Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from tui.core import facts
 from tui.core.facts import Fact
 from tui.core.formatting import plural, tokens
-from tui.core.tool_titles import verb
+from tui.tools.registry import verb
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.tool_calls import ToolCalls
 from tui.ui.widgets import record_items

@@ -18,7 +18,7 @@ from tui.app.work import BURST
 from tui.core import facts
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.messages import Usage
-from tui.core.tool_titles import title
+from tui.tools.registry import title
 from tui.ui.tool_calls import ToolCalls
 from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import (

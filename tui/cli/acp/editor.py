@@ -15,9 +15,10 @@ from acp.connection import Connection
 from acp.utils import notify_model, request_model, serialize_params
 
 from tui.app.api import HeadlessFrontend
+from tui.app.commands import table
 from tui.app.dialog_data import ChoiceQuestion, Question, YesNoQuestion
 from tui.app.services import AppServices
-from tui.cli.acp.updates import KINDS, Content, SessionUpdates, Update, edits, notice, text_content
+from tui.cli.acp.updates import Content, SessionUpdates, Update, edits, notice, text_content
 from tui.core.clock import Clock
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.questions import (
@@ -29,7 +30,6 @@ from tui.core.questions import (
     Verdict,
 )
 from tui.core.text_cleaning import one_line, visible
-from tui.core.tool_titles import title
 from tui.permissions.types import (
     REACHES,
     Answer,
@@ -39,12 +39,16 @@ from tui.permissions.types import (
     always_in_words,
     written_rules,
 )
+from tui.tools.registry import title, words_of
 
 T = TypeVar("T")
 
-COMMANDS: Final = (
-    *("add-dir", "compact", "effort", "export", "forward", "hooks", "init", "memory", "model"),
-    *("plan", "prune", "reload", "rename", "retry", "skills", "uncompact", "usage"),
+_ELSEWHERE: Final = frozenset(
+    {"bg", "fork", "login", "new", "recall", "repair", "resume", "rewind", "trust", "worktree"}
+)
+"""Commands that lead to another session, or that are for the screen or the editor itself."""
+COMMANDS: Final = tuple(
+    sorted(one.name for one in table.COMMANDS if one.module and one.name not in _ELSEWHERE)
 )
 """The program's commands that need no screen and stay within their session."""
 PATIENCE_S: Final = 60.0
@@ -128,7 +132,7 @@ class EditorApprover:
             shown += edits(call.preview, self.updates.root)
         elif call.preview:
             shown.append(text_content(call.preview, verbatim=True))
-        named, kind = one_line(title(call.tool, call.subject)), KINDS.get(call.tool, "other")
+        named, kind = one_line(title(call.tool, call.subject)), words_of(call.tool).kind
         taken = await self.pick(call.id, named, kind, shown, choices)
         if taken is None:
             return Answer("no", _NO_ANSWER)

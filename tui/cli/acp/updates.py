@@ -18,9 +18,9 @@ from tui.core.facts import Fact, TextDelta, ThinkingDelta, Told
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.retold import answer_facts, retold, retold_lines
 from tui.core.text_cleaning import one_line, without_colours
-from tui.core.tool_titles import title
 from tui.session.records import Record
 from tui.tools.diff import hunks
+from tui.tools.registry import title, words_of
 
 Update: TypeAlias = (
     helpers.SessionUpdate
@@ -29,17 +29,6 @@ Update: TypeAlias = (
     | schema.ConfigOptionUpdate
 )
 Content: TypeAlias = helpers.ToolCallContentVariant
-ToolKind: TypeAlias = Literal[
-    "read", "edit", "search", "execute", "think", "fetch", "switch_mode", "other"
-]
-
-KINDS: Final[Mapping[str, ToolKind]] = {
-    "read_file": "read", "list_dir": "read", "read_mcp_resource": "read", "recall": "read",
-    "skill": "read", "grep_search": "search", "find_by_name": "search", "web_search": "fetch",
-    "web_fetch": "fetch", "edit_file": "edit", "write_file": "edit", "apply_patch": "edit",
-    "run_command": "execute", "command_status": "execute", "todo_write": "think",
-    "task": "think", "present_plan": "switch_mode",
-}  # fmt: skip
 _MARKDOWN: Final = ("think", "switch_mode", "fetch", "other")
 """Kinds whose results may be Markdown."""
 _ABOUT: Final = ("path", "command", "pattern", "query", "url", "name", "title", "description")
@@ -152,7 +141,7 @@ class SessionUpdates:
     def _of_a_call(self, event: Fact) -> Iterator[tuple[Update, str]]:
         match event:
             case facts.ToolStarted():
-                if event.name in {"ask_user", "present_plan"}:
+                if words_of(event.name).asks:
                     self.asking = event.id
                 yield self.started(event.id, event.name, event.input, event.label), ""
             case facts.PermissionAnswered(answer="once" | "session" | "always"):
@@ -176,7 +165,7 @@ class SessionUpdates:
         return acp.start_tool_call(
             call,
             one_line(title(name, label)),
-            kind=KINDS.get(name, "other"),
+            kind=words_of(name).kind,
             status="in_progress",
             content=[text_content(plan)] if name == "present_plan" else None,
             locations=[place] if path else None,
@@ -184,7 +173,7 @@ class SessionUpdates:
         )
 
     def _finished(self, event: facts.ToolFinished) -> Update:
-        kind = KINDS.get(event.name, "other")
+        kind = words_of(event.name).kind
         text = event.text[:_TEXT_MAX]
         content = [text_content(text, verbatim=kind not in _MARKDOWN)] if text else None
         changed = hunks(event.display) if kind == "edit" else []

@@ -21,8 +21,8 @@ from textual.widgets import Input, Static
 
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line, visible
-from tui.core.tool_titles import title, verb
 from tui.permissions.types import REACHES, Answer, Call, Decision, always_in_words, written_rules
+from tui.tools.registry import title, verb
 from tui.ui.widgets.dialog import SCROLL, Dialog, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled

@@ -22,10 +22,10 @@ from tui.core.formatting import moment_of, plural
 from tui.core.messages import blocks_of, text_of
 from tui.core.retold import answer_facts, retold
 from tui.core.text_cleaning import printed_text
-from tui.core.tool_titles import title
 from tui.session.reader import read_end
 from tui.session.records import Record
 from tui.tools.patch_format import label_of, named_paths
+from tui.tools.registry import title
 from tui.ui.widgets.conversation.items import (
     SHOWS_ALL,
     STOPPED,

@@ -14,7 +14,7 @@ from tui.core.errors import words
 from tui.core.formatting import plural
 from tui.core.images import words_in
 from tui.core.text_cleaning import clean
-from tui.core.tool_titles import title
+from tui.tools.registry import title
 from tui.ui.widgets import markdown
 from tui.ui.widgets.conversation.items import (
     AssistantItem,

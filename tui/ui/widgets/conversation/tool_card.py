@@ -13,7 +13,7 @@ from rich.segment import Segment
 
 from tui.core import formatting
 from tui.core.text_cleaning import clean
-from tui.core.tool_titles import title, verb
+from tui.tools.registry import title, verb
 from tui.ui.widgets.conversation.items import QUESTION, SHOWS_ALL, STOPPED, ToolItem
 from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
 from tui.ui.widgets.markdown.text import (
