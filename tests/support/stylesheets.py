@@ -1,5 +1,5 @@
-"""What the style sheets of one app were parsed to is there for the next one, and whether a rule
-is for a node is seen the short way."""
+"""What the style sheets of one app, and the colours of its theme, were parsed to is there for the
+next one, and whether a rule is for a node is seen the short way."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import pytest
+from textual.css import stylesheet
 from textual.css.match import _check_selectors  # pyright: ignore[reportPrivateUsage]
 from textual.css.model import CombinatorType, RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.css.tokenize import tokenize_values
+from textual.css.tokenizer import Token
 from textual.dom import DOMNode
 
 Parse: TypeAlias = Callable[..., list[RuleSet]]
@@ -17,6 +20,7 @@ Everything: TypeAlias = tuple[list[RuleSet], dict[str, list[RuleSet]]]
 
 _parsed: Final[dict[tuple[Any, ...], list[RuleSet]]] = {}
 _whole: Final[dict[tuple[Any, ...], Everything]] = {}
+_tokens: Final[dict[tuple[tuple[str, str], ...], dict[str, list[Token]]]] = {}
 
 
 def share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,6 +32,7 @@ def share(monkeypatch: pytest.MonkeyPatch) -> None:
     parse_rules = Stylesheet._parse_rules  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(Stylesheet, "_parse_rules", _sharing(parse_rules))
     monkeypatch.setattr(Stylesheet, "parse", _sharing_all(Stylesheet.parse))
+    monkeypatch.setattr(stylesheet, "tokenize_values", _tokenize_once)
     monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)
     monkeypatch.setattr(Stylesheet, "_check_rule", staticmethod(_check_rule))
 
@@ -66,6 +71,13 @@ def _sharing_all(parse: Callable[[Stylesheet], None]) -> Callable[[Stylesheet], 
         sheet._require_parse = False  # pyright: ignore[reportPrivateUsage]
 
     return parse_all_once
+
+
+def _tokenize_once(variables: dict[str, str]) -> dict[str, list[Token]]:
+    key = tuple(sorted(variables.items()))
+    if key not in _tokens:
+        _tokens[key] = tokenize_values(variables)
+    return _tokens[key]
 
 
 def _variables(sheet: Stylesheet) -> tuple[tuple[str, str], ...]:

@@ -90,7 +90,14 @@ async def close_all(app: HoldfastApp, pilot: Pilot[None]) -> None:
     assert app.screen is app.chat
 
 
-@pytest.mark.parametrize("screen", OPENED_BY)
+ALIKE = ("SettingsScreen", "ThemePicker", "McpScreen", "DoctorScreen", "PermissionsScreen")
+"""Dialogs that a command opens, as it opens `ModelsScreen`: the test of these is slow."""
+
+
+@pytest.mark.parametrize(
+    "screen",
+    [pytest.param(one, marks=pytest.mark.slow if one in ALIKE else ()) for one in OPENED_BY],
+)
 async def test_from_every_screen_each_key_opens_its_own_and_escape_leads_back(screen: str) -> None:
     async with opened(screen) as (app, pilot):
         for key, wanted in SCREENS.items():

@@ -43,6 +43,7 @@ from tui.ui.toolkit.answer_guard import AnswerGuard, place_of
 from tui.ui.toolkit.frame_pacing import FramePacing
 from tui.ui.toolkit.key_parser import Unclassified
 from tui.ui.toolkit.key_sequencer import KeySequencer
+from tui.ui.toolkit.late_stylesheet import LateStylesheet
 from tui.ui.toolkit.screen_diff import PaintedScreen
 
 log = logging.getLogger(__name__)
@@ -257,6 +258,7 @@ class ThemedApp(KeySequencer):
         self.takeover = takeover or TerminalTakeover(None)
         self.takeover.failed = self._handle_exception
         super().__init__(clock=clock, driver_class=self.takeover.driver)
+        self.stylesheet = LateStylesheet(variables=self.theme_variables)
         self.pacing = self.takeover.pacing
         self.guard = AnswerGuard(self.clock)
         self._painted = PaintedScreen()
