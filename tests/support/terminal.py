@@ -168,8 +168,9 @@ class Terminal:
             self.read(0.05)
 
     def press(self, key: str, done: Callable[[], bool]) -> None:
-        """Press a key until it counts: a question takes none within half a second of another."""
-        until = time.monotonic() + PATIENCE_S
+        """Press a key until it counts: a question takes none within half a second of another. What
+        came too often, on a slow machine, is no draft."""
+        until, presses = time.monotonic() + PATIENCE_S, 0
         while not done():
             assert time.monotonic() < until, f"{key!r} did nothing: …{self.text[-2000:]}"
             quiet = time.monotonic() + 0.8
@@ -177,6 +178,9 @@ class Terminal:
                 self.read(0.1)
             if not done():
                 self.type(key)
+                presses += 1
+        if presses > 1:
+            self.type("\x15")
 
     def kill(self) -> None:
         """kill -9 of the program alone, as a crash would."""
