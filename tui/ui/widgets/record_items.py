@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -361,9 +362,11 @@ def end_of(path: Path) -> list[Item]:
 
 
 def warm() -> None:
-    """Load what the first answer is drawn with, colors of code included; for a thread."""
+    """Load what the first answer is drawn with, colors of code included, and its first command
+    judged; for a thread, since both are done in the loop."""
     from tui.ui.widgets.markdown import code  # noqa: PLC0415 - not for the first frame
     from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - as before
 
+    import_module("tui.permissions.risk")
     code.color(on=True)
     list(render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80))  # drawn as it is read
