@@ -92,6 +92,7 @@ def _merge(tree: Worktree, target: Checkout, commit: str, message: str) -> None:
     command may exchange a folder meanwhile. Then they are put in their places."""
     quietly = ("--no-edit", "--no-stat", "--no-autostash", "-m", message)
     before, own = target.git("rev-parse", "HEAD").strip(), set(changed_files(target, "no"))
+    # From here on a kill leaves what the next merge finishes.
     target.git("update-ref", MERGING, before)
     with folder_apart(GitError) as apart:
         there = {"GIT_WORK_TREE": str(apart)}
