@@ -50,7 +50,7 @@ STATIONS: tuple[tuple[str, str], ...] = (
     ("markdown_it/", "markdown"),
     ("tui/ui/widgets/line_view/", "line view"),
     ("tui/ui/widgets/conversation/", "conversation view"),
-    ("tui/ui/event_renderer.py", "event renderer"),
+    ("tui/ui/fact_renderer.py", "fact renderer"),
     ("tui/ui/", "screens and widgets"),
     ("tui/", "other rooms"),
     ("textual/css/", "style sheets"),

@@ -20,13 +20,13 @@ from tui.app.session_report import session_report
 from tui.cli.acp.updates import SessionUpdates, Update
 from tui.cli.print_mode import write_event
 from tui.context.view import build
-from tui.plain.event_speaker import EventSpeaker
+from tui.plain.fact_speaker import FactSpeaker
 from tui.plain.frontend import PlainFrontend
 from tui.provider.anthropic import convert
 from tui.provider.base import Request
 from tui.session.export import export
 from tui.session.session import Session
-from tui.ui.event_renderer import EventRenderer
+from tui.ui.fact_renderer import FactRenderer
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.bars import HeaderState, StatusState
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem
@@ -184,7 +184,7 @@ def screen_live(session: GoldenSession) -> Lines:
     if not session.events:
         return []
     screen = _Screen()
-    renderer = EventRenderer(cast("ChatScreen", screen))
+    renderer = FactRenderer(cast("ChatScreen", screen))
     for event in session.events:
         renderer.show(event)
     bars = [dump(screen.header.state), dump(screen.status.state)]
@@ -214,7 +214,7 @@ def plain_live(session: GoldenSession) -> Lines:
         said.extend(lines)
 
     async def speak() -> None:
-        speaker = EventSpeaker(ManualClock(), say)
+        speaker = FactSpeaker(ManualClock(), say)
         for event in session.events:
             speaker.speak(event)
         speaker.stop()

@@ -21,7 +21,7 @@ from tui.core import facts
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision
-from tui.plain.event_speaker import SOON_S
+from tui.plain.fact_speaker import SOON_S
 from tui.session.drafts import UnsentWork
 from tui.session.records import Finding
 from tui.settings.trust import TrustItem

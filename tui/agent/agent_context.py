@@ -14,7 +14,7 @@ from tui.agent.checkpoints import Checkpoints
 from tui.agent.frame_sources import FrameSources
 from tui.agent.limits import SessionCost, Spent
 from tui.agent.model_link import ModelLink
-from tui.agent.recorder import EventStream, Recorder
+from tui.agent.recorder import FactStream, Recorder
 from tui.agent.toolbox import Toolbox
 from tui.agent.turn_state import TurnState
 from tui.context.token_ledger import Ledger
@@ -67,7 +67,7 @@ class AgentContext:
     """The kind of sub-agent and its subject, for the person."""
 
     state: TurnState = field(init=False)
-    events: EventStream = field(default_factory=EventStream, init=False)
+    events: FactStream = field(default_factory=FactStream, init=False)
     ledger: Ledger = field(default_factory=Ledger, init=False)
     """The items of the next request."""
     recorder: Recorder = field(init=False)

@@ -18,7 +18,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class EventStream:
+class FactStream:
     """The events that an agent publishes, in order.
 
     One piece of work runs at a time, in a task of its own; what is published meanwhile comes out of
@@ -115,7 +115,7 @@ class Recorder:
     again with the next record; meanwhile nothing claims to be saved.
     """
 
-    def __init__(self, session: Session, events: EventStream, ledger: Ledger) -> None:
+    def __init__(self, session: Session, events: FactStream, ledger: Ledger) -> None:
         """`ledger` counts every record as it is appended."""
         self._session = session
         self._events = events

@@ -25,7 +25,7 @@ from tui.demo.tour_progress import TITLE, PanelText, Tour
 from tui.demo.tour_steps import BUSY, CHAT, OUTPUT, WHOLE
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.output_side import OutputSide
-from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.keys import code_styled
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.prompt import Prompt
@@ -117,7 +117,7 @@ class TourProgram(GuidedProgram):
         super().__init__(root, self.tour, theme)
 
 
-class ObservedEventLog(EventLog):
+class ObservedFactLog(FactLog):
     """The log of the debug view, which passes every event on to the tour."""
 
     def __init__(self, clock: Clock, tour: Tour) -> None:
@@ -191,7 +191,7 @@ class TourApp(GuidedApp):
 
     async def _complete(self, opening: Opening) -> None:
         await super()._complete(opening)
-        self.frontend.log = ObservedEventLog(self.conversation.services.clock, self.tour)
+        self.frontend.log = ObservedFactLog(self.conversation.services.clock, self.tour)
 
     async def _do(self, text: str) -> bool:
         match text.strip():

@@ -15,7 +15,7 @@ The conversation (`tui.app.conversation`), in an event loop beside it; of the te
 
     frontend       what the conversation asks   input_loop     hands on what is typed
     questions      questions and approvals      views          commands that show something
-    event_speaker  events, said by `event_lines` and `markdown_to_speech`
+    fact_speaker   facts, said by `fact_lines` and `markdown_to_speech`
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from tui.core.facts import ErrorRaised, Fact, Told
 from tui.core.formatting import plural
 from tui.core.retold import retold
 from tui.core.text_cleaning import visible
-from tui.plain.event_lines import sentence_lines
-from tui.plain.event_speaker import EventSpeaker
+from tui.plain.fact_lines import sentence_lines
+from tui.plain.fact_speaker import FactSpeaker
 from tui.plain.markdown_to_speech import read
 from tui.plain.questions import (
     Asker,
@@ -69,7 +69,7 @@ class PlainFrontend:
         self._find_view = find_view
         self.heard = asyncio.Queue[str]()
         self.approver = Asker(terminal, self.heard.put_nowait, self._bell)
-        self.speaker = EventSpeaker(services.clock, terminal.say)
+        self.speaker = FactSpeaker(services.clock, terminal.say)
         self.conversation = Conversation(services, self)
         self.began_work = asyncio.Event()
         self.failed: ErrorRaised | None = None

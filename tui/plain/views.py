@@ -28,7 +28,7 @@ from tui.core.errors import UsageError
 from tui.core.facts import Overlay
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.plain.event_lines import meter, spending, todo_lines
+from tui.plain.fact_lines import meter, spending, todo_lines
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, counted, diff, sentence, shown, spoken
 from tui.tools.mcp import Server

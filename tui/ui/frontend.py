@@ -40,11 +40,11 @@ from tui.core.gc_pause import gc_pause
 from tui.core.git.branch import branch_of
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import Workspace
-from tui.ui.event_renderer import EventRenderer
+from tui.ui.fact_renderer import FactRenderer
 from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus
-from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.record_items import end_of, restored, result_text, warm
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ class ScreenFrontend:
     ) -> None:
         self.app, self.chat = app, chat
         self._find_view = find_view
-        self.log = EventLog(services.clock)
+        self.log = FactLog(services.clock)
         chat.side.results = self._results
-        self.renderer = EventRenderer(chat, self.log, self._result)
+        self.renderer = FactRenderer(chat, self.log, self._result)
         self.approver = ModalApprover(app, chat)
         settings = services.settings
         self.terminal = TerminalStatus(partial(write, app), settings.now.terminal)
@@ -317,7 +317,7 @@ class ScreenFrontend:
             past = await asyncio.to_thread(restored, records)
             prepared = await asyncio.to_thread(chat.conversation.prepare, past.items)
             await asyncio.to_thread(warm)
-        self.renderer = EventRenderer(chat, self.log, self._result)
+        self.renderer = FactRenderer(chat, self.log, self._result)
         self.renderer.resume(past, prepared)
         self._count_jobs()
         self._model = agent.models.current

@@ -24,11 +24,11 @@ from tui.core import facts
 from tui.core.messages import Usage
 from tui.permissions.types import Call, Decision
 from tui.ui.screens.debug_log import DebugLogScreen
-from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.fact_log import FactLog
 
 
 class Host(App[None]):
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: FactLog) -> None:
         super().__init__()
         self.log_of_events = log
         self.copied = ""
@@ -44,8 +44,8 @@ class Host(App[None]):
 
 
 @pytest.fixture
-def log() -> EventLog:
-    log = EventLog(FakeClock())
+def log() -> FactLog:
+    log = FactLog(FakeClock())
     for n in range(100):
         log.add(facts.Notice(f"notice {n}"))
     return log
@@ -61,7 +61,7 @@ def state(pilot: Pilot[None]) -> str:
     return str(view(pilot).query_one("#box").border_title)
 
 
-async def test_it_shows_what_was_and_follows_what_comes(log: EventLog):
+async def test_it_shows_what_was_and_follows_what_comes(log: FactLog):
     async with Host(log).run_test() as pilot:
         assert len(view(pilot).shown) == 100
         assert view(pilot).rows.cursor == 99
@@ -75,7 +75,7 @@ async def test_it_shows_what_was_and_follows_what_comes(log: EventLog):
         assert view(pilot).rows.cursor == 98
 
 
-async def test_paused_it_stands_still(log: EventLog):
+async def test_paused_it_stands_still(log: FactLog):
     async with Host(log).run_test() as pilot:
         await pilot.press("space")
         assert "paused" in state(pilot)
@@ -87,7 +87,7 @@ async def test_paused_it_stands_still(log: EventLog):
         assert "paused" not in state(pilot)
 
 
-async def test_it_filters_and_copies_what_is_left(log: EventLog):
+async def test_it_filters_and_copies_what_is_left(log: FactLog):
     app = Host(log)
     async with app.run_test() as pilot:
         await pilot.press("slash", *"notice 42", "enter")
@@ -98,7 +98,7 @@ async def test_it_filters_and_copies_what_is_left(log: EventLog):
         assert len(view(pilot).shown) == 100
 
 
-async def test_a_filter_that_matches_nothing_says_so_and_names_its_own_keys(log: EventLog):
+async def test_a_filter_that_matches_nothing_says_so_and_names_its_own_keys(log: FactLog):
     async with Host(log).run_test() as pilot:
         await pilot.press("slash", *"zzz")
         nothing = view(pilot).query_one("#nothing", Static)
@@ -108,7 +108,7 @@ async def test_a_filter_that_matches_nothing_says_so_and_names_its_own_keys(log:
         assert ("/", "filter") in view(pilot).explained[1]
 
 
-async def test_an_event_is_opened_whole_and_esc_goes_back_step_by_step(log: EventLog):
+async def test_an_event_is_opened_whole_and_esc_goes_back_step_by_step(log: FactLog):
     async with Host(log).run_test() as pilot:
         await pilot.press("home", "enter")
         assert view(pilot).has_class("-whole")
@@ -120,7 +120,7 @@ async def test_an_event_is_opened_whole_and_esc_goes_back_step_by_step(log: Even
 
 
 async def test_without_an_event_it_says_what_will_be_here():
-    async with Host(EventLog(FakeClock())).run_test() as pilot:
+    async with Host(FactLog(FakeClock())).run_test() as pilot:
         assert view(pilot).query_one("#nothing").display
         await pilot.press("y", "enter", "space", "escape")
         assert not isinstance(pilot.app.screen, DebugLogScreen)
@@ -196,12 +196,12 @@ async def test_verbose_on_the_command_line_starts_with_the_debug_view() -> None:
 
 
 def test_an_event_of_a_stream_costs_microseconds() -> None:
-    log, delta = EventLog(FakeClock()), facts.TextDelta("word ")
+    log, delta = FactLog(FakeClock()), facts.TextDelta("word ")
     best = min(_seconds(log, delta) for _ in range(5))
     assert best / 10_000 < 20e-6  # 5 µs where nothing else runs
 
 
-def _seconds(log: EventLog, event: facts.Fact) -> float:
+def _seconds(log: FactLog, event: facts.Fact) -> float:
     began = process_time()
     for _ in range(10_000):
         log.add(event)

@@ -16,7 +16,7 @@ from tui.core.formatting import plural
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.table_screen import TableDialog
 from tui.ui.widgets.dialog import SCROLL, TextField
-from tui.ui.widgets.event_log import EventLog, LogEntry
+from tui.ui.widgets.fact_log import FactLog, LogEntry
 from tui.ui.widgets.keys import VERBOSE_KEYS, bindings
 from tui.ui.widgets.row_list import Part, RowList
 
@@ -31,7 +31,7 @@ _EMPTY = (
 )
 
 
-async def toggle_debug_log(app: App[Any], log: EventLog) -> None:
+async def toggle_debug_log(app: App[Any], log: FactLog) -> None:
     """Show the log over the current screen; close it if it is open."""
     if isinstance(app.screen, DebugLogScreen):
         app.screen.dismiss()
@@ -49,7 +49,7 @@ class DebugLogScreen(TableDialog[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#events"
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: FactLog) -> None:
         super().__init__()
         self._log = log
         self.shown: Sequence[LogEntry] = []

@@ -35,7 +35,7 @@ from tui.core.paths import shorten
 from tui.core.standard_output import print_text
 from tui.session import catalog
 from tui.session.reader import read
-from tui.ui.event_renderer import EventRenderer
+from tui.ui.fact_renderer import FactRenderer
 from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.screens.tasks import TasksScreen
@@ -44,7 +44,7 @@ from tui.ui.terminal import SEND_AGAIN_S, TerminalStatus
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import ThemedApp, draw_in_utf8
 from tui.ui.widgets.conversation.items import NoticeItem
-from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.keys import APP_KEYS, TASK_KEYS, bindings
 from tui.ui.widgets.record_items import RestoredItems, restored
 
@@ -90,7 +90,7 @@ class RunOnScreen:
         """Set when the person wants to continue after the run has ended."""
         self.screen = TasksScreen(self, clock)
         self.screen.awaited = True
-        self._renderer = EventRenderer(self.screen)
+        self._renderer = FactRenderer(self.screen)
 
     # What the screen asks
 
@@ -140,7 +140,7 @@ class RunOnScreen:
         live = task.index in self.running
         self._shown, self._chosen = task.index, not live or len(self.running) > 1
         self._session = task.session_id
-        self._renderer = EventRenderer(self.screen)
+        self._renderer = FactRenderer(self.screen)
         self._renderer.resume(past)
         if live:
             self.screen.notice.clear()
@@ -293,7 +293,7 @@ class RunOnScreen:
         fresh, self._session = session != self._session, session
         self._shown = task
         if fresh:
-            self._renderer = EventRenderer(self.screen)
+            self._renderer = FactRenderer(self.screen)
             self.screen.fill([])
         self.screen.queue.follow(task)
 
@@ -317,14 +317,14 @@ class TasksApp(ThemedApp):
     ) -> None:
         super().__init__(clock=clock)
         clock, config = self.clock, planned.launch.config
-        self.event_log = EventLog(clock)
+        self.fact_log = FactLog(clock)
         self.terminal = TerminalStatus(partial(write, self), config.terminal)
         caller = notifier(self, clock, self.terminal.notification, LiveSettings(config))
         self.run_on = RunOnScreen(
             self,
             planned,
             clock=clock,
-            signals=RunSignals(self.terminal, caller, self.event_log, planned.task_file.name),
+            signals=RunSignals(self.terminal, caller, self.fact_log, planned.task_file.name),
             retry_failed=retry_failed,
         )
         self.guess_theme(theme)
@@ -358,7 +358,7 @@ class TasksApp(ThemedApp):
         """F12: every event of the agents, over the current screen; again closes it."""
         from tui.ui.screens.debug_log import toggle_debug_log  # noqa: PLC0415 - on demand
 
-        await toggle_debug_log(self, self.event_log)
+        await toggle_debug_log(self, self.fact_log)
 
     async def action_palette(self) -> None:
         """Ctrl+P: the keys' actions, to be chosen by name; again closes them."""

@@ -10,7 +10,7 @@ from tui.batch.state import RunState
 from tui.core import facts
 from tui.ui.notifications import Notifier
 from tui.ui.terminal import State, TerminalStatus
-from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.fact_log import FactLog
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class RunSignals:
 
     terminal: TerminalStatus
     notifier: Notifier
-    log: EventLog
+    log: FactLog
     name: str
 
     def begin(self, state: RunState) -> None:

@@ -1,4 +1,4 @@
-"""Turns events into lines that say who speaks: one `match`, no state. `tui.plain.event_speaker`
+"""Turns facts into lines that say who speaks: one `match`, no state. `tui.plain.fact_speaker`
 handles what streams.
 
 A fact that makes no difference to a listener has no line.

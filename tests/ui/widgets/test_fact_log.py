@@ -5,11 +5,11 @@ from __future__ import annotations
 from tests.support.clock import FakeClock
 from tui.core import facts
 from tui.core.messages import Usage
-from tui.ui.widgets.event_log import ENTRIES_MAX, EventLog
+from tui.ui.widgets.fact_log import ENTRIES_MAX, FactLog
 
 
-def filled() -> EventLog:
-    log = EventLog(FakeClock())
+def filled() -> FactLog:
+    log = FactLog(FakeClock())
     log.add(facts.RequestSent(3, 1200, "m", 1))
     for text in ("Hel", "lo", "!"):
         log.add(facts.TextDelta(text))
@@ -40,7 +40,7 @@ def test_entries_are_found_by_all_words():
 
 
 def test_the_oldest_make_room_and_long_values_are_cut():
-    log = EventLog(FakeClock())
+    log = FactLog(FakeClock())
     for n in range(ENTRIES_MAX + 10):
         log.add(facts.Notice(f"notice {n} " + "x" * 10_000))
     entries = log.entries()
@@ -51,7 +51,7 @@ def test_the_oldest_make_room_and_long_values_are_cut():
 
 
 def test_the_whole_event_is_json_with_its_secrets_masked():
-    log = EventLog(FakeClock())
+    log = FactLog(FakeClock())
     log.add(facts.Notice("key sk-ant-api03-abcdefghijklmnopqrstuvwxyz\n\x1b[31m"))
     whole = log.entries()[0].whole
     assert '"type": "notice"' in whole

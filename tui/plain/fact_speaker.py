@@ -19,7 +19,7 @@ from tui.core.clock import Clock
 from tui.core.facts import Fact
 from tui.core.formatting import duration, moment_of
 from tui.core.images import without_words, words_in
-from tui.plain.event_lines import image, labelled, lines, meter, of_a_wait, tool
+from tui.plain.fact_lines import image, labelled, lines, meter, of_a_wait, tool
 from tui.plain.markdown_to_speech import Reader
 from tui.plain.speech_text import shown
 
@@ -46,7 +46,7 @@ class Output:
 
 
 @dataclass(slots=True)
-class EventSpeaker:
+class FactSpeaker:
     """Says the events of a session. `say` prints lines. `typed` are texts that are on the terminal
     already, since a person has just typed them."""
 

@@ -23,7 +23,7 @@ from tui.ui.widgets.conversation.items import (
     UserItem,
 )
 from tui.ui.widgets.conversation.items_view import PreparedItems
-from tui.ui.widgets.event_log import EventLog
+from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.record_items import RestoredItems
 
 _FULL = "context full"
@@ -36,7 +36,7 @@ _STEPS = {
 }
 
 
-class EventRenderer:
+class FactRenderer:
     """Draws one session's events on a chat screen.
 
     `last_answer` is the newest answer, complete or stopped; `log` holds all events for the debug
@@ -46,12 +46,12 @@ class EventRenderer:
     def __init__(
         self,
         chat: ChatScreen,
-        log: EventLog | None = None,
+        log: FactLog | None = None,
         result: Callable[[str], str] = lambda _: "",
     ) -> None:
         """`result` returns the whole result of a call, by its id."""
         self._chat = chat
-        self.log = log or EventLog(chat.clock)
+        self.log = log or FactLog(chat.clock)
         self.last_answer = ""
         self._answer = StreamingAnswer(chat)
         self._calls = ToolCalls(chat, result)

@@ -7,7 +7,7 @@ import pytest
 from tui.core import facts
 from tui.core.facts import Fact
 from tui.core.messages import Usage
-from tui.plain.event_lines import lines
+from tui.plain.fact_lines import lines
 
 RECEIPT = {
     "stages": ["spill"],

@@ -70,7 +70,7 @@ class LogEntry:
         return mask(json.dumps(fields, ensure_ascii=False, indent=2, default=str))[0]
 
 
-class EventLog:
+class FactLog:
     """Keeps the last ENTRIES_MAX entries. Consecutive deltas of one stream are one entry."""
 
     def __init__(self, clock: Clock) -> None:
