@@ -106,7 +106,7 @@ async def test_what_is_not_there_or_switched_off_says_so(tmp_path: Path):
         assert len(texts) == 2
         tool = next(one for one in server.tools if one.own_name == "fail")
         price = agent.mcp.price_of_switch(tool)
-        assert (price.text, price.anew) == ("the model finds it by search only, at no cost", "")
+        assert (price.text, price.reload) == ("the model finds it by search only, at no cost", "")
 
 
 async def test_tools_that_requests_list_already_stay_there(tmp_path: Path):

@@ -409,13 +409,13 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     match verb, rest[1:]:
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
             switched = next(one for one in server.tools if one.own_name == tool)
-            anew = agent.mcp.price_of_switch(switched).anew
+            reload = agent.mcp.price_of_switch(switched).reload
             for event in agent.mcp.switch_tool(server, tool, on=verb == "on"):
                 frontend.show(event)
             now = "available to the model" if verb == "on" else "hidden from the model"
             frontend.terminal.say(f"{tool} is {now}, starting with the next request.")
-            if anew:
-                frontend.terminal.say(f"/reload adds that to each request: {anew}.")
+            if reload:
+                frontend.terminal.say(f"/reload adds that to each request: {reload}.")
         case _, []:
             await _whole_server(frontend, server, verb)
         case _:

@@ -396,7 +396,7 @@ async def test_find_goes_from_row_to_row_of_a_long_item_and_shows_each() -> None
         assert app.talk.find("needle", back=False)
         await pilot.pause()
         assert any("row 50 needle" in shown for shown in app.rows())
-        assert app.talk.find("needle", anew=True)
+        assert app.talk.find("needle", from_end=True)
         app.talk.end_find()
         assert app.talk.cursor is app.items[1]
 
@@ -405,7 +405,7 @@ async def test_what_is_found_is_marked_until_the_end_of_it() -> None:
     app = Talk(5)
     async with app.run_test(size=SIZE):
         plain = app.talk.render_line(0)
-        app.talk.find("MESSAGE", anew=True)
+        app.talk.find("MESSAGE", from_end=True)
         assert app.talk.render_line(0).text == plain.text
         assert list(app.talk.render_line(0)) != list(plain)
         app.talk.end_find()

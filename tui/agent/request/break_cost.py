@@ -89,11 +89,11 @@ class ChangePrice:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPrice:
-    """The price of switching a server's tool: by itself, and where the frame is made again for it
-    at once ("" where there is no need to)."""
+    """The price of switching a server's tool: by itself, and with a reload of the frame for it,
+    which is "" where there is no need for one."""
 
     text: str
-    anew: str = ""
+    reload: str = ""
 
 
 def price_of_masks(ctx: AgentContext, saved: Mapping[str, int], joining: int) -> ChangePrice:

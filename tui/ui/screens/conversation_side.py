@@ -102,7 +102,7 @@ class ConversationSide(CachedVertical):
 
     def on_find_bar_wanted(self, event: FindBar.Wanted) -> None:
         event.stop()
-        self.conversation.find(event.text, back=event.back, anew=event.anew)
+        self.conversation.find(event.text, back=event.back, from_end=event.from_end)
         if self._find and not event.text:
             self._find.say()
 

@@ -48,7 +48,7 @@ _OF_SERVER: Final = (("enter", "tools"), ("r", "restart"), ("o", "log"))
 _OF_TOOL: Final = (("space", "on, off"), *_OF_SERVER[1:])
 _SIGN_IN: Final = (("l", "sign in"),)
 _SIGN_OUT: Final = (("L", "sign out"),)
-_ANEW: Final = (("n", "now"), ("w", "later"))
+_RELOAD: Final = (("n", "now"), ("w", "later"))
 _NONE: Final = """\
 No MCP servers configured. Add one with holdfast mcp add, or to config.toml:
 
@@ -176,11 +176,11 @@ class McpScreen(TableDialog[None]):
                 self._tell(event)
         self.refresh_servers()
 
-    def action_anew(self, when: str) -> None:
+    def action_reload(self, when: str) -> None:
         """Switch the tool under the cursor and rebuild the frame of the requests for it, now or, to
         "wait", with the next break."""
         tool = self._row[1] if self._row else None
-        if tool is None or not self._agent.mcp.price_of_switch(tool).anew:
+        if tool is None or not self._agent.mcp.price_of_switch(tool).reload:
             return
         self.action_switch()
         self._agent.context.reload(wait=when == "wait")
@@ -249,7 +249,7 @@ class McpScreen(TableDialog[None]):
     def _explain(self) -> None:
         """Show the details of the row under the cursor, and the keys."""
         row, text = self._row, ""
-        anew: Keys = ()
+        reload: Keys = ()
         if row is not None:
             server, tool = row
             if tool is not None:
@@ -257,11 +257,13 @@ class McpScreen(TableDialog[None]):
                 state = "hidden from the model in this session" if off else "available to the model"
                 price = self._agent.mcp.price_of_switch(tool)
                 costs = (
-                    f"\nn switches it in the cached part too: {price.anew}." if price.anew else ""
+                    f"\nn switches it in the cached part too: {price.reload}."
+                    if price.reload
+                    else ""
                 )
                 does = f"space {'offers' if off else 'hides'} it: {price.text}."
                 text = f"{tool.name}: {state}\n{does}{costs}\n{tool.description}"
-                anew = _ANEW if price.anew else ()
+                reload = _RELOAD if price.reload else ()
             else:
                 where = server.address
                 more = f"\n{server.left_out}" if server.left_out else ""
@@ -272,7 +274,7 @@ class McpScreen(TableDialog[None]):
                 text = f"{where}\n{state}{more}\nlog: {shorten(server.log_file)}"
         self.put("about", Content(clean(text)))
         if not self.has_class("-log"):
-            keys = () if row is None else _OF_SERVER if row[1] is None else (*_OF_TOOL, *anew)
+            keys = () if row is None else _OF_SERVER if row[1] is None else (*_OF_TOOL, *reload)
             sign_in = _SIGN_IN if row is not None and row[0].state == "needs sign-in" else ()
             sign_in = _SIGN_OUT if row is not None and row[0].has_tokens else sign_in
             self.show_keys(*sign_in, *keys, ("esc", "close"))

@@ -276,8 +276,8 @@ JOB_OUTPUT_KEYS = (
 MCP_KEYS = (
     Key("enter", "", "Enter", "show a server's tools"),
     Key("space", "switch", "Space", "hide a tool from the model, or offer it"),
-    Key("n", "anew('now')", "n, w", "the same in the cached part: now, later"),
-    Key("w", "anew('wait')", "", ""),
+    Key("n", "reload('now')", "n, w", "the same in the cached part: now, later"),
+    Key("w", "reload('wait')", "", ""),
     Key("r", "restart", "r", "restart a server"),
     Key("o", "log", "o", "show a server's log"),
     Key("l", "sign_in", "l, L", "sign in to a server, sign out of it"),

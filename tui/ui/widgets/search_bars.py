@@ -58,11 +58,11 @@ class FindBar(SearchBar):
 
     @dataclass
     class Wanted(Message):
-        """Search for `text`: from the end (`anew`), or on from the last hit."""
+        """Search for `text`: from the end (`from_end`), or on from the last hit."""
 
         text: str
         back: bool = True
-        anew: bool = False
+        from_end: bool = False
 
     _said = Content("")
 
@@ -79,7 +79,7 @@ class FindBar(SearchBar):
         if text and text != words.value:
             words.value = text
         elif words.value:
-            self.post_message(self.Wanted(words.value, anew=True))
+            self.post_message(self.Wanted(words.value, from_end=True))
         self.say()
 
     def say(self, at: int = 0, total: int = 0, *, more: bool = False, last: bool = False) -> None:
@@ -112,7 +112,7 @@ class FindBar(SearchBar):
     def _edited(self, event: Input.Changed) -> None:
         event.stop()
         if self.opened:
-            self.post_message(self.Wanted(event.value, anew=True))
+            self.post_message(self.Wanted(event.value, from_end=True))
 
 
 def _matches_label(at: int, total: int, *, more: bool, last: bool) -> Content:

@@ -127,19 +127,19 @@ class ConversationView(ItemsView):
 
     # Finding
 
-    def find(self, text: str, *, back: bool = True, anew: bool = False) -> bool:
+    def find(self, text: str, *, back: bool = True, from_end: bool = False) -> bool:
         """Go to the next occurrence of `text` (with `back`, the previous one), and mark it.
 
-        `anew` starts with the newest. Folded items are opened for it. A long conversation is
+        `from_end` starts with the newest. Folded items are opened for it. A long conversation is
         searched in slices: after False a hit may still be found, and `Matches` reports it.
         """
         if not text:
             self.end_find()
             return False
-        if anew or self._finder is None or self._finder.text != text:
+        if from_end or self._finder is None or self._finder.text != text:
             self._finder = ItemSearch(text, len(self._items), self._finder)
             self._hit = None
-            self._cursor = None if anew else self._cursor
+            self._cursor = None if from_end else self._cursor
         return self._seek(-1 if back else 1)
 
     def end_find(self) -> None:
