@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tui.permissions.path_risk import RealPaths, real_path
@@ -42,6 +42,9 @@ def make(top: Path, made: list[tuple[str, str, str]]) -> None:
 
 
 @given(MADE, st.lists(PARTS, min_size=1, max_size=6))
+@example([("b", "link", "b/..")], ["b/b"])
+@example([("../a", "absolute link", ".."), (".", "link", "a")], ["a"])
+@example([("a", "link", "c"), ("a/b", "file", "")], ["a/b", "a/../b"])
 def test_it_follows_the_links_of_any_tree(
     made: list[tuple[str, str, str]], asked: list[str]
 ) -> None:

@@ -54,8 +54,8 @@ class RealPaths:
         text = str(path)
         try:
             real = self._follow(text)
-        except (OSError, ValueError):
-            return path
+        except (OSError, ValueError):  # a link leads nowhere, or round in a circle
+            return real_path(path)
         return path if real == text else Path(real)
 
     def _follow(self, path: str) -> str:
@@ -64,7 +64,7 @@ class RealPaths:
             folder, _, name = path.rpartition("/")
             real = f"{self._follow(folder or '/').rstrip('/')}/{name}"
             if _is_link(real):
-                real = os.path.realpath(real)
+                real = os.path.realpath(real, strict=True)
             self._followed[path] = real
         return real
 
