@@ -152,6 +152,10 @@ async def test_everyday_commands_give_what_they_gave(
     root: Path, line: str, printed: str | None
 ) -> None:
     code, said = await started(root, line)
+    for _ in range(9):  # other tests may change /tmp all the time: `cd` goes through it
+        if code not in steady_command.UNWATCHED:
+            break
+        code, said = await started(root, line)
     assert code == 0
     assert printed is None or said == printed
 
