@@ -148,4 +148,4 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
     "rewind": lambda _: facts.Notice(REWOUND),
     "sub_agent": _sub_agent,
 }
-"""By type of record: its own class, or what makes another fact of it."""
+"""The maker of the fact for each type of record: its own class, or a function."""

@@ -17,8 +17,8 @@ Kind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ToolWords:
-    """How people see a tool: the verb that begins the title of a call ("": its name), and a call's
-    kind. One that `asks` puts questions to the person."""
+    """The words in which people see a tool: the verb that begins the title of a call ("": its
+    name), and a call's kind. One that `asks` puts questions to the person."""
 
     verb: str
     kind: Kind = "other"

@@ -102,7 +102,7 @@ def reason(requests: RequestState, prepared: Prepared) -> BreakReason:
 def with_break(
     requests: RequestState, prepared: Prepared, why: BreakReason, *, prompt_follows: bool = False
 ) -> Prepared:
-    """What is prepared as it will be after a break, which is not recorded here."""
+    """View again as it will be after a break, which is not recorded here."""
     records = [*requests.ctx.records, Record(BREAK, "", None, "", why.to_json())]
     viewer, model = prepared.target.viewer(), prepared.target.model.id
     view = viewer.build(records, model=model, prompt_follows=prompt_follows)

@@ -53,7 +53,7 @@ _SHIFT, _ALT, _CTRL, _CAPS_LOCK = 1, 2, 4, 64
 _MODIFIERS: Final = ((_ALT, "alt"), (_CTRL, "ctrl"), (8, "super"), (16, "hyper"), (32, "meta"))
 _RELEASE: Final = "3"
 _REPEAT: Final = "2"
-"""What happened to a key that is held down, where a terminal says so."""
+"""The event of a key that is held down, where a terminal reports it."""
 _LARGEST: Final = 2_000
 """No terminal has more columns or rows."""
 _LEGACY: Final[Mapping[str, str]] = {
