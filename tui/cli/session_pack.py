@@ -1,4 +1,4 @@
-"""`holdfast sessions pack` and `unpack`: a session as one file, to go on with it on another machine."""
+"""`holdfast sessions pack` and `unpack`: a session as one file, to go on with it elsewhere."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.app.options.arguments import Options
-from tui.app.packs.form import SUFFIX
-from tui.app.packs.pack import Packed, pack
+from tui.app.packs.pack import Packed, default_name, pack
 from tui.app.packs.unpack import Unpacked, unpack
 from tui.app.session_path import workspace_of
 from tui.cli.session_io import path_of, print_json
@@ -18,7 +17,7 @@ from tui.core.formatting import plural, size
 from tui.core.paths import folders, shorten
 from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
-from tui.session import catalog, importers
+from tui.session import importers
 
 _SHOWN: Final = 20
 
@@ -37,7 +36,7 @@ def pack_(options: Options) -> int:
             f"{path} belongs to another program, not Holdfast.",
             hint=f"Import it first: holdfast sessions import {path}",
         )
-    out = (options.out or Path(f"session-{catalog.id_of(path)}{SUFFIX}")).absolute()
+    out = (options.out or Path(default_name(path))).absolute()
     secrets = "keep" if chosen.with_secrets else "redact" if chosen.redact else "refuse"
     done = pack(path, out, folders=folders(), clock=SystemClock(), secrets=secrets)
     if options.json:
@@ -93,7 +92,7 @@ def unpack_(options: Options) -> int:
                 "problems": done.problems,
             }
         )
-    for text in _told(done):
+    for text in _report_lines(done):
         note(text)
     print_text(str(done.path))
     note(f"Go on with it: holdfast -r {done.id}")
@@ -120,7 +119,7 @@ def _secrets(done: Packed) -> Iterator[str]:
         yield f"  and {more} more (--json lists all)"
 
 
-def _told(done: Unpacked) -> Iterator[str]:
+def _report_lines(done: Unpacked) -> Iterator[str]:
     match done.state:
         case "new":
             yield "Unpacked: the session is new here."
@@ -138,7 +137,7 @@ def _told(done: Unpacked) -> Iterator[str]:
     yield from done.problems
     if done.differs:
         count = plural(len(done.differs), "file")
-        yield f"{count} here differ from where the session left them:"
+        yield f"Not as the session left it here: {count}."
         yield from (f"  {one_line(path)}" for path in done.differs[:_SHOWN])
         if (more := len(done.differs) - _SHOWN) > 0:
             yield f"  and {more} more"

@@ -64,11 +64,8 @@ class Manifest:
     gone: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
-        value = {
-            "format": FORMAT,
-            **asdict(self),
-            "files": [asdict(f) for f in self.files.values()],
-        }
+        value = asdict(self) | {"files": [asdict(one) for one in self.files.values()]}
+        value["format"] = FORMAT
         return json.dumps(value, ensure_ascii=True, indent=1).encode()
 
     @classmethod

@@ -25,6 +25,7 @@ from tui.app.packs.form import (
     MANIFEST,
     OUTPUTS,
     SESSION,
+    SUFFIX,
     Manifest,
     PackedFile,
     is_output,
@@ -37,6 +38,7 @@ from tui.core.paths import Folders
 from tui.core.redaction import is_secret_name, mask, mask_values
 from tui.core.workspace import Workspace
 from tui.session import copies
+from tui.session.catalog import id_of
 from tui.session.chain import CHAIN
 from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.store import CheckpointStore
@@ -49,7 +51,7 @@ from tui.session.session import children_of
 Secrets: TypeAlias = Literal["refuse", "keep", "redact"]
 
 _NAMED_OUTPUT: Final = re.compile(
-    rb'"((?:[^"\\]|\\.){1,4096}?tool-results/[A-Za-z0-9_-]{1,80}\.txt)"'
+    rb'"(?:[^"\\]|\\.){1,4096}?tool-results/[A-Za-z0-9_-]{1,80}\.txt"'
 )
 _TEXT_MAX: Final = 64_000_000
 """Of a longer output or content, this much is searched for secrets."""
@@ -84,6 +86,11 @@ class Packed:
     @property
     def children(self) -> int:
         return sum(name.startswith(CHILDREN) for name in self.manifest.files)
+
+
+def default_name(path: Path) -> str:
+    """The name of a session's pack, by the session's file."""
+    return f"session-{id_of(path)}{SUFFIX}"
 
 
 def pack(

@@ -34,6 +34,7 @@ from tui.app.packs.form import (
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError, SessionError, StorageError, os_error_as
 from tui.core.files import sha256_of, sync_folder
+from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of
 from tui.core.output_store import open_full_copy, unpacked_copy
 from tui.core.paths import Folders
@@ -174,8 +175,9 @@ class _Unpacking:
         if manifest.redacted:
             done.problems.append("It was redacted when it was packed: it is to be read.")
         if manifest.gone:
-            count = len(manifest.gone)
-            done.problems.append(f"{count} full output{'s' * (count > 1)} had been deleted before.")
+            done.problems.append(
+                f"{plural(len(manifest.gone), 'full output')} had been deleted before."
+            )
         done.outputs = sum(map(self._put_output, self.pack.names(OUTPUTS)))
         self._adopt(done)
         for name in reversed(places):  # the session's own file last
@@ -259,8 +261,8 @@ class _Unpacking:
         done.checkpoints = len(moved)
         if refused:
             done.problems.append(
-                f"{len(refused)} of the paths in its checkpoints are none that the file tools may"
-                f" write, and were left out, such as {os.fsdecode(refused[0])[:80]!r}."
+                f"Left out of its checkpoints: {plural(len(refused), 'path')} that the file tools"
+                f" may not write, such as {os.fsdecode(refused[0])[:80]!r}."
             )
         done.differs = [
             str(change.path.relative_to(self.workspace))

@@ -15,8 +15,9 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
+from tui.core.messages import object_of
 from tui.session.checkpoints.entries import COLUMNS, NEVER, Kind, PathEntry, entry_of
 
 _PERMISSIONS: Final = 0o777
@@ -50,15 +51,9 @@ class StoredState:
     def from_json(cls, value: object) -> StoredState:
         """The state that `to_json` gave. Raises ValueError for anything else."""
         match value:
-            case {"checkpoint": str(id_), "whole": bool(whole), "entries": dict(entries)}:
-                return cls(
-                    id_,
-                    {
-                        os.fsencode(name): None if entry is None else _read(entry)
-                        for name, entry in cast("dict[str, object]", entries).items()
-                    },
-                    whole,
-                )
+            case {"checkpoint": str(id_), "whole": bool(whole), "entries": named}:
+                read = {os.fsencode(name): _read(entry) for name, entry in object_of(named).items()}
+                return cls(id_, read, whole)
             case _:
                 raise ValueError("no checkpoint")
 
@@ -74,8 +69,10 @@ class StoredState:
         return [path for path in self.entries if not _is_inside(path, guarded)]
 
 
-def _read(entry: object) -> PathEntry:
+def _read(entry: object) -> PathEntry | None:
     match entry:
+        case None:
+            return None
         case [int(kind), int(mode), int(size), str() | None as digest, bool(ignored)] if size >= 0:
             told = None if digest is None else bytes.fromhex(digest)
             return PathEntry(Kind(kind), mode & _PERMISSIONS, size, NEVER, told, ignored)
