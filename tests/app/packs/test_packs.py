@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -97,7 +97,7 @@ def there(machine: Callable[[str], Machine]) -> Machine:
     return machine("there")
 
 
-async def _talk(at: Machine, *prompts: str, path: Path | None = None, **files: str) -> Path:
+async def _talk(at: Machine, *prompts: str, path: Path | None, files: Mapping[str, str]) -> Path:
     """Let a session run a command with a long output and change files, with checkpoints."""
     home = at.here()
     clock = SystemClock()
@@ -124,8 +124,10 @@ async def _talk(at: Machine, *prompts: str, path: Path | None = None, **files: s
     return session.path
 
 
-def talk(at: Machine, *prompts: str, path: Path | None = None, **files: str) -> Path:
-    return asyncio.run(_talk(at, *prompts, path=path, **files))
+def talk(
+    at: Machine, *prompts: str, path: Path | None = None, files: Mapping[str, str] | None = None
+) -> Path:
+    return asyncio.run(_talk(at, *prompts, path=path, files=files or {}))
 
 
 def checkpoints_of(path: Path) -> list[str]:
@@ -133,7 +135,7 @@ def checkpoints_of(path: Path) -> list[str]:
 
 
 def test_a_session_moves_whole(here: Machine, there: Machine) -> None:
-    path = talk(here, "one", "two", **{"a.txt": "a", "src/b.txt": "b"})
+    path = talk(here, "one", "two", files={"a.txt": "a", "src/b.txt": "b"})
     packed = here.pack(path)
     assert (packed.outputs, packed.checkpoints, packed.secrets) == (2, 2, [])
     done = there.unpack(packed)
@@ -157,9 +159,9 @@ def test_a_session_moves_whole(here: Machine, there: Machine) -> None:
 
 
 def test_it_goes_on_there_and_comes_back(here: Machine, there: Machine) -> None:
-    path = talk(here, "one", **{"a.txt": "a"})
+    path = talk(here, "one", files={"a.txt": "a"})
     moved = there.unpack(here.pack(path)).path
-    talk(there, "two", path=moved, **{"b.txt": "b"})
+    talk(there, "two", path=moved, files={"b.txt": "b"})
     back = here.unpack(there.pack(moved, name="back.zip"))
     assert (back.state, back.path, back.verified) == ("grown", path, True)
     assert path.read_bytes() == moved.read_bytes()
@@ -280,7 +282,7 @@ def test_an_output_that_is_gone_is_named(here: Machine, there: Machine) -> None:
 
 @pytest.fixture
 def packed(here: Machine) -> Path:
-    made = here.pack(talk(here, "one", **{"a.txt": "a"})).path
+    made = here.pack(talk(here, "one", files={"a.txt": "a"})).path
     assert made
     return made
 
@@ -307,7 +309,7 @@ def test_a_pack_that_is_cut_or_changed_anywhere_writes_nothing(
 
 
 @contextmanager
-def _made(packed: Path) -> Iterator[tuple[dict[str, Any], dict[str, bytes]]]:
+def _made(packed: Path) -> Generator[tuple[dict[str, Any], dict[str, bytes]]]:
     """The manifest and the files of a pack, to be changed."""
     with zipfile.ZipFile(packed) as opened:
         files = {name: opened.read(name) for name in opened.namelist()}
@@ -440,7 +442,7 @@ def test_what_is_no_pack_says_so(there: Machine, data: bytes) -> None:
 def test_a_disk_that_fills_up_at_any_step_loses_nothing(
     here: Machine, there: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = talk(here, "one", **{"a.txt": "a"})
+    path = talk(here, "one", files={"a.txt": "a"})
     real, left = os.fsync, 0
 
     def fsync(file: Any) -> None:
@@ -482,7 +484,7 @@ def test_the_commands(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = talk(here, "one", **{"a.txt": "a"})
+    path = talk(here, "one", files={"a.txt": "a"})
     id_ = read(path).header.id
     monkeypatch.chdir(here.work)
     assert main(["sessions", "pack", id_[:6]]) == 0

@@ -50,9 +50,11 @@ class StoredState:
     @classmethod
     def from_json(cls, value: object) -> StoredState:
         """The state that `to_json` gave. Raises ValueError for anything else."""
-        match value:
-            case {"checkpoint": str(id_), "whole": bool(whole), "entries": named}:
-                read = {os.fsencode(name): _read(entry) for name, entry in object_of(named).items()}
+        fields = object_of(value)
+        match fields.get("checkpoint"), fields.get("whole"), fields.get("entries"):
+            case str(id_), bool(whole), dict():
+                entries = object_of(fields["entries"]).items()
+                read = {os.fsencode(name): _read(entry) for name, entry in entries}
                 return cls(id_, read, whole)
             case _:
                 raise ValueError("no checkpoint")
