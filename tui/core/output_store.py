@@ -23,7 +23,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -81,6 +81,13 @@ class OutputStore:
     def of_session(self, session: Path | None) -> OutputStore:
         """Return the same folder, as another session uses it."""
         return OutputStore(self._folder, session=session, retention=self._retention)
+
+    def unpacked(self) -> Iterator[OutputStore]:
+        """Yield the outputs that were unpacked with sessions of other machines, to be swept: no
+        workspace has them, and the session that names one may be of any."""
+        retention = replace(self._retention, sessions=folders().sessions)
+        for folder in folders().outputs.glob(f"{TOOL_RESULTS}-*/{TOOL_RESULTS}"):
+            yield OutputStore(folder, session=None, retention=retention)
 
     def note(self, path: Path) -> None:
         """Note in the index that this session refers to a file.
