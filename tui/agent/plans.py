@@ -72,7 +72,7 @@ class Plans:
             review = await ctx.state.pause.question(
                 ctx.rules.approver.review_plan(title, params.plan)
             )
-        tool.waited()
+        tool.host.waited()
         labels = [label for verdict, label in PLAN_CHOICES if verdict == review.verdict]
         answer = {"header": _HEADER, "chosen": labels, "text": review.comment}
         output = await self._output(title, params.plan, review)

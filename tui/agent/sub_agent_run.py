@@ -127,7 +127,7 @@ class SubAgentRun:
             one.spent += Spent.on(event.usage, self.ctx.price_of(one.model))
         _follow(one, event)
         if line := _line_of(event):
-            self.tool.emit(f"{line}\n")
+            self.tool.host.emit(f"{line}\n")
         if not isinstance(event, _QUIET):
             self.ctx.publish(facts.SubAgentEvent(one.call_id, one.agent, event))
         one.tell()

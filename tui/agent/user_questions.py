@@ -33,7 +33,7 @@ class UserQuestions:
         """Carry out a call. Cancelling it takes the questions back."""
         questions = params.asked
         answered = await put(self.ctx, tool.call_id, AskUser.name, questions)
-        tool.waited()
+        tool.host.waited()
         answers = list(map(answer_json, questions, _padded(questions, answered)))
         return replace(
             _output(questions, answered), details={"answers": answers, "by": answered.by}

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import PATIENCE_S
 from tui.core.config import McpServer, SandboxSettings
 from tui.core.messages import text_of
@@ -66,7 +67,7 @@ def servers_in(tmp_path: Path, engine: str, level: str) -> Servers:
 
 
 async def write(server: Server, path: Path | str) -> str:
-    answer = server.calls.call("write", {"path": str(path)}, lambda _: None)
+    answer = server.calls.call("write", {"path": str(path)}, FakeHost())
     return text_of((await asyncio.wait_for(answer, PATIENCE_S)).content)
 
 
