@@ -20,9 +20,7 @@ ROOT: Final = Path(__file__).parents[1]
 TUI: Final = ROOT / "tui"
 
 FIELDS_GOAL: Final = 20
-FIELDS: Final[Mapping[str, int]] = {
-    "Confinement": 26,
-}
+FIELDS: Final[Mapping[str, int]] = {}
 """Classes whose body declares more fields than the goal."""
 
 METHODS_GOAL: Final = 30

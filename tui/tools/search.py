@@ -126,7 +126,7 @@ def find_root(ctx: ToolContext, path: str) -> SearchRoot:
         raise not_regular(mode, shown)
     folder = real if stats.S_ISDIR(mode) else real.parent
     own = (workspace.temporary,) if workspace.temporary else ()
-    allowed = (workspace.root, *workspace.extra, *workspace.readable, *own)
+    allowed = (*workspace.roots, *workspace.readable, *own)
     base = next((f for f in allowed if real.is_relative_to(f)), None)
     return SearchRoot(
         folder=folder,
