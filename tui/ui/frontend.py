@@ -100,7 +100,7 @@ class ScreenFrontend:
             cwd=services.workspace,
             clock=services.clock,
             figures=self._figures,
-            show=chat.show_own_status,
+            show=chat.status.show_own,
             complain=lambda problem: self.say(problem, "warning"),
         )
         settings.follow(lambda now: now.status, self.status.use)
@@ -252,7 +252,7 @@ class ScreenFrontend:
     def began(self, kind: Kind, phase: str) -> None:
         self.chat.query("ResumeCard").remove()
         if kind != "side":
-            self.chat.follow()
+            self.chat.conversation.follow()
         agent = self.conversation.agent
         if kind == "turn" and agent is not None:
             self.chat.retry.other = fallback_for(self.services, agent.models.current)
