@@ -37,8 +37,7 @@ class BackgroundJobs:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
-        self.ctx.toolbox.jobs.began = self._began
-        self.ctx.toolbox.jobs.ended = self._ended
+        self.ctx.toolbox.jobs.watcher = self
 
     @property
     def unreported(self) -> bool:
@@ -59,14 +58,14 @@ class BackgroundJobs:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _began(self, job: Job) -> None:
+    def began(self, job: Job) -> None:
         moved = job.origin.moved_by
         if moved and not job.origin.taken_over:
             self.ctx.record(JobMoved(job.origin.call_id, job.id, job.pid, moved))
         started = JobStarted(job.id, job.origin.call_id, _short(job.command), job.pid, moved)
         self._do(self._tell(started))
 
-    def _ended(self, job: Job) -> None:
+    def ended(self, job: Job) -> None:
         self._do(self._finish(job))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:

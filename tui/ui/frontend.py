@@ -99,9 +99,7 @@ class ScreenFrontend:
             settings=settings.now.status,
             cwd=services.workspace,
             clock=services.clock,
-            figures=self._figures,
-            show=chat.status.show_own,
-            complain=lambda problem: self.say(problem, "warning"),
+            holder=self,
         )
         settings.follow(lambda now: now.status, self.status.use)
         app.run_worker(self.status.watch(), group="status")
@@ -193,7 +191,11 @@ class ScreenFrontend:
         )
         self.chat.add(NoticeItem(text, "warning"))
 
-    def _figures(self) -> StatusFigures | None:
+    def show_status(self, text: str) -> None:
+        status = self.chat.status
+        status.state = replace(status.state, own=text)
+
+    def status_figures(self) -> StatusFigures | None:
         agent, measured = self.conversation.agent, self.chat.left.meter.state
         if agent is None:
             return None

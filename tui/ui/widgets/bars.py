@@ -195,10 +195,6 @@ class StatusLine(CachedRender):
 
     state: reactive[StatusState] = reactive(StatusState())
 
-    def show_own(self, text: str) -> None:
-        """Show what the person's own status command printed."""
-        self.state = replace(self.state, own=text)
-
     def render(self) -> Content:
         return status_line(self.state, self.size.width)
 
