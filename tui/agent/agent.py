@@ -113,14 +113,14 @@ class Agent:
             return
         tools[Recall.name] = Recall(self._recall)
         if ctx.toolbox.may_have(AskUser.name):
-            tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
+            tools[AskUser.name] = AskUser(UserQuestions(ctx))
         if ctx.parent is None:
-            tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
+            tools[PresentPlan.name] = PresentPlan(Plans(ctx))
         if ctx.parent is None and ctx.toolbox.find_agents is not None:
             starter = SubAgentStarter(
                 ctx, Agent, lambda: self._requests.frame.effort, self.sub_agents
             )
-            tools[SubAgentTool.name] = SubAgentTool(starter.run)
+            tools[SubAgentTool.name] = SubAgentTool(starter)
 
     async def _recall(self, asked: RecallParams, limits: PageLimits) -> tuple[str, str]:
         return await self.context.recall(asked, limits, for_person=False)

@@ -519,6 +519,21 @@ def _by_requests(config: Config) -> Config:
     return structs.replace(config, prune=structs.replace(config.prune, unit="requests"))
 
 
+@dataclass(frozen=True, slots=True)
+class McpSandbox:
+    """The sandbox of MCP servers."""
+
+    confinement: Confinement
+
+    async def command(
+        self, argv: Sequence[str], environment: Mapping[str, str], level: str
+    ) -> list[str]:
+        return await self.confinement.command(argv, environment, _MCP_LEVELS[level])
+
+    async def close(self) -> None:
+        await self.confinement.close()
+
+
 def make_servers(launch: Launch) -> Servers | None:
     """The MCP servers, not started; None where there are none. A drill has none, and the practice
     model none behind an address."""
@@ -536,18 +551,14 @@ def make_servers(launch: Launch) -> Servers | None:
     )
     confinement.denied = _policy(launch).denied_places
 
-    async def confine(command: Sequence[str], env: Mapping[str, str], level: str) -> list[str]:
-        return await confinement.command(command, env, _MCP_LEVELS[level])
-
     return Servers(
         configured,
         cwd=root,
         log_folder=scratch or launch.folders.log,
         patience_s=SETTLED_S if launch.one_turn else PATIENCE_S,
         environment=clean_environment(child_environment(), settings.keep_env),
-        confine=confine,
+        sandbox=McpSandbox(confinement),
         vault=SecretStore(os.environ, launch.folders),
-        on_close=confinement.close,
     )
 
 

@@ -58,7 +58,7 @@ class Plans:
 
     ctx: AgentContext
 
-    async def present(self, params: PresentPlanParams, tool: ToolContext) -> ToolOutput:
+    async def run(self, params: PresentPlanParams, tool: ToolContext) -> ToolOutput:
         """Carry out a call. Raises ToolError outside plan mode."""
         ctx, title = self.ctx, one_line(params.title)
         if ctx.state.mode != "plan":

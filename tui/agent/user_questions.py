@@ -29,7 +29,7 @@ class UserQuestions:
 
     ctx: AgentContext
 
-    async def ask(self, params: AskUserParams, tool: ToolContext) -> ToolOutput:
+    async def run(self, params: AskUserParams, tool: ToolContext) -> ToolOutput:
         """Carry out a call. Cancelling it takes the questions back."""
         questions = params.asked
         answered = await put(self.ctx, tool.call_id, AskUser.name, questions)

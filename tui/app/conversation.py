@@ -54,8 +54,8 @@ class Conversation:
         self.frontend = frontend
         self.agent: Agent | None = None
         self.opening = False
-        self.queue = SendQueue(lambda: self.agent)
-        self.images = PromptImages(services, frontend, lambda: self.agent)
+        self.queue = SendQueue(self)
+        self.images = PromptImages(services, frontend, self)
         self.drafts = DraftSaver(frontend, self.queue, self.images)
         self.user_commands = user_commands(
             services.folders, services.workspace, services.trust, TAKEN

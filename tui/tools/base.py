@@ -176,6 +176,7 @@ class ToolContext:
 
 
 P = TypeVar("P", bound=Params)
+P_contra = TypeVar("P_contra", bound=Params, contravariant=True)
 
 
 class Tool(ABC, Generic[P]):
@@ -244,6 +245,24 @@ class Tool(ABC, Generic[P]):
             raise ToolError(
                 f"Wrong arguments for {self.name}: {error}.", hint=f"Its arguments are: {known}."
             ) from error
+
+
+class AgentPart(Protocol[P_contra]):
+    """The part of the agent that carries out the calls of a tool."""
+
+    async def run(self, params: P_contra, tool: ToolContext) -> ToolOutput:
+        """Execute a call, as `Tool.run`."""
+        ...
+
+
+class AgentTool(Tool[P]):
+    """Base class of a tool whose calls a part of the agent carries out."""
+
+    def __init__(self, part: AgentPart[P]) -> None:
+        self._part = part
+
+    async def run(self, params: P, ctx: ToolContext) -> ToolOutput:
+        return await self._part.run(params, ctx)
 
 
 @cache
