@@ -187,15 +187,20 @@ class Agent:
         await SupervisedCommands(self._ctx).take_over_jobs()
         return self._ctx.events.take()
 
-    def count_tokens(self, show: Callable[[Fact], None]) -> None:
-        """Let the server count the context between the turns, where it changed much since the
-        last answer; what comes of it is shown without being asked for, until `close`."""
-        self._counter.begin(show)
+    def watch(self, show: Callable[[Fact], None]) -> None:
+        """Show what comes while no turn runs, until `close`: what becomes of background commands,
+        counts and titles."""
+        self._ctx.events.aside = show
 
-    def title_session(self, show: Callable[[Fact], None]) -> None:
-        """Let the small model title the session once a turn has finished, where it has no title;
-        what comes of it is shown without being asked for, until `close`."""
-        self._titles.begin(show)
+    def count_tokens(self) -> None:
+        """Let the server count the context between the turns, where it changed much since the
+        last answer, until `close`."""
+        self._counter.begin()
+
+    def title_session(self) -> None:
+        """Let the small model title the session once a turn has finished, where it has no title,
+        until `close`."""
+        self._titles.begin()
 
     def rename(self, title: str) -> None:
         """Give the session another title, by a record; one that is being written is dropped."""
@@ -329,7 +334,7 @@ class Agent:
         """Stop what runs beside, sync, and close everything that is this agent's own."""
         ctx, tools = self._ctx, self._ctx.toolbox
         self._closing.set()
-        self._background_jobs.show = None
+        ctx.events.aside = None
         self._counter.close()
         self.models.close()
         if self._sweeping is not None:

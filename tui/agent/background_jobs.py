@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,9 @@ class OwnedJob:
 
 @dataclass(slots=True)
 class BackgroundJobs:
-    """Watches the background commands of one agent. `show` gets events while no turn runs."""
+    """Watches the background commands of one agent."""
 
     ctx: AgentContext
-    show: Callable[[Fact], None] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
@@ -101,10 +100,11 @@ class BackgroundJobs:
     async def _tell(self, event: Fact) -> None:
         """Show it in the turn that runs, else at once."""
         await self.ctx.recorder.sync()
-        if self.show is None or self.ctx.events.busy:
+        show = self.ctx.events.aside
+        if show is None or self.ctx.events.busy:
             self.ctx.publish(event)
         else:
-            self.show(event)
+            show(event)
 
 
 def _short(command: str) -> str:

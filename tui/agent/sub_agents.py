@@ -105,7 +105,7 @@ class SubAgentStarter:
                 own = await SubAgentWorktree.make(ctx, definition.name, session.id)
                 tool.host.emit(f"{own.welcome}\n")
             agent = await self._agent(one, definition, model, session, own)
-            one.cancel = agent.cancel
+            one.work = agent
             work = SubAgentRun(ctx, one, agent, tool, len(session.records), before, own)
             path = str(one.path) if one.path else None
             about, resumed = one.description, before is not None

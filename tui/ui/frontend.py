@@ -351,7 +351,7 @@ class ScreenFrontend:
         screen = SessionsScreen(
             SessionRepository.of(self.services),
             current=agent.session.path if agent else None,
-            rename=self.conversation.rename if agent else None,
+            conversation=self.conversation if agent else None,
         )
         screen.awaited = agent is None  # the program has not begun yet
         picked = await self.app.push_screen_wait(screen)
