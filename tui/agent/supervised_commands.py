@@ -187,7 +187,7 @@ class SupervisedCommands:
         confinement = self.ctx.toolbox.confinement
         for folder, call in folders:
             if confinement is not None:
-                await asyncio.to_thread(confinement.take_over, folder)
+                await asyncio.to_thread(confinement.traces.take_over, folder)
             call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
             if (call_id, job) in known:
                 await asyncio.to_thread(remove, folder)
@@ -195,7 +195,7 @@ class SupervisedCommands:
                 continue  # until its call gets its result
             elif (command := SupervisedCommand.take_over(folder)) is not None:
                 await self._take_over(command, call_id, job)
-        for line in await confinement.tidy() if confinement is not None else ():
+        for line in await confinement.traces.tidy() if confinement is not None else ():
             self.ctx.publish(Notice(line))
 
     async def _take_over(self, command: SupervisedCommand, call_id: str, job: str) -> None:
