@@ -95,7 +95,7 @@ def unpack_(options: Options) -> int:
     for text in _report_lines(done):
         note(text)
     print_text(str(done.path))
-    note(f"Go on with it: holdfast -r {done.id}")
+    note(f"Continue it: holdfast -r {done.id}")
     return 0
 
 

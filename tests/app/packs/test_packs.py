@@ -503,7 +503,7 @@ def test_the_commands(
         "Verified: every line and output is what was written.",
         "Not as the session left it here: 1 file.",
         "  a.txt",
-        f"Go on with it: holdfast -r {id_}",
+        f"Continue it: holdfast -r {id_}",
     ]
     assert main(["sessions", "unpack", str(file), "--json"]) == 0
     value = json.loads(capfd.readouterr().out)

@@ -90,7 +90,7 @@ class Manifest:
         name, id_ = string_of(fields.get("file")), string_of(fields.get("session"))
         known = _FILE.fullmatch(name)
         if known is None or known[1] != id_ or len({one.name for one in files}) != len(files):
-            raise damaged("its manifest is not one that Holdfast makes")
+            raise damaged("its manifest isn't one that Holdfast makes")
         if SESSION not in {one.name for one in files}:
             raise damaged("the session isn't in it")
         return cls(
@@ -115,7 +115,7 @@ def _file(fields: Mapping[str, Any]) -> PackedFile:
     if output and not is_output(path):
         raise damaged(f"it names an output that nothing of Holdfast's wrote: {path[:80]!r}")
     if name.startswith(CONTENTS) and name != CONTENTS + digest:
-        raise damaged(f"{name} is not what its name says")
+        raise damaged(f"{name} isn't what its name says")
     return PackedFile(name, cast("int", size), digest, path)
 
 
