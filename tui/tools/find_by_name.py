@@ -15,6 +15,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
+from tui.tools.left_out import left_out
 from tui.tools.search_proof import confirmed_names
 
 _GLOB_CHARS = 500
@@ -49,7 +50,9 @@ class FindByName(Tool[FindByNameParams]):
         wanted = [*search.exclusions(), "--files"]
         command = await asyncio.to_thread(search.command, root, wanted)
         shows = search.Shown(root, ctx.reading, names=True)
-        results = _Results(root, glob_matcher(params.pattern), params.max_results, shows)
+        matches = glob_matcher(params.pattern)
+        looking = asyncio.ensure_future(asyncio.to_thread(left_out, root, matches))
+        results = _Results(root, matches, params.max_results, shows)
         ended = await search.run(command, root, b"\0", results.take, ctx.start_reader)
         lines = results.names
         # Without walls, a name counts only if no link leads to it.
@@ -68,6 +71,8 @@ class FindByName(Tool[FindByNameParams]):
         if not lines:
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"Nothing matches {params.pattern!r}{where}.")
+        if not results.more:
+            notes += (await looking).line(root, found=bool(lines))
         count = len(lines)
         summary = f"{count}{'+' * results.more} result{'s' * (count != 1)}"
         shown = [root.show(name) for name in lines]
