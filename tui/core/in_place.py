@@ -136,7 +136,7 @@ def _write(
 ) -> os.stat_result:
     file = open_real(path, os.O_RDWR | os.O_NONBLOCK)
     try:
-        with _copy_standing(path, old, data):
+        with _journal(path, old, data):
             opened = os.fstat(file)
             if (opened.st_dev, opened.st_ino) != (like.st_dev, like.st_ino):
                 raise OSError(errno.ESTALE, "another file is there now", str(path))
@@ -176,7 +176,7 @@ def _fill(file: int, data: bytes, *, at_least: int = 0) -> None:
 
 
 @contextmanager
-def _copy_standing(path: Path, old: bytes, data: bytes) -> Iterator[None]:
+def _journal(path: Path, old: bytes, data: bytes) -> Iterator[None]:
     """Keep both contents on the disk until the block ends. The file is held by a lock meanwhile:
     another start leaves it alone."""
     place = folders().in_place

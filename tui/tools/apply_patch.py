@@ -18,7 +18,6 @@ from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import WHOLE_FILE_LIMIT, in_thread, missing, resolve, take_snapshot
 from tui.tools.file_batch import NEW_MODE, FileWrite, write_files
 from tui.tools.file_ledger import SeenFile, Snapshot
-from tui.tools.new_content import NewContent, new_content
 from tui.tools.patch_format import FilePatch, label_of, parse_patch
 from tui.tools.patch_hunks import Patched, added_text, apply_hunks
 from tui.tools.stale_text import ELSEWHERE, StaleFileError, difference, refusal, refused
@@ -193,6 +192,8 @@ def _add(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool, _s
 
 
 def _add_new(plan: _Plan, file: FilePatch, place: _Place, whole: bool) -> None:
+    from tui.tools.new_content import new_content  # noqa: PLC0415 - for a write only
+
     text = added_text(file)
     mode = 0o777 if file.mode is not None and file.mode & stats.S_IXUSR else NEW_MODE
     data = new_content(DecodedText(""), text, place.path, place.shown).data
@@ -224,6 +225,8 @@ def _add_deleted(plan: _Plan, file: FilePatch, place: _Place, whole: bool) -> No
 
 
 def _add_updated(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool) -> None:
+    from tui.tools.new_content import NewContent, new_content  # noqa: PLC0415 - for a write only
+
     place, target = places[0], places[-1]
     snapshot = place.found
     assert snapshot is not None

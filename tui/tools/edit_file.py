@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from tui.core.errors import ToolError
 from tui.core.formatting import size
@@ -27,11 +27,13 @@ from tui.tools.file_access import (
 )
 from tui.tools.file_ledger import SeenFile, Snapshot
 from tui.tools.near_lines import closest, excerpt, near_miss, same_but_blanks
-from tui.tools.new_content import NewContent, new_content
-from tui.tools.notebook_cells import MARK, NotebookCells, cells_of
 from tui.tools.stale_text import ELSEWHERE, difference, refused
 from tui.tools.text_decoding import DecodedText, decode, printable, valid_text
-from tui.tools.text_match import TextMatch, find_matches, flatten, splice
+from tui.tools.text_match import CELL_MARK, TextMatch, find_matches, flatten, splice
+
+if TYPE_CHECKING:
+    from tui.tools.new_content import NewContent
+    from tui.tools.notebook_cells import NotebookCells
 
 _LISTED = 10
 """Lines of an ambiguous passage, or of many changes, that are named."""
@@ -183,6 +185,8 @@ def _edit(
             f"the limit is {size(WHOLE_FILE_LIMIT)}.",
             hint="Change it with a command (sed, a short script) through run_command.",
         )
+    from tui.tools.new_content import new_content  # noqa: PLC0415 - for a write only
+
     file = decode(found.data, shown)
     cells = _cells(file, params, found.path)
     unit = "cell" if cells else "line"
@@ -221,7 +225,11 @@ def _edit(
 def _cells(file: DecodedText, params: EditFileParams, path: Path) -> NotebookCells | None:
     """Return the cells of a notebook that the edits are about; None for other files, and for edits
     of the JSON around them."""
-    if path.suffix.lower() != ".ipynb" or (cells := cells_of(file.text)) is None:
+    if path.suffix.lower() != ".ipynb":
+        return None
+    from tui.tools.notebook_cells import cells_of  # noqa: PLC0415 - seldom needed
+
+    if (cells := cells_of(file.text)) is None:
         return None
     first = flatten(params.edits[0].old_string)
     return None if first in flatten(file.text) and first not in flatten(cells.text) else cells
@@ -229,7 +237,9 @@ def _cells(file: DecodedText, params: EditFileParams, path: Path) -> NotebookCel
 
 def _place(text: str, position: int, unit: str) -> int:
     """Return the number of the line at a position, or that of the notebook's cell."""
-    return text.count(MARK, 0, position) if unit == "cell" else text.count("\n", 0, position) + 1
+    return (
+        text.count(CELL_MARK, 0, position) if unit == "cell" else text.count("\n", 0, position) + 1
+    )
 
 
 def _of_changed(
@@ -310,7 +320,7 @@ def not_found(file: DecodedText, old: str, new: str, shown: str) -> ToolError:
             hint="The file isn't UTF-8: choose a passage without the characters shown as \ufffd.",
         )
     flat = flatten(file.text)
-    lines = [line.removeprefix(MARK) for line in flat.split("\n")]
+    lines = [line.removeprefix(CELL_MARK) for line in flat.split("\n")]
     if (span := same_but_blanks(lines, old)) is not None:
         return ToolError(
             f"{message} Lines {span[0] + 1}-{span[1]} differ from it only in blanks "

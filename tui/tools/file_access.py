@@ -18,18 +18,20 @@ from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
 from threading import Event
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from tui.core.errors import StorageError, ToolError
 from tui.core.files import open_real, real_folder, safe_name
 from tui.core.formatting import size
-from tui.core.in_place import Written, put
 from tui.core.messages import list_of, object_of
 from tui.core.private_files import private_copy
 from tui.core.workspace import Workspace
 from tui.tools.base import ToolContext
 from tui.tools.file_ledger import Snapshot
 from tui.tools.text_decoding import printable
+
+if TYPE_CHECKING:
+    from tui.core.in_place import Written
 
 T = TypeVar("T")
 
@@ -232,6 +234,8 @@ def _replace(
     try:
         os.close(real_folder(path.parent, create=True))
         check = partial(check_still_wanted, path, shown, found, stop)
+        from tui.core.in_place import put  # noqa: PLC0415 - for a write only
+
         old, like = (found.data, found.stat) if found else (None, None)
         written = put(path, data, old=old, like=like, mode=0o666, check=check)
     except (OSError, ToolError) as error:

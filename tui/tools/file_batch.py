@@ -15,15 +15,17 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui.core.errors import ToolError
 from tui.core.files import atomic_write, real_folder
-from tui.core.in_place import Written, put
 from tui.tools.base import ToolContext
 from tui.tools.file_access import check_still_wanted, in_thread, keep_before, os_failure
 from tui.tools.file_ledger import Snapshot
 from tui.tools.text_decoding import printable
+
+if TYPE_CHECKING:
+    from tui.core.in_place import Written
 
 NEW_MODE = 0o666
 
@@ -50,7 +52,7 @@ class _Batch:
         default_factory=list[tuple[Path | None, str | None]]
     )
     written: list[tuple[FileWrite, Written | None]] = field(
-        default_factory=list[tuple[FileWrite, Written | None]]
+        default_factory=list[tuple[FileWrite, "Written | None"]]
     )
     folders: list[Path] = field(default_factory=list[Path])
     """Folders that were made, the outermost first."""
@@ -133,6 +135,8 @@ def _details(write: FileWrite, kept: Path | None, before_sha256: str | None) -> 
 
 def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> Written | None:
     """Write or delete one file. Returns what was written. Raises ToolError."""
+    from tui.core.in_place import put  # noqa: PLC0415 - for a write only
+
     path, shown, snapshot = write.path, batch.shown(write.path), write.found
     check = partial(check_still_wanted, path, shown, snapshot, stop)
     try:
@@ -157,6 +161,8 @@ def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> Written | None:
 
 def _put_back(batch: _Batch) -> list[str]:
     """Undo what was written, the last first. Returns in words what could not be undone."""
+    from tui.core.in_place import put  # noqa: PLC0415 - for a write only
+
     lost: list[str] = []
     for write, written in reversed(batch.written):
         shown = batch.shown(write.path)

@@ -7,7 +7,6 @@ import json
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from tui.core.front_matter import yaml_problem
@@ -17,17 +16,20 @@ _CHARS: Final = 1_000_000
 _CHECKED: Final = "<checked>"
 
 
-@dataclass(frozen=True, slots=True)
-class FileFormat:
-    """A format's name, and what is wrong with a text of it: "" if nothing is, as far as known."""
-
-    name: str
-    problem: Callable[[str], str]
+def format_name(suffix: str) -> str:
+    """Return what a valid file with a suffix is, in words; "" for a format that is not checked."""
+    return _FORMATS[suffix.lower()][0] if suffix.lower() in _FORMATS else ""
 
 
-def format_of(suffix: str) -> FileFormat | None:
-    """Return the format of files with a suffix; None if it is not known."""
-    return _FORMATS.get(suffix.lower())
+def format_problem(suffix: str, text: str) -> str:
+    """Return what is wrong with the text of a file, in a line; "" if nothing is, as far as
+    known."""
+    if suffix.lower() not in _FORMATS or (len(text) > _CHARS and suffix.lower() != ".ipynb"):
+        return ""
+    try:
+        return _FORMATS[suffix.lower()][1](text)
+    except (RecursionError, MemoryError):
+        return ""
 
 
 def _json(text: str) -> str:
@@ -72,26 +74,12 @@ def _line(message: str) -> str:
     return message.split("\n", 1)[0].rstrip(".")
 
 
-def _guarded(check: Callable[[str], str]) -> Callable[[str], str]:
-    def guarded(text: str) -> str:
-        if len(text) > _CHARS:
-            return ""
-        try:
-            return check(text)
-        except (RecursionError, MemoryError):
-            return ""
-
-    return guarded
-
-
-_PYTHON: Final = FileFormat("valid Python", _guarded(_python))
-_YAML: Final = FileFormat("valid YAML", _guarded(yaml_problem))
-_FORMATS: Final[Mapping[str, FileFormat]] = {
-    ".json": FileFormat("valid JSON", _guarded(_json)),
-    ".toml": FileFormat("valid TOML", _guarded(_toml)),
-    ".yaml": _YAML,
-    ".yml": _YAML,
-    ".py": _PYTHON,
-    ".pyi": _PYTHON,
-    ".ipynb": FileFormat("a notebook", _notebook),
+_FORMATS: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
+    ".json": ("valid JSON", _json),
+    ".toml": ("valid TOML", _toml),
+    ".yaml": ("valid YAML", yaml_problem),
+    ".yml": ("valid YAML", yaml_problem),
+    ".py": ("valid Python", _python),
+    ".pyi": ("valid Python", _python),
+    ".ipynb": ("a notebook", _notebook),
 }

@@ -15,7 +15,6 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
-from tui.tools.left_out import left_out
 from tui.tools.search_proof import confirmed_names
 
 _GLOB_CHARS = 500
@@ -51,7 +50,9 @@ class FindByName(Tool[FindByNameParams]):
         command = await asyncio.to_thread(search.command, root, wanted)
         shows = search.Shown(root, ctx.reading, names=True)
         matches = glob_matcher(params.pattern)
-        looking = asyncio.ensure_future(asyncio.to_thread(left_out, root, matches))
+        from tui.tools.search_scope import search_scope  # noqa: PLC0415 - for a search only
+
+        scope = asyncio.ensure_future(asyncio.to_thread(search_scope, root, matches))
         results = _Results(root, matches, params.max_results, shows)
         ended = await search.run(command, root, b"\0", results.take, ctx.start_reader)
         lines = results.names
@@ -72,7 +73,7 @@ class FindByName(Tool[FindByNameParams]):
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"Nothing matches {params.pattern!r}{where}.")
         if not results.more:
-            notes += (await looking).line(root, found=bool(lines))
+            notes += (await scope).line(root, found=bool(lines))
         count = len(lines)
         summary = f"{count}{'+' * results.more} result{'s' * (count != 1)}"
         shown = [root.show(name) for name in lines]

@@ -17,7 +17,6 @@ from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import open_regular
-from tui.tools.left_out import left_out
 from tui.tools.search_proof import confirmed_lines, confirmed_names, shown_line
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind
 
@@ -62,7 +61,9 @@ class GrepSearch(Tool[GrepSearchParams]):
         if params.glob:
             search.check_argument("glob", params.glob)
         root = await asyncio.to_thread(search.find_root, ctx, params.path)
-        looking = asyncio.ensure_future(asyncio.to_thread(left_out, root))
+        from tui.tools.search_scope import search_scope  # noqa: PLC0415 - for a search only
+
+        scope = asyncio.ensure_future(asyncio.to_thread(search_scope, root))
         matches, ended = await _search(params, root, ctx)
         if matches.nul and not matches.more:
             await _search_texts(matches, params, ctx)
@@ -85,7 +86,7 @@ class GrepSearch(Tool[GrepSearchParams]):
         count = f"{matches.matches} match{'es' * (matches.matches != 1)}"
         if not matches.more:
             binary = [root.show(name) for name in sorted(matches.nul)]
-            notes += (await looking).line(root, binary=binary, found=bool(matches.matches))
+            notes += (await scope).line(root, binary=binary, found=bool(matches.matches))
         lines = [*matches.lines(), *notes]
         return ToolOutput.text("\n".join(lines), summary=f"{count} in {files}")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.errors import ToolError
-from tui.tools.file_formats import format_of
+from tui.tools.file_formats import format_name, format_problem
 from tui.tools.text_decoding import DecodedText
 from tui.tools.text_match import first_ending, flatten, with_endings
 
@@ -32,16 +32,16 @@ def new_content(
     """Return the content of a file that held `old` and is to hold `text`; `kept` is what else was
     kept. Raises ToolError if it cannot stay what it is."""
     data = old.encode(text, shown)
-    words = [*old.kept(), *kept]
+    words = [*old.form(), *kept]
     notes = [f"Kept its {_and(words)}."] if words else []
-    known = format_of(path.suffix)
-    if known and old.text and (why := known.problem(text)) and not known.problem(old.text):
+    why = format_problem(path.suffix, text) if old.text else ""
+    if why and not format_problem(path.suffix, old.text):
         if path.suffix.lower() == ".ipynb":
             raise ToolError(
                 f"{shown} would no longer be a notebook: {why}. Nothing was written.",
                 hint="Change its cells with edit_file, which takes care of the JSON around them.",
             )
-        notes.append(f"But {shown} was {known.name} before, and isn't now: {why}.")
+        notes.append(f"But {shown} was {format_name(path.suffix)} before, and isn't now: {why}.")
     return NewContent(data, text, tuple(notes))
 
 

@@ -14,9 +14,8 @@ from typing import Any, Final, cast
 
 from tui.core.errors import ToolError
 from tui.core.messages import list_of, object_of, string_of
+from tui.tools.text_match import CELL_MARK
 
-MARK: Final = "\0"
-"""Begins the line above each cell, so that no passage reaches over it."""
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder()
 
@@ -41,13 +40,13 @@ class NotebookCells:
     @property
     def text(self) -> str:
         cells = zip(self.heads, self.sources, strict=True)
-        return "".join(f"{MARK}{head}\n{source.text}\n" for head, source in cells)
+        return "".join(f"{CELL_MARK}{head}\n{source.text}\n" for head, source in cells)
 
     def with_text(self, text: str) -> str:
         """Return the JSON with the cells that a changed `text` has. Raises ToolError if it no
         longer has the same cells."""
-        parts = [part.partition("\n") for part in text.split(MARK)[1:]]
-        if text[:1] not in {"", MARK} or tuple(head for head, _, _ in parts) != self.heads:
+        parts = [part.partition("\n") for part in text.split(CELL_MARK)[1:]]
+        if text[:1] not in {"", CELL_MARK} or tuple(head for head, _, _ in parts) != self.heads:
             raise ToolError("An edit reaches over the beginning of a cell.", hint=_ONE_CELL)
         pieces: list[str] = []
         done = 0
@@ -99,7 +98,7 @@ def cells_of(raw: str) -> NotebookCells | None:
     """Return the cells of a notebook; None for a text that is none."""
     try:
         book: object = json.loads(raw)
-        if not isinstance(book, dict) or MARK in raw:
+        if not isinstance(book, dict) or CELL_MARK in raw:
             return None
         found = object_of(cast("dict[str, Any]", book))
         if not isinstance(found.get("cells"), list):
@@ -111,7 +110,7 @@ def cells_of(raw: str) -> NotebookCells | None:
         return None
     heads = (f"--- cell {n} ({kind or 'unknown kind'}) ---" for n, kind in enumerate(kinds, 1))
     cells = NotebookCells(raw, tuple(head.replace("\n", " ") for head in heads), sources)
-    return None if any(MARK in one.text for one in sources) else cells
+    return None if any(CELL_MARK in one.text for one in sources) else cells
 
 
 def _source(raw: str, cell: int) -> _Source:

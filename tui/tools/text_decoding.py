@@ -83,7 +83,7 @@ class DecodedText:
             text = text.replace("\r\n", "\n").replace("\n", "\r")
         return self.bom + text.encode(self.encoding, _errors(self.encoding))
 
-    def kept(self) -> list[str]:
+    def form(self) -> list[str]:
         """Return in words what a change keeps that a usual file does not have."""
         crlf = self.text.count("\r\n")
         endings = "CR" if self.cr else "CRLF" if crlf == self.text.count("\n") else "mixed"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tui.tools.diff import LineMatcher
 from tui.tools.paging import without_numbers
@@ -29,6 +29,8 @@ _MOST = 1000
 _Convert: TypeAlias = Callable[[str], str | None]
 """Converts a line to the file's indentation; None if that is not known."""
 
+CELL_MARK: Final = "\0"
+"""Begins the line above each cell of a notebook's text: no passage reaches over it."""
 TRAILING = "trailing whitespace differs"
 INDENTATION = "indentation differs"
 CHARACTERS = "quotes, dashes or spaces differ"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tui.core.errors import ToolError
 from tui.core.formatting import size
@@ -15,9 +15,11 @@ from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import in_thread, replace_file, resolve, take_snapshot
 from tui.tools.file_ledger import Snapshot
-from tui.tools.new_content import NewContent, whole_content
 from tui.tools.stale_text import refusal
 from tui.tools.text_decoding import DecodedText, decode, printable, valid_text
+
+if TYPE_CHECKING:
+    from tui.tools.new_content import NewContent
 
 
 class WriteFileParams(Params, frozen=True, kw_only=True):
@@ -74,6 +76,8 @@ def _compare(
     old: DecodedText | None = None
     with suppress(ToolError):
         old = decode(found.data, shown) if found and found.data is not None else None
+    from tui.tools.new_content import whole_content  # noqa: PLC0415 - for a write only
+
     new = whole_content(old or DecodedText(""), content, path, shown)
     if old is not None:
         was, now = valid_text(old.text), valid_text(new.text)

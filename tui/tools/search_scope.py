@@ -6,13 +6,17 @@ part of the project as the rest. Blocks.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.door import answer
 from tui.core.redaction import child_environment
@@ -26,10 +30,11 @@ _INSIDE: Final = re.compile(
 )
 """A tracked path in a folder that is left out, and that folder."""
 _PATIENCE_S: Final = 2.0
+_INDEX_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SearchScope:
     """What a search leaves out: tracked files by their folder; `ignored`: git ignores some."""
 
     tracked: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -50,20 +55,53 @@ class LeftOut:
         return [f"[left out: {'; '.join(parts)}. Name one as path to look there]"] if parts else []
 
 
-def left_out(root: SearchRoot, matches: Callable[[str], bool] | None = None) -> LeftOut:
+def search_scope(root: SearchRoot, matches: Callable[[str], bool] | None = None) -> SearchScope:
     """Return what a search from a root leaves out; with `matches`, only files that it accepts, by
     their path below the root, are counted."""
     top = next((up for up in (root.folder, *root.folder.parents) if (up / ".git").exists()), None)
     if top is None or root.name is not None:
-        return LeftOut()
-    env = {name: value for name, value in child_environment().items() if name[:4] != "GIT_"}
-    paths = answer(root.folder, "ls-files", "-z", env=env, patience_s=_PATIENCE_S) or ""
+        return SearchScope()
     tracked: Counter[str] = Counter()
-    if any(f"{name}/" in paths for name in _NAMES):
-        for inside in _INSIDE.finditer(paths):
-            if matches is None or matches(inside[1] + inside[2]):
-                tracked[inside[1]] += 1
-    return LeftOut(tracked, not root.inside_excluded and _ignores(root.folder, top))
+    for folder, name in _tracked(root.folder, *_index(top)):
+        if matches is None or matches(folder + name):
+            tracked[folder] += 1
+    return SearchScope(tracked, not root.inside_excluded and _ignores(root.folder, top))
+
+
+def _index(top: Path) -> tuple[Path, tuple[int, int, int]]:
+    """Return the index of a checkout, and the state by which a change of it is known."""
+    index = top / ".git/index"
+    with suppress(OSError, ValueError):
+        if (top / ".git").is_file():  # in a worktree it names the folder
+            named = read_small(top / ".git", limit=4096)[0].removeprefix(b"gitdir:").strip()
+            index = top / os.fsdecode(named) / "index"
+        state = index.stat()
+        return index, (state.st_ino, state.st_size, state.st_mtime_ns)
+    return index, (0, 0, 0)
+
+
+@lru_cache(maxsize=8)
+def _tracked(folder: Path, index: Path, state: tuple[int, int, int]) -> Sequence[tuple[str, str]]:
+    """Return the tracked files below a folder that searches leave out: their own folder that is
+    left out, and the rest of the path."""
+    if not state[1] or not _may_name_one(index):
+        return ()
+    env = {name: value for name, value in child_environment().items() if name[:4] != "GIT_"}
+    paths = answer(folder, "ls-files", "-z", env=env, patience_s=_PATIENCE_S) or ""
+    return [(inside[1], inside[2]) for inside in _INSIDE.finditer(paths)]
+
+
+def _may_name_one(index: Path) -> bool:
+    """True unless an index plainly has no path in a folder that is left out: most have none, and
+    asking git takes as long as a small search."""
+    try:
+        data, _ = read_small(index, limit=_INDEX_BYTES)
+    except OSError:
+        return True
+    # Paths may be shortened (version 4), or be in a second file.
+    if data[4:8] not in {b"\0\0\0\2", b"\0\0\0\3"} or b"link\0\0" in data:
+        return True
+    return any(f"{name}/".encode() in data for name in _NAMES)
 
 
 def _ignores(folder: Path, top: Path) -> bool:
