@@ -329,7 +329,11 @@ async def test_an_access_list_is_kept(folder: Folder) -> None:
 async def test_a_read_only_file_says_why(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder.write("a.txt", "x")
     path.chmod(0o444)
-    monkeypatch.setattr(os, "access", lambda *_: False)
+
+    def refused(_path: object, _mode: int) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", refused)
     await folder.call(read_file, path="a.txt")
     error = await folder.error(write_file, path="a.txt", content="y")
     assert error.startswith("a.txt is read-only: its mode is 444. Make it writable first")

@@ -15,7 +15,7 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -176,7 +176,7 @@ def _fill(file: int, data: bytes, *, at_least: int = 0) -> None:
 
 
 @contextmanager
-def _journal(path: Path, old: bytes, data: bytes) -> Iterator[None]:
+def _journal(path: Path, old: bytes, data: bytes) -> Generator[None]:
     """Keep both contents on the disk until the block ends. The file is held by a lock meanwhile:
     another start leaves it alone."""
     place = folders().in_place
