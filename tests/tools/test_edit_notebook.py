@@ -31,7 +31,12 @@ ESCAPED: dict[str, Any] = {"ensure_ascii": True}
 
 
 def book(*cells: dict[str, Any], indent: int | None = 1, ascii_only: bool = False) -> str:
-    whole: dict[str, Any] = {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    whole: dict[str, Any] = {
+        "cells": list(cells),
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     return json.dumps(whole, indent=indent, ensure_ascii=ascii_only) + "\n"
 
 
