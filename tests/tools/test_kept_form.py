@@ -14,6 +14,8 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.tools.folder import Folder, said
 from tui.core import in_place
@@ -22,6 +24,7 @@ from tui.core.paths import folders
 from tui.tools.apply_patch import ApplyPatch
 from tui.tools.edit_file import EditFile
 from tui.tools.read_file import ReadFile
+from tui.tools.text_match import flatten, with_endings
 from tui.tools.write_file import WriteFile
 
 read_file, write_file, edit_file, patch = ReadFile(), WriteFile(), EditFile(), ApplyPatch()
@@ -111,6 +114,24 @@ async def test_each_line_keeps_its_own_ending(folder: Folder, tool: str) -> None
     await folder.call(read_file, path="a.txt")
     await folder.call(edit_file, path="a.txt", old_string="a\nb\nc", new_string="a\nB\nx\nc")
     assert path.read_bytes() == b"a\r\nB\nx\nc\r\nd\n"
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "long line"]), min_size=1, max_size=8)
+
+
+@given(LINES, LINES, st.lists(st.sampled_from(["\n", "\r\n"]), min_size=8, max_size=8), st.data())
+def test_mixed_endings_are_those_of_the_lines(
+    old: list[str], new: list[str], endings: list[str], data: st.DataObject
+) -> None:
+    ends = data.draw(st.sampled_from(["", "\n"]))
+    mixed = "".join(line + end for line, end in zip(old, endings, strict=False))
+    default = data.draw(st.sampled_from(["\n", "\r\n"]))
+    assert with_endings(mixed, flatten(mixed), default) == mixed
+    wanted = "\n".join(new) + ends
+    assert flatten(with_endings(mixed, wanted, default)) == wanted
+    # What comes before the first change and after the last one is as it was.
+    longer = with_endings(mixed, f"first\n{flatten(mixed)}last\n", default)
+    assert mixed in longer
 
 
 async def test_a_broken_format_is_told_and_the_edit_is_made(folder: Folder) -> None:

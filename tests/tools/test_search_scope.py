@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.folder import Folder
-from tui.tools import search
+from tui.tools import search, search_scope
 from tui.tools.base import Answer
 from tui.tools.find_by_name import FindByName
 from tui.tools.grep_search import GrepSearch
@@ -107,3 +107,35 @@ async def test_ignored_files_are_named_where_nothing_was_found(folder: Folder) -
     assert await folder.text(grep, pattern="word") == "src/a.py:1:word"
     assert await folder.text(find, pattern="*.txt") == f"Nothing matches '*.txt'.\n{note}"
     assert await folder.text(find, pattern="*.py") == "src/a.py"
+
+
+async def test_git_is_only_asked_if_its_index_may_name_such_a_file(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def answer(*words: object, **_: object) -> str:
+        asked.append(words)
+        return "dist/a.js\0"
+
+    monkeypatch.setattr(search_scope, "answer", answer)
+    git(folder, "init", "-q")
+    folder.write("src/a.py", "word\n")
+    git(folder, "add", "-A")
+    assert await folder.text(grep, pattern="word") == "src/a.py:1:word"
+    assert not asked
+    folder.write("dist/a.js", "")
+    git(folder, "add", "-A", "-f")
+    assert "git tracks in dist/" in await folder.text(grep, pattern="word")
+    assert "git tracks in dist/" in await folder.text(grep, pattern="word")
+    assert len(asked) == 1
+
+
+async def test_a_worktree_has_an_index_of_its_own(folder: Folder) -> None:
+    git(folder, "init", "-q")
+    folder.write("dist/a.js", "x")
+    git(folder, "add", "-A", "-f")
+    git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x")
+    git(folder, "worktree", "add", "-q", "tree")
+    inner = Folder(folder.root / "tree")
+    assert "1 file that git tracks in dist/" in await inner.text(grep, pattern="x")

@@ -27,6 +27,7 @@ from tui.core.files import atomic_write, open_real, sync_folder
 from tui.core.paths import folders
 
 _SPECIAL_BITS: Final = stat.S_ISUID | stat.S_ISGID
+_ACCESS_LIST: Final = "system.posix_acl_access"
 _BLOCK: Final = 4096
 _SUFFIX: Final = ".torn"
 
@@ -115,7 +116,7 @@ def _reason(path: Path, like: os.stat_result) -> str:
     if hasattr(os, "listxattr"):
         with suppress(OSError):
             named = os.listxattr(path, follow_symlinks=False)
-            if any(not name.startswith("security.") for name in named):
+            if any(name.startswith("user.") or name == _ACCESS_LIST for name in named):
                 return "it has an access list or other attributes of its own"
     return ""
 

@@ -17,7 +17,8 @@ from tui.core.messages import list_of, object_of, string_of
 from tui.tools.text_match import CELL_MARK
 
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
-_DECODER: Final = json.JSONDecoder()
+_DECODER: Final = json.JSONDecoder(object_hook=lambda found: found)
+"""The hook is a Python call for each object, so that other threads get their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ _ONE_CELL: Final = "Edit one cell at a time; its first line is not part of it."
 def cells_of(raw: str) -> NotebookCells | None:
     """Return the cells of a notebook; None for a text that is none."""
     try:
-        book: object = json.loads(raw)
+        book: object = _DECODER.decode(raw)
         if not isinstance(book, dict) or CELL_MARK in raw:
             return None
         found = object_of(cast("dict[str, Any]", book))
