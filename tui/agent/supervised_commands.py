@@ -43,6 +43,7 @@ from tui.tools.jobs import EndedJob, Origin
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
+    from tui.core.output_store import OutputStore
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +95,17 @@ async def sweep_outputs(ctx: AgentContext, stop: threading.Event) -> None:
     if ctx.toolbox.kept is not None:
         await asyncio.to_thread(sweep, ctx.toolbox.kept.parent, ctx.clock.now().timestamp())
     if ctx.toolbox.outputs is not None:
-        gone = await asyncio.to_thread(ctx.toolbox.outputs.sweep, ctx.clock.now(), stop)
+        gone = await asyncio.to_thread(_swept, ctx.toolbox.outputs, ctx.clock.now(), stop)
         if gone:
             log.info("removed %d kept outputs that no session names", gone)
+
+
+def _swept(outputs: OutputStore, now: datetime, stop: threading.Event) -> int:
+    gone = outputs.sweep(now, stop)
+    for unpacked in outputs.unpacked():
+        gone += unpacked.sweep(now, stop)
+        unpacked.close()
+    return gone
 
 
 @dataclass(slots=True)
