@@ -91,7 +91,7 @@ class Workspace:
             raise ToolError("The path is empty or contains a NUL byte.", hint="Give a file path.")
         given = os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name
         try:
-            real = Path(os.path.realpath(self.where(self.root / given)))
+            real = _as_on_disk(Path(os.path.realpath(self.where(self.root / given))))
         except UnicodeEncodeError as error:
             raise ToolError("The path contains half a surrogate pair.") from error
         except OSError as error:  # a link has been replaced before it was read
@@ -192,6 +192,25 @@ def _can_keep(root: Path) -> bool:
             return False
         place = inner
     return os.access(place, os.W_OK | os.X_OK)
+
+
+def _as_on_disk(real: Path) -> Path:
+    """Return a path by the names that its parts have on the disk, if they are spelled with other
+    code points there (`é` as one character or two): a file of that name would look like a twin."""
+    if str(real).isascii() or os.path.lexists(real):
+        return real
+    from unicodedata import normalize  # noqa: PLC0415 - hardly ever needed
+
+    place = Path(real.anchor)
+    for part in real.parts[1:]:
+        inner = place / part
+        if not part.isascii() and not os.path.lexists(inner):
+            wanted = normalize("NFC", part)
+            with suppress(OSError):
+                names = [n for n in os.listdir(place) if normalize("NFC", n) == wanted]  # noqa: PTH208
+                inner = place / names[0] if len(names) == 1 else inner
+        place = inner
+    return Path(os.path.realpath(place))
 
 
 def _within(path: Path, folder: Path) -> bool:

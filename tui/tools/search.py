@@ -147,9 +147,15 @@ def ripgrep() -> Path | None:
 
 
 def command(
-    root: SearchRoot, wanted: Sequence[str], *, most: int = 0, in_order: bool = True
+    root: SearchRoot,
+    wanted: Sequence[str],
+    *,
+    most: int = 0,
+    in_order: bool = True,
+    files: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command line of ripgrep, or its stand-in, with the options `wanted`. Blocks.
+    """Return the command line of ripgrep, or its stand-in, with the options `wanted`, for the whole
+    root or for some `files` in it. Blocks.
 
     Matches come by path, found by one thread. With `most` ripgrep uses several: files come as they
     are done, each with at most so many matches; likewise if not `in_order`. Inside a folder that is
@@ -161,7 +167,8 @@ def command(
     options += ["--no-ignore"] if root.inside_excluded else []
     program = ripgrep()
     words = [str(program)] if program else [sys.executable, "-I", "-S", "-c", _OWN, _CODE]
-    return [*words, *options, *wanted, "--", f"./{root.name or ''}"]
+    places = [f"./{name}" for name in files or [root.name or ""]]
+    return [*words, *options, *wanted, "--", *places]
 
 
 def exclusions() -> list[str]:
