@@ -69,7 +69,7 @@ def test_a_session_of_a_database_is_told_whole_and_needs_no_repair(database: Pat
     path = database / SESSION
     assert importers.recognise(path) == "opencode"
     loaded = importers.load(path)
-    assert loaded.findings == ()
+    assert codes(loaded) == []
     messages, findings = request(loaded)
     assert findings == []
     assert said(messages) == [
