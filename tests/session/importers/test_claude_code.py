@@ -111,7 +111,8 @@ def test_what_is_no_part_of_the_conversation_is_counted_by_kind(path: Path) -> N
 
 def side_chain(made: ClaudeCode, prompt: str, words: str, *, agent: str = "") -> list[Any]:
     """Two records of a sub-agent. The next record of the session follows the one before them."""
-    before, more = made.last, {"isSidechain": True, **({"agentId": agent} if agent else {})}
+    before = made.last
+    more: dict[str, Any] = {"isSidechain": True} | ({"agentId": agent} if agent else {})
     made.user(prompt, parent=None, **more)
     made.piece(f"{words} {len(made.records)}", text(words), **more)
     made.last = before
