@@ -56,7 +56,8 @@ class RetryDelayed(WireFact, frozen=True, tag="waiting"):
 
 
 class TaskFinished(WireFact, frozen=True, tag="task_finished"):
-    """A task came to rest. `change` is its commit, or where a failed attempt is kept."""
+    """A task came to rest. `change` is its commit, or where a failed attempt is kept; `unchanged`:
+    it is completed, and no file is different."""
 
     task: int
     status: Status
@@ -67,6 +68,7 @@ class TaskFinished(WireFact, frozen=True, tag="task_finished"):
     seconds: float
     usage: dict[str, int]
     cost_usd: float | None
+    unchanged: bool = False
 
 
 class TaskMerged(WireFact, frozen=True, tag="task_merged"):

@@ -36,6 +36,8 @@ _ISOLATION: Final = {
     "none": "isolation: none",
     "batch": "message batch: questions without tools, at half price",
 }
+UNCHANGED: Final = "no changes"
+"""The state, in words, of a completed task that changed no file."""
 _TITLE: Final = 44
 _LINE: Final = 200
 _WHY: Final = 600
@@ -102,7 +104,7 @@ def _finished(event: TaskFinished) -> Iterator[str]:
     match event.status:
         case "completed":
             change = f", commit {event.change[:10]}" if event.change else ""
-            yield f"  completed: {figures}{change}"
+            yield f"  {_state(event)}: {figures}{change}"
         case "unmerged":
             yield f"  done: {figures}, commit {(event.change or '')[:10]}, to be merged"
         case "failed":
@@ -116,7 +118,8 @@ def _finished(event: TaskFinished) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The state of a run, to be shown. `reason` is why it ended early, "" where it did not."""
+    """The state of a run, to be shown. `reason` is why it ended early, "" where it did not;
+    `seconds` is how long it has run now, where it did: tasks side by side work longer than that."""
 
     state: RunState
     reason: str = ""
@@ -141,13 +144,16 @@ class RunSummary:
     def totals(self) -> str:
         """One line: how many tasks stand where, and what they took."""
         counts = self.state.counts()
-        states = ", ".join(f"{counts[name]} {name}" for name in _ORDER if name in counts)
         tasks = self.state.tasks
+        unchanged = sum(task.unchanged for task in tasks)
+        more = {"completed": f" ({unchanged} without changes)" if unchanged else ""}
+        states = (f"{counts[name]} {name}{more.get(name, '')}" for name in _ORDER if name in counts)
         figures = [
-            f"{plural(len(tasks), 'task')}: {states}",
+            f"{plural(len(tasks), 'task')}: {', '.join(states)}",
             f"{tokens(total_usage(tasks).total)} tokens",
             *([] if (cost := cost_of(tasks)) is None else [money(cost)]),
-            duration(sum(task.seconds for task in tasks)),
+            f"{duration(sum(task.seconds for task in tasks))} of work",
+            *([] if self.seconds is None else [f"{duration(self.seconds)} elapsed"]),
         ]
         ended = [f"stopped early: {self.reason}"] if self.reason else []
         return " · ".join([*figures, *ended])
@@ -179,6 +185,10 @@ class RunSummary:
         return "\n".join(lines) + "\n"
 
 
+def _state(task: TaskState | TaskFinished) -> str:
+    return UNCHANGED if task.unchanged else task.status
+
+
 def cost_of(tasks: Iterable[TaskState]) -> float | None:
     """Sum up the cost of tasks; None where one that was attempted has no price, or none was."""
     costs = [task.cost_usd for task in tasks if task.usage]
@@ -200,7 +210,7 @@ def _row(task: TaskState) -> list[str]:
     change = task.change or ""
     return [
         str(task.index + 1),
-        task.status,
+        _state(task),
         one_line(task.task, _LINE),
         str(task.attempts) if begun else "",
         tokens(Usage.from_json(task.usage).total) if task.usage else "",

@@ -114,7 +114,15 @@ class TaskRun:
         note = (task.partial_context or "") if stopped_before else ""
         prompt = prompts.first(task.task, partial=note, summary=group.summary)
         group.summary = None
-        self.task = replace(task, attempts=0, usage={}, cost_usd=0.0, error_class=None, change=None)
+        self.task = replace(
+            task,
+            attempts=0,
+            usage={},
+            cost_usd=0.0,
+            error_class=None,
+            change=None,
+            unchanged=False,
+        )
         await asyncio.to_thread(self._isolation.begin)
         return prompt
 
@@ -269,6 +277,7 @@ class TaskRun:
             "",
             status="unmerged" if change and self.task.worktree else "completed",
             change=change or None,
+            unchanged=not change and self._isolation.name in {"git", "jj"},
             session_tokens=total,
         )
         await self._compact(made.context)
@@ -314,6 +323,7 @@ class TaskRun:
                 seconds,
                 task.usage,
                 task.cost_usd,
+                task.unchanged,
             )
         )
 
