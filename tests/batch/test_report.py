@@ -58,7 +58,7 @@ def test_A9_A23_A27_A36_the_lines_are_as_required():
     ) == [
         "holdfast run TASKS.md: 3 tasks, 1 done",
         "boot: .holdfast/boot.md",
-        "isolation: git, one commit per task",
+        "isolation: git, one commit per task, without git hooks, unsigned",
         "[2/3] g: fix it",
         "  waiting 4s before retry...",
         "  failover: switching from a to b",

@@ -460,6 +460,14 @@ def _confinement(
     return Confinement.of_session(settings, workspace, launch.folders, session.id)
 
 
+def confinement_of(launch: Launch, what: str) -> Confinement:
+    """Make the confinement of programs that belong to no session."""
+    settings, name = launch.config.sandbox, f"{what} {token_hex(8)}"
+    confinement = Confinement.of_session(settings, launch.workspace, launch.folders, name)
+    confinement.denied = _policy(launch).denied_places
+    return confinement
+
+
 def _project_files(launch: Launch) -> ProjectFiles:
     files = project_files.find(
         launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
@@ -531,10 +539,7 @@ def make_servers(launch: Launch) -> Servers | None:
 
     root, scratch = launch.workspace.root, launch.workspace.scratch
     settings = launch.config.sandbox
-    confinement = Confinement.of_session(
-        settings, launch.workspace, launch.folders, f"mcp {token_hex(8)}"
-    )
-    confinement.denied = _policy(launch).denied_places
+    confinement = confinement_of(launch, "mcp")
 
     async def confine(command: Sequence[str], env: Mapping[str, str], level: str) -> list[str]:
         return await confinement.command(command, env, _MCP_LEVELS[level])
@@ -560,10 +565,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     from tui.tools.lsp import CheckerPlace, Checkers, NotConfinedError  # noqa: PLC0415 - if it is on
 
     sandbox = launch.config.sandbox
-    confinement = Confinement.of_session(
-        sandbox, launch.workspace, launch.folders, f"diagnostics {token_hex(8)}"
-    )
-    confinement.denied = _policy(launch).denied_places
+    confinement = confinement_of(launch, "diagnostics")
 
     async def start_command(words: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
         if await confinement.engine() is not None:

@@ -19,6 +19,7 @@ from tui.batch.events import (
 )
 from tui.batch.state import RunState, Status, TaskState, total_usage
 from tui.core import facts
+from tui.core.config import Batch
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.formatting import duration, money, plural, tokens
@@ -79,9 +80,16 @@ def _begun(event: RunStarted) -> Iterator[str]:
     )
     if event.boot:
         yield f"boot: {event.boot}"
-    yield _ISOLATION.get(event.isolation, f"isolation: {event.isolation}")
+    line = _ISOLATION.get(event.isolation, f"isolation: {event.isolation}")
+    yield f"{line}, {commit_words(event)}" if event.isolation == "git" else line
     if event.at_once > 1:
         yield f"parallel: {event.at_once} tasks at a time, each group in a git worktree"
+
+
+def commit_words(of: RunStarted | Batch) -> str:
+    """Say what commits of tasks are made with."""
+    hooks = "with the project's git hooks" if of.hooks else "without git hooks"
+    return f"{hooks}, {'signed' if of.sign else 'unsigned'}"
 
 
 def _agent_lines(event: Fact) -> Iterator[str]:

@@ -23,6 +23,7 @@ from tui.agent.agent import Agent
 from tui.agent.limits import session_cost
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
+from tui.batch.commit_hooks import HookRefusedError
 from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import IsolationError
@@ -263,6 +264,10 @@ class TaskRun:
         message = prompts.commit_message(self.task.task)
         try:
             change = await asyncio.to_thread(self._isolation.keep, message)
+        except HookRefusedError as error:
+            self._say(f"  {error}")
+            await self._failed(error.message)
+            return
         except HoldfastError as error:
             self._run.fatal = str(error)
             self._say(f"  {error}")
