@@ -29,7 +29,8 @@ ID: Final = "0123456789ab"
 TIME: Final = "2026-11-21T09:00:00.000Z"
 MISSING: Final = object()
 _VALUES: Final[tuple[Any, ...]] = (
-    MISSING, None, True, 0, 1.5, "", " ", "not an id!", "x" * 300, "\ud800", [], ["a"], {}, {"a": 1},
+    MISSING, None, True, 0, 1.5, "", " ", "not an id!", "x" * 300, "\ud800",
+    [], ["a"], {}, {"a": 1},
 )  # fmt: skip
 
 

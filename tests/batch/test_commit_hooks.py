@@ -24,12 +24,8 @@ from tui.permissions.sandbox.confinement import Confinement
 
 def hooks_of(tmp_path: Path, engine: str = "auto") -> CommitHooks:
     settings = SandboxSettings(engine=engine)  # pyright: ignore[reportArgumentType] - one of its words
-
-    def around(folder: Path) -> Confinement:
-        workspace = Workspace.at(folder, ceiling="/")
-        return Confinement.of_session(settings, workspace, folders(), "commit")
-
-    return CommitHooks(around)
+    workspace = Workspace.at(tmp_path, ceiling="/")
+    return CommitHooks(Confinement.of_session(settings, workspace, folders(), "commit"))
 
 
 @pytest.fixture

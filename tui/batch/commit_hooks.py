@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from tui.core.errors import HoldfastError, UsageError
@@ -34,13 +34,13 @@ class HookRefusedError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class CommitHooks:
-    """Commits with the hooks of a repository. `confinement` makes the sandbox around a folder."""
+    """Commits with the hooks of a repository, each time in a sandbox like this one."""
 
-    confinement: Callable[[Path], Confinement]
+    sandbox: Confinement
 
     def check(self, folder: Path) -> None:
         """Raise UsageError where no sandbox confines hooks. Blocks."""
-        confinement = self.confinement(folder)
+        confinement = self._around(folder)
         if Level.WORKSPACE not in asyncio.run(confinement.levels()):
             why = confinement.reason or "it is off"
             raise UsageError(
@@ -50,7 +50,7 @@ class CommitHooks:
 
     def commit(self, checkout: Checkout, message: str) -> None:
         """Commit what is in the index. Raises HookRefusedError with what the hooks said. Blocks."""
-        confinement = self.confinement(checkout.top)
+        confinement = self._around(checkout.top)
         kept = clean_environment(child_environment(), confinement.settings.keep_env)
         env = {name: value for name, value in kept.items() if not name.startswith("GIT_")}
         env |= _ALONE | checkout.named_identity()
@@ -62,6 +62,10 @@ class CommitHooks:
             said = clean((done.stdout + done.stderr).decode("utf-8", "replace")).strip()
             words = said[-_SHOWN:] or f"exit {done.returncode}"
             raise HookRefusedError(f"A git hook of the project refused the commit: {words}")
+
+    def _around(self, folder: Path) -> Confinement:
+        workspace = replace(self.sandbox.workspace, root=folder, temporary=None)
+        return self.sandbox.around(workspace, f"commit {token_hex(8)}")
 
 
 async def _done(

@@ -27,7 +27,6 @@ from tui.core.files import read_small
 from tui.core.git.door import GitError
 from tui.core.paths import shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
-from tui.permissions.sandbox.confinement import Confinement
 from tui.provider.prices import price_of
 from tui.settings.trust import Trust, undecided
 
@@ -175,12 +174,7 @@ def _commit_hooks(launch: Launch) -> CommitHooks:
             f"The git hooks of {shorten(root)} run only once you trust the folder.",
             hint="Start holdfast there, or give --trust; or leave them out: [batch] hooks = false",
         )
-
-    def around(folder: Path) -> Confinement:
-        place = replace(launch.workspace, root=folder, temporary=None)
-        return confinement_of(replace(launch, workspace=place), "commit")
-
-    hooks = CommitHooks(around)
+    hooks = CommitHooks(confinement_of(launch, "commit"))
     hooks.check(root)
     return hooks
 

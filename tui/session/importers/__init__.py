@@ -115,7 +115,7 @@ def load(path: Path) -> LoadedSession:
     with open_session(path) as file:
         state = os.fstat(file.fileno())
         with os_error_as(SessionError, f"Can't read {path}"):
-            beside = tuple(_files_beside(path, findings)) if format_ == "claude_code" else ()
+            beside = tuple(_sub_agent_files(path, findings)) if format_ == "claude_code" else ()
             return _converted(
                 path, format_, split(file.read), state.st_mtime, findings, beside=beside
             )
@@ -220,7 +220,7 @@ def _line_of(finding: Finding) -> float:
 # Files of sub-agents
 
 
-def _files_beside(path: Path, findings: Findings) -> Iterator[SubAgentFile]:
+def _sub_agent_files(path: Path, findings: Findings) -> Iterator[SubAgentFile]:
     """The files of the sub-agents of Claude Code's session in `path`. What else lies there is a
     finding."""
     if path.name.startswith("agent-"):

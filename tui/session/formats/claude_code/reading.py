@@ -19,7 +19,7 @@ from typing import Any
 
 from tui.core.messages import Block, Usage, object_of, text_of
 from tui.session.formats.claude_code.records import ROLES, answer_id
-from tui.session.formats.claude_code.side_chains import Entry, name_sub_agent, sub_agents
+from tui.session.formats.claude_code.side_chains import PlacedRecord, name_sub_agent, sub_agents
 from tui.session.formats.conversion import (
     OTHER_BRANCH,
     Conversion,
@@ -41,7 +41,7 @@ def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
     """Add the records of the active branch, and what the sub-agents said."""
     summaries: list[str] = []
     entries, side = entries_of(places, telling, summaries)
-    telling.children = sub_agents(entries, side, telling, _told)
+    telling.children = sub_agents(entries, side, telling, _convert_sub_agent)
     _tell(entries, telling)
     for child in telling.children:  # those whose call has no result, or isn't known
         name_sub_agent(child, telling)
@@ -49,7 +49,7 @@ def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
         telling.title = summaries[-1]
 
 
-def _told(places: Sequence[ParsedLine], telling: Conversion) -> list[Entry]:
+def _convert_sub_agent(places: Sequence[ParsedLine], telling: Conversion) -> list[PlacedRecord]:
     """Add what one sub-agent said. Returns its records."""
     entries = _entries_of(places, telling, [])
     _tell(entries, telling)
@@ -57,7 +57,7 @@ def _told(places: Sequence[ParsedLine], telling: Conversion) -> list[Entry]:
     return entries
 
 
-def _tell(entries: Sequence[Entry], telling: Conversion) -> None:
+def _tell(entries: Sequence[PlacedRecord], telling: Conversion) -> None:
     groups, nodes = grouped(entries)
     branch = active_branch(nodes, telling.findings)
     on_branch = set(branch)
@@ -70,7 +70,7 @@ def _tell(entries: Sequence[Entry], telling: Conversion) -> None:
         earlier |= _convert_group(groups[key], telling, earlier=earlier)
 
 
-def _convert_group(entries: Sequence[Entry], telling: Conversion, *, earlier: bool) -> bool:
+def _convert_group(entries: Sequence[PlacedRecord], telling: Conversion, *, earlier: bool) -> bool:
     """Add the records of one group. Returns whether they have content."""
     answers = [entry for entry in entries if entry.value.get("type") == "assistant"]
     spoke = _convert_answer(answers, telling)
@@ -83,9 +83,9 @@ def _convert_group(entries: Sequence[Entry], telling: Conversion, *, earlier: bo
     return spoke
 
 
-def _convert_answer(pieces: Sequence[Entry], telling: Conversion) -> bool:
+def _convert_answer(pieces: Sequence[PlacedRecord], telling: Conversion) -> bool:
     """One answer, put together from its pieces in the order of the file."""
-    kept: list[Entry] = []
+    kept: list[PlacedRecord] = []
     for piece in pieces:
         model = object_of(piece.value.get("message")).get("model")
         if piece.value.get("isApiErrorMessage") or model == "<synthetic>":
@@ -111,7 +111,7 @@ def _convert_answer(pieces: Sequence[Entry], telling: Conversion) -> bool:
     return True
 
 
-def _put_together(pieces: Sequence[Entry], findings: Findings) -> list[Block]:
+def _put_together(pieces: Sequence[PlacedRecord], findings: Findings) -> list[Block]:
     """The blocks of an answer's pieces, without copies and without blank texts between them."""
     if len(pieces) == 1:
         return [_sent(block) for block in pieces[0].blocks or ()]
@@ -125,7 +125,7 @@ def _put_together(pieces: Sequence[Entry], findings: Findings) -> list[Block]:
     return blocks
 
 
-def _convert_user(entry: Entry, telling: Conversion, *, earlier: bool) -> bool:
+def _convert_user(entry: PlacedRecord, telling: Conversion, *, earlier: bool) -> bool:
     """Results, and other content of the user's side in one record."""
     value, blocks = entry.value, entry.blocks or []
     results = [block for block in blocks if block.get("type") == "tool_result"]
@@ -153,7 +153,7 @@ def _convert_user(entry: Entry, telling: Conversion, *, earlier: bool) -> bool:
     return bool(others or results)
 
 
-def _convert_system(entry: Entry, telling: Conversion) -> None:
+def _convert_system(entry: PlacedRecord, telling: Conversion) -> None:
     words = entry.value.get("content")
     if entry.value.get("subtype") == "compact_boundary":
         telling.tokens_before = object_of(entry.value.get("compactMetadata")).get("preTokens")
@@ -166,13 +166,13 @@ def _sent(block: Block) -> Block:
     return {name: value for name, value in block.items() if name != "caller"}
 
 
-def _time(entry: Entry) -> Any:
+def _time(entry: PlacedRecord) -> Any:
     return entry.value.get("timestamp")
 
 
 def entries_of(
     places: Iterable[ParsedLine], telling: Conversion, summaries: list[str]
-) -> tuple[list[Entry], list[ParsedLine]]:
+) -> tuple[list[PlacedRecord], list[ParsedLine]]:
     """The records that have a place in the tree, each once, and those of side chains.
 
     The file of a sub-agent has side chains only: they are then the conversation.
@@ -197,8 +197,8 @@ def _without_side_chains(
 
 def _entries_of(
     places: Iterable[ParsedLine], telling: Conversion, summaries: list[str]
-) -> list[Entry]:
-    entries: list[Entry] = []
+) -> list[PlacedRecord]:
+    entries: list[PlacedRecord] = []
     seen: set[str] = set()
     copies = 0
     first_copy = ""
@@ -227,7 +227,7 @@ def _entries_of(
             continue
         seen.add(uuid)
         _note_session(telling, value)
-        entries.append(Entry(line.where, value, blocks))
+        entries.append(PlacedRecord(line.where, value, blocks))
         if not has_place(entries[-1]):
             subtype = string(value, "subtype") or string(object_of(value.get("attachment")), "type")
             telling.leave_out(f"{kind} {subtype}".rstrip(), line.where)
@@ -256,7 +256,7 @@ def _blocks(value: JsonObject, where: str, findings: Findings) -> list[Block] | 
     return blocks
 
 
-def grouped(entries: Sequence[Entry]) -> tuple[dict[str, list[Entry]], list[Node]]:
+def grouped(entries: Sequence[PlacedRecord]) -> tuple[dict[str, list[PlacedRecord]], list[Node]]:
     """Answers as wholes, and the tree of them."""
     by_call: dict[str, str] = {}
     for entry in entries:
@@ -273,7 +273,7 @@ def grouped(entries: Sequence[Entry]) -> tuple[dict[str, list[Entry]], list[Node
         lost = before if _is_result_of_lost_call(entry, keys) else ""
         entry.group = _answered(entry, by_call) or lost or entry.group
         before = entry.group if has_place(entry) else before
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[PlacedRecord]] = {}
     for entry in entries:
         if has_place(entry):
             groups.setdefault(entry.group, []).append(entry)
@@ -281,7 +281,7 @@ def grouped(entries: Sequence[Entry]) -> tuple[dict[str, list[Entry]], list[Node
     return groups, [_node(key, members, above) for key, members in groups.items()]
 
 
-def _is_result_of_lost_call(entry: Entry, keys: Collection[str]) -> bool:
+def _is_result_of_lost_call(entry: PlacedRecord, keys: Collection[str]) -> bool:
     """True if a record holds nothing but results, and the record with their call is not there. It
     stays with the record before it: alone, it would be the end of a branch of its own."""
     if entry.value.get("type") != "user" or string(entry.value, "parentUuid") in keys:
@@ -290,13 +290,13 @@ def _is_result_of_lost_call(entry: Entry, keys: Collection[str]) -> bool:
     return bool(blocks) and all(block.get("type") == "tool_result" for block in blocks)
 
 
-def has_place(entry: Entry) -> bool:
+def has_place(entry: PlacedRecord) -> bool:
     """True if a record has content. The others only link records to each other."""
     subtype = string(entry.value, "subtype")
     return entry.blocks is not None or subtype in {"compact_boundary", "local_command"}
 
 
-def _node(key: str, members: Sequence[Entry], above: _Parents) -> Node:
+def _node(key: str, members: Sequence[PlacedRecord], above: _Parents) -> Node:
     """A group as a node, below the parent of its first piece that has one outside the group."""
     lost: str | None = key  # linked to itself: as good as lost
     speaks = any(entry.blocks is not None for entry in members)
@@ -312,11 +312,11 @@ def _node(key: str, members: Sequence[Entry], above: _Parents) -> Node:
 class _Parents:
     """Finds the group above a record, skipping records without content."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[PlacedRecord]) -> None:
         self._by_id = {entry.key: entry for entry in entries}
         self._known: dict[str, tuple[str | None, bool]] = {}
 
-    def of(self, entry: Entry) -> tuple[str | None, bool]:
+    def of(self, entry: PlacedRecord) -> tuple[str | None, bool]:
         """The key of the parent, None at the root, and whether that parent is in the file."""
         path: list[str] = []
         place: tuple[str | None, bool] | None = None
@@ -343,7 +343,7 @@ class _Parents:
         return place
 
 
-def _answered(entry: Entry, by_call: dict[str, str]) -> str | None:
+def _answered(entry: PlacedRecord, by_call: dict[str, str]) -> str | None:
     """The group of the answer to whose calls a user record holds the results."""
     if entry.value.get("type") != "user":
         return None

@@ -25,7 +25,7 @@ from tui.session.records import SUB_AGENT
 
 
 @dataclass(slots=True)
-class Entry:
+class PlacedRecord:
     """A record of the file. `blocks` is its content, None if it is no message; `group` is the key
     of the answer it belongs to."""
 
@@ -39,7 +39,7 @@ class Entry:
         return str(self.value["uuid"])
 
 
-_Tell: TypeAlias = Callable[[Sequence[ParsedLine], Conversion], list[Entry]]
+_Tell: TypeAlias = Callable[[Sequence[ParsedLine], Conversion], list[PlacedRecord]]
 """Adds what one sub-agent said to a conversion; returns its records."""
 
 
@@ -54,7 +54,7 @@ class _Caller:
 
 
 def sub_agents(
-    entries: Sequence[Entry], side: Sequence[ParsedLine], telling: Conversion, tell: _Tell
+    entries: Sequence[PlacedRecord], side: Sequence[ParsedLine], telling: Conversion, tell: _Tell
 ) -> list[SubAgentSession]:
     """The sub-agents of a session: those of side chains in its file, and of the files beside it."""
     callers, by_agent = _callers(entries), _results_by_agent(entries)
@@ -144,7 +144,7 @@ def _agent_of(places: Iterable[ParsedLine]) -> str:
     return next((id_ for _, value in places if (id_ := string(value, "agentId"))), "")
 
 
-def _callers(entries: Sequence[Entry]) -> dict[str, _Caller]:
+def _callers(entries: Sequence[PlacedRecord]) -> dict[str, _Caller]:
     callers: dict[str, _Caller] = {}
     for block in _blocks(entries, "tool_use"):
         given, id_ = object_of(block.get("input")), string(block, "id")
@@ -154,7 +154,7 @@ def _callers(entries: Sequence[Entry]) -> dict[str, _Caller]:
     return callers
 
 
-def _results_by_agent(entries: Sequence[Entry]) -> dict[str, str]:
+def _results_by_agent(entries: Sequence[PlacedRecord]) -> dict[str, str]:
     """The calls whose results say which sub-agent they are from, by the sub-agent's id."""
     found: dict[str, str] = {}
     for entry in entries:
@@ -165,13 +165,13 @@ def _results_by_agent(entries: Sequence[Entry]) -> dict[str, str]:
     return found
 
 
-def _by_prompt(entries: Sequence[Entry], free: dict[str, _Caller]) -> str:
+def _by_prompt(entries: Sequence[PlacedRecord], free: dict[str, _Caller]) -> str:
     """The first call with the words that a sub-agent was told first."""
     first = next((one.blocks for one in entries if one.value.get("type") == "user"), None)
     words = text_of(first or ()).strip()
     return next((one.id for one in free.values() if words and one.prompt == words), "")
 
 
-def _blocks(entries: Iterable[Entry], kind: str) -> Iterator[dict[str, Any]]:
+def _blocks(entries: Iterable[PlacedRecord], kind: str) -> Iterator[dict[str, Any]]:
     for entry in entries:
         yield from (block for block in entry.blocks or () if block.get("type") == kind)
