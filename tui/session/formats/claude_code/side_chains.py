@@ -132,9 +132,11 @@ def _chains(side: Sequence[ParsedLine]) -> dict[str, list[ParsedLine]]:
         roots.update(dict.fromkeys((*path, at), top))
         return top
 
+    keys = {root(string(v, "uuid")): id_ for _, v in side if (id_ := string(v, "agentId"))}
     chains: dict[str, list[ParsedLine]] = {}
     for line, value in side:
-        key = string(value, "agentId") or root(string(value, "uuid"))
+        top = root(string(value, "uuid"))
+        key = string(value, "agentId") or keys.get(top, top)
         chains.setdefault(key, []).append((line, value))
     return chains
 
