@@ -15,7 +15,7 @@ from tui.batch.commit_hooks import CommitHooks, HookRefusedError
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import IsolationError
 from tui.batch.task_worktrees import TaskWorktrees
-from tui.core.config import SandboxSettings
+from tui.core.config import Batch, SandboxSettings
 from tui.core.errors import UsageError
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
@@ -134,6 +134,21 @@ def test_hooks_run_in_a_worktree_too(repo: Path, hooks: CommitHooks) -> None:
     place.leave()
 
 
+async def test_the_model_hears_why_a_hook_refuses(repo: Path, hooks: CommitHooks) -> None:
+    hook(repo, "pre-commit", "grep -q sound one || { echo not sound; exit 1; }")
+    found = GitIsolation.find(repo, repo / "TASKS.md", hooks)
+    assert found
+    bad = [call("write_file", path="one", content="bad", id_="toolu_1")]
+    sound = [call("write_file", path="one", content="sound", id_="toolu_2")]
+    provider = ScriptedProvider(bad, say("ok"), sound, say("now it is"))
+    w = World(repo, "- [ ] make one\n", [provider], isolation=found)
+    state = await w.run()
+    assert [(task.status, task.attempts) for task in state.tasks] == [("completed", 2)]
+    assert "not sound" in str(provider.requests[2].messages[-1])
+    assert log(repo) == ["make one", "first"]
+    assert git(repo, "show", "HEAD:one") == "sound"
+
+
 async def test_a_task_that_a_hook_refuses_fails_and_the_next_one_runs(
     repo: Path, hooks: CommitHooks
 ) -> None:
@@ -147,7 +162,8 @@ async def test_a_task_that_a_hook_refuses_fails_and_the_next_one_runs(
     sessions = [
         ScriptedProvider(writes("one"), say("ok")), ScriptedProvider(writes("two"), say("ok")),
     ]  # fmt: skip
-    w = World(repo, "- [ ] make one\n- [ ] make two\n", sessions, isolation=found)
+    once = Batch(attempts=1)
+    w = World(repo, "- [ ] make one\n- [ ] make two\n", sessions, isolation=found, batch=once)
     state = await w.run()
     assert statuses(state) == ["failed", "completed"]
     assert "no one" in str(state.tasks[0].message)

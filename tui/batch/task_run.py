@@ -59,7 +59,10 @@ class TaskRun:
             resumption = None
             self._note(made)
             if made.outcome == "done":
-                return await self._completed(made)
+                prompt = await self._completed(made)
+                if prompt:
+                    continue
+                return None
             if made.outcome == "limit":
                 self._heed_cost()
             if self._must_end():
@@ -260,20 +263,27 @@ class TaskRun:
 
     # How it comes to rest
 
-    async def _completed(self, made: TaskAttempt) -> None:
+    async def _completed(self, made: TaskAttempt) -> str:
+        """Commit what was done. Returns the prompt of another attempt if a hook of the project
+        refuses that, "" once the task has come to rest."""
         message = prompts.commit_message(self.task.task)
         try:
             change = await asyncio.to_thread(self._isolation.keep, message)
         except HookRefusedError as error:
             self._say(f"  {error}")
-            await self._failed(error.message)
-            return
+            if self._must_end():
+                await self._interrupted(made)
+            elif self.task.attempts >= self._setup.batch.attempts:
+                await self._failed(error.message)
+            else:
+                return prompts.refused(self.task.task, error.message)
+            return ""
         except HoldfastError as error:
             self._run.fatal = str(error)
             self._say(f"  {error}")
             await self._rest(str(error), status="failed", error_class="unknown")
             await self._group.leave()
-            return
+            return ""
         self._run.failures = 0
         self._group.models = self._group.models.restored()
         self._group.cumulative += made.context
@@ -286,6 +296,7 @@ class TaskRun:
             session_tokens=total,
         )
         await self._compact(made.context)
+        return ""
 
     async def _failed(self, message: str) -> None:
         self._run.failures += 1
