@@ -49,3 +49,9 @@ def _short(block: dict[str, Any]) -> str:
             return f"{block['tool_use_id']}={text_of(blocks_of(block['content']))}"
         case kind:
             return str(kind)
+
+
+def title(loaded: LoadedSession) -> str:
+    """The title of the session."""
+    (found,) = [record.data["title"] for record in loaded.records if record.type == "title"]
+    return str(found)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.context.pictures import image, png
-from tests.session.importers.telling import codes, kinds, request, said
+from tests.session.importers.telling import codes, kinds, request, said, title
 from tests.support.foreign import CODEX_ID, CWD, Codex, codex
 from tui.session import importers
 from tui.session.reader import LoadedSession
@@ -68,7 +68,7 @@ def test_what_the_program_said_for_the_user_is_not_shown_as_typed(path: Path) ->
     loaded = load(path, codex(1))
     typed = [r.data.get("text") for r in loaded.records if r.type == "user"]
     assert typed == [None, "prompt 0"]
-    assert loaded.records[-1].data["title"] == "prompt 0"
+    assert title(loaded) == "prompt 0"
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,8 @@ class Conversion:
     def finish(self) -> None:
         """Name the session, and say what stayed in the original."""
         last = self.records[-1].time if self.records else ""
+        if self.title:
+            self.add("title", "title", last, title=self.title)
         for kind, (where, count) in self._left_out.items():
             self.findings.add(LEFT_OUT, where, f"left out: {plural(count, 'record')} ({kind})")
         counts = {kind: count for kind, (_, count) in self._left_out.items()}
@@ -165,8 +167,6 @@ class Conversion:
             left = plural(sum(counts.values()), "record")
             words = f"{left} stayed in the original file: {', '.join(counts)}."
             self.add("note", "kinds", last, text=words)
-        if self.title:
-            self.add("title", "title", last, title=self.title)
 
 
 @dataclass(frozen=True, slots=True)
