@@ -306,8 +306,10 @@ async def test_stopped_all_are_interrupted_and_done_by_the_next_run(repo: Path):
 async def test_a_task_that_changes_nothing_has_nothing_to_merge(repo: Path):
     w, _ = world(repo, "## g\n- one 1\n## h\n- two 2\n")
     w.sessions[0] = ScriptedProvider(say("I did nothing."))
-    assert statuses(await w.run()) == ["completed"] * 2
+    state = await w.run()
+    assert statuses(state) == ["completed"] * 2
     assert len(w.of(TaskMerged)) == 1
+    assert [task.unchanged for task in state.tasks] == [True, False]
 
 
 async def test_the_limit_of_cost_ends_all_that_run(repo: Path):

@@ -58,7 +58,7 @@ def test_A9_A23_A27_A36_the_lines_are_as_required():
     ) == [
         "holdfast run TASKS.md: 3 tasks, 1 done",
         "boot: .holdfast/boot.md",
-        "isolation: git, one commit per task",
+        "isolation: git, one commit per task, without git hooks, unsigned",
         "[2/3] g: fix it",
         "  waiting 4s before retry...",
         "  failover: switching from a to b",
@@ -104,7 +104,8 @@ def test_how_a_task_ended_is_said():
 def test_the_table_fits_and_names_what_is_left():
     text = RunSummary(state(DONE, FAILED, OPEN), "2 tasks failed in a row").text(width=80)
     assert all(len(line) <= 80 for line in text.splitlines()[:4])
-    assert "3 tasks: 1 completed, 1 failed, 1 pending · 1.1k tokens · $0.75 · 1 min 06 s" in text
+    assert "3 tasks: 1 completed, 1 failed, 1 pending · 1.1k tokens · $0.75" in text
+    assert "$0.75 · 1 min 06 s of work" in text
     assert "stopped early: 2 tasks failed in a row" in text
     assert (
         "2. failed (timeout): no answer in time. Its attempt: git show refs/holdfast/1/task-2."
@@ -112,6 +113,22 @@ def test_the_table_fits_and_names_what_is_left():
     )
     assert "Its log: .holdfast/run/logs/002-2.log." in text
     assert text.count("tag it") == 1  # the table says that it is pending
+
+
+def test_elapsed_and_worked_time_are_told_apart():
+    text = RunSummary(state(DONE, FAILED), seconds=40.0).totals()
+    assert text.endswith("1 min 06 s of work · 40 s elapsed")
+
+
+def test_a_task_that_changed_nothing_is_told_apart():
+    nothing = task(3, "completed", "is it sound?", attempts=1, seconds=1.0, unchanged=True)
+    summary = RunSummary(state(DONE, nothing))
+    assert "2 tasks: 2 completed (1 without changes)" in summary.totals()
+    assert "4  no changes  is it sound?" in summary.text()
+    assert "| 4 | is it sound? | no changes | 1 |" in summary.markdown()
+    ended = TaskFinished(3, "completed", None, 1, None, "", 1.0, {}, None, unchanged=True)
+    assert lines(ended) == ["  no changes: 1 s, 1 attempt, 0 tokens"]
+    assert ended.to_json()["status"] == "completed"
 
 
 def test_a_long_table_leaves_out_what_is_completed():

@@ -42,6 +42,7 @@ def test_A2_the_state_holds_what_interface_names(tmp_path: Path):
         "status": "pending",
         "session_id": None,
         "change": None,
+        "unchanged": False,
         "worktree": None,
         "log": None,
         "attempts": 0,

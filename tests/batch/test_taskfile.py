@@ -180,14 +180,25 @@ def test_a_fenced_passage_of_a_task_keeps_its_lines():
 
 def test_what_looks_like_a_task_and_is_none_is_named():
     text = (
-        "- one\n - two\n  - [ ] three\n  - a detail\n* [ ] four\n1. [x] five\n* prose\n"
-        "<!--\n* [ ] six\n-->\n```\n* [ ] seven\n```\n"
+        "- one\n - two\n  - [ ] three\n  - a detail\n* four\n1. [x] five\n+ six\n"
+        "* * *\n*prose* and\n<!--\n* [ ] six\n-->\n```\n* [ ] seven\n```\n"
     )
     file = parse(text.encode())
     assert [task.text for task in file.tasks] == ["one - two - [ ] three - a detail"]
     assert file.not_taken == (
         (1, "- two"),
         (2, "- [ ] three"),
-        (4, "* [ ] four"),
+        (4, "* four"),
         (5, "1. [x] five"),
+        (6, "+ six"),
+    )
+
+
+def test_a_checkbox_makes_a_task_of_any_list_item():
+    text = b"* [ ] one\n  and more\n+ [x] two\n- [~] three\n*[ ] no\n"
+    assert shown(text) == [
+        ("ungrouped", " ", "one and more"), ("ungrouped", "x", "two"), ("ungrouped", "~", "three"),
+    ]  # fmt: skip
+    assert with_marks(text, {0: "x", 1: "!", 2: " "}) == (
+        b"* [x] one\n  and more\n+ [!] two\n- [ ] three\n*[ ] no\n"
     )

@@ -108,10 +108,13 @@ def test_servers_of_mcp_json_need_trust_and_are_not_removed(run: Run) -> None:
     servers = {"evil": {"command": sys.executable, "args": ["-c", f"open({str(touched)!r}, 'w')"]}}
     Path(".mcp.json").write_text(json.dumps({"mcpServers": servers | {"bad": {}}}))
     code, out, err = run("list")
-    assert (code, out) == (0, "")
+    assert (code, out.split()[:2]) == (0, ["evil", "untrusted"])
+    assert "No MCP servers" not in err
     assert "you have not trusted it: mcp.evil." in err
     assert "give exactly one of command and url): mcp.bad." in err
     assert not touched.exists()
+    (told,) = json.loads(run("list", "--json")[1])
+    assert (told["name"], told["state"], told["tools"]) == ("evil", "untrusted", 0)
     assert run("list", "--trust")[1].startswith("evil  failed")
     assert touched.exists()
     code, _, err = run("remove", "evil")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.clock import FakeClock
+from tests.support.foreign import ClaudeCode, claude_code, lines, tool_use
 from tui.cli import main
 from tui.core.paths import folders
 from tui.session import catalog
@@ -282,6 +283,82 @@ def test_import_makes_a_session_of_ours(run: Run, tmp_path: Path) -> None:
     assert Path(told["path"]).parent == folders().sessions_of(Path("/w"))
     assert run("check", told["id"])[0] == 0
     assert run("import", told["path"])[0] == 4, "it is ours already"
+
+
+def test_import_says_what_check_says_and_takes_the_sub_agents_along(
+    run: Run, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "theirs.jsonl"
+    made = ClaudeCode()
+    made.user("go")
+    made.piece("m", {**tool_use("call_1", "Task"), "input": {"prompt": "look"}})
+    made.user("look", parent=None, isSidechain=True, agentId="a1")
+    made.piece("n", {"type": "text", "text": "found"}, isSidechain=True, agentId="a1")
+    made.add("progress", parent=None, data={})
+    made.add("user", message=5)
+    foreign.write_bytes(made.bytes())
+    told = json.loads(run("import", foreign, "--json")[1])
+    checked = json.loads(run("check", foreign, "--json")[1])
+    assert told["findings"] == checked["findings"]
+    assert {one["code"] for one in told["findings"]} == {"B01", "B56", "B59"}
+    assert told["sub_agents"] == checked["sub_agents"] == 1
+    rows = json.loads(run("list", "--all", "--sub-agents", "--json")[1])
+    child = next(row for row in rows if row.get("parent"))
+    assert child["parent"] == told["id"]
+    header = read(Path(child["path"])).header
+    assert (header.parent_session, header.parent_call) == (told["id"], "call_1")
+    named = [r.data for r in read(Path(told["path"])).records if r.type == "sub_agent"]
+    assert [(one["session"], one["path"]) for one in named] == [(child["id"], child["path"])]
+    again = json.loads(run("import", foreign, "--json")[1])
+    assert run("show", child["id"])[0] == 0, "a second import has sub-agents of its own"
+    assert again["id"] != told["id"]
+
+
+def test_what_another_program_keeps_for_itself_is_said_and_is_no_damage(
+    run: Run, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "theirs.jsonl"
+    foreign.write_bytes(claude_code(1).bytes())
+    code, out, err = run("check", foreign)
+    assert code == 0
+    assert "left out: 2 records (progress)" in out
+    assert "Nothing to repair." in err
+    assert "left out: 2 records (progress)" in run("import", foreign)[2]
+
+
+@pytest.mark.parametrize("records", [[], [{"type": "queue-operation", "sessionId": "s"}]])
+def test_a_file_without_a_message_is_no_session(
+    run: Run, tmp_path: Path, records: list[Any]
+) -> None:
+    foreign = tmp_path / "theirs.jsonl"
+    foreign.write_bytes(lines(records))
+    code, _, err = run("import", foreign)
+    assert (code, "no message" in err) == (4, True)
+    assert run("check", foreign)[0] == 1
+    assert json.loads(run("list", "--all", "--json")[1]) == []
+
+
+def test_our_own_export_comes_back_with_all_its_branches(
+    run: Run, path: Path, tmp_path: Path
+) -> None:
+    async def rewind() -> None:
+        session = Session.open(path, clock=FakeClock())
+        await session.rewind(next(r.id for r in session.records if r.type == "user"))
+        session.append("user", content=text("another way"), text="another way")
+        await session.close()
+
+    asyncio.run(rewind())
+    exported = tmp_path / "elsewhere.jsonl"
+    run("export", catalog.id_of(path), "--format", "jsonl", "--out", exported)
+    told = json.loads(run("import", exported, "--json")[1])
+    made, before = read(Path(told["path"])), read(path)
+    same = [[(r.id, r.parent, r.type) for r in one.records] for one in (made, before)]
+    assert same[0] == same[1]
+    assert [r.id for r in made.branch] == [r.id for r in before.branch]
+    assert made.header.origin == before.header.id != made.header.id
+    assert run("verify", told["id"])[0] == 0
+    exported.write_bytes(exported.read_bytes().split(b"\n")[0] + b"\n")
+    assert run("import", exported)[0] == 4
 
 
 def test_what_is_open_elsewhere_is_not_deleted(

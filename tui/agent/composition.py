@@ -460,6 +460,14 @@ def _confinement(
     return Confinement.of_session(settings, workspace, launch.folders, session.id)
 
 
+def confinement_of(launch: Launch, what: str) -> Confinement:
+    """Make the confinement of programs that belong to no session."""
+    settings, name = launch.config.sandbox, f"{what} {token_hex(8)}"
+    confinement = Confinement.of_session(settings, launch.workspace, launch.folders, name)
+    confinement.denied = _policy(launch).denied_places
+    return confinement
+
+
 def _project_files(launch: Launch) -> ProjectFiles:
     files = project_files.find(
         launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
@@ -546,10 +554,7 @@ def make_servers(launch: Launch) -> Servers | None:
 
     root, scratch = launch.workspace.root, launch.workspace.scratch
     settings = launch.config.sandbox
-    confinement = Confinement.of_session(
-        settings, launch.workspace, launch.folders, f"mcp {token_hex(8)}"
-    )
-    confinement.denied = _policy(launch).denied_places
+    confinement = confinement_of(launch, "mcp")
 
     return Servers(
         configured,
@@ -593,10 +598,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     from tui.tools.lsp import CheckerPlace, Checkers  # noqa: PLC0415 - if it is on
 
     sandbox = launch.config.sandbox
-    confinement = Confinement.of_session(
-        sandbox, launch.workspace, launch.folders, f"diagnostics {token_hex(8)}"
-    )
-    confinement.denied = _policy(launch).denied_places
+    confinement = confinement_of(launch, "diagnostics")
 
     walls = _CheckerSandbox(confinement, root, unconfined=settings.unconfined)
     environment = clean_environment(child_environment(), sandbox.keep_env)

@@ -190,7 +190,7 @@ def calls_of(records: Sequence[Record], ids: Collection[str]) -> list[Block]:
     for record in records:
         if record.type == "assistant":
             calls = tool_calls(blocks_of(record.data.get("content")))
-            matching += [call for call in calls if call.get("id") in wanted]
+            matching += [call for call in calls if string_of(call.get("id")) in wanted]
     return matching
 
 

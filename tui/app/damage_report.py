@@ -24,7 +24,7 @@ from tui.core.formatting import plural
 from tui.core.messages import Message
 from tui.session.jsonl import Findings, parse, split
 from tui.session.reader import open_session
-from tui.session.records import Finding, Record
+from tui.session.records import LEFT_OUT, Finding, Record
 
 SHOWN_BYTES = 64 * 1024
 """Bytes of a line that are shown."""
@@ -85,12 +85,14 @@ _WORDS: dict[str, str] = {
     "B56": "record(s) of an unknown kind",
     "B57": "error(s) among the answers",
     "B58": "prompt(s) stored twice",
+    LEFT_OUT: "kind(s) of record left out",
 }
 
 
 def damage_findings(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that are more than an interrupted turn: those that a person is asked about."""
-    return [finding for finding in findings if finding.code != INTERRUPTION]
+    """The findings that are more than an interrupted turn, or than what another program keeps for
+    itself: those that a person is asked about."""
+    return [finding for finding in findings if finding.code not in {INTERRUPTION, LEFT_OUT}]
 
 
 def findings_summary(findings: Sequence[Finding]) -> str:

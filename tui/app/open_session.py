@@ -334,6 +334,7 @@ async def _copy_foreign(conversation: Conversation, path: Path) -> SessionChoice
 
     repository = SessionRepository.of(conversation.services)
     loaded = await asyncio.to_thread(importers.load, path)
+    copies.check_speaks(loaded)
     damage = damage_findings(await asyncio.to_thread(repository.damage, loaded))
     if damage:
         question = DamageQuestion(Damage(path, loaded.branch, damage), None)

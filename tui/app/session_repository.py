@@ -20,7 +20,7 @@ from tui.core.facts import TitleChanged
 from tui.core.paths import Folders
 from tui.session import catalog, copies
 from tui.session.reader import LoadedSession, read, read_ends
-from tui.session.records import Finding, Record
+from tui.session.records import LEFT_OUT, Finding, Record
 
 Format: TypeAlias = Literal["md", "html", "jsonl"]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -168,15 +168,16 @@ class SessionRepository:
         from tui.session import importers  # noqa: PLC0415 - only where they are asked for
 
         loaded = importers.load(path)
+        copies.check_speaks(loaded)
         header = copies.header_of(loaded, clock=self.clock, cwd=self.workspace)
         made = copies.place_of(header, folders=self.folders, clock=self.clock)
         records = loaded.branch
-        if findings := self.damage(loaded):
+        if findings := [one for one in self.damage(loaded) if one.code != LEFT_OUT]:
             last = records[-1] if records else None
             id_, time = (f"{last.id}-found", last.time) if last else ("found", header.created)
             data = {"findings": [finding.to_json() for finding in findings]}
             records.append(Record("repair", id_, last.id if last else None, time, data))
-        copies.write_session(made, header, records)
+        copies.write_family(made, header, records, loaded.children, clock=self.clock)
         return made
 
     def _read(self, row: SessionRow) -> LoadedSession:

@@ -197,6 +197,8 @@ def dry_run(planned: RunPlan) -> int:
         planned.boot.shown,
         planned.isolation.name,
         planned.at_once,
+        planned.launch.config.batch.hooks,
+        planned.launch.config.batch.sign,
     )
     for line in lines_of(started):
         print_line(line)

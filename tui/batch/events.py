@@ -16,7 +16,8 @@ from tui.core.facts import Fact, Notice, WireFact
 
 class RunStarted(WireFact, frozen=True, tag="run_started"):
     """`boot` is the boot file as shown, "" without one; `isolation` is git, jj, none or batch (for
-    questions in a message batch). `at_once` tasks are worked on at a time."""
+    questions in a message batch). `at_once` tasks are worked on at a time. `hooks`: the project's
+    git hooks run when a task is committed; `sign`: the commit is signed."""
 
     task_file: str
     tasks: int
@@ -24,6 +25,8 @@ class RunStarted(WireFact, frozen=True, tag="run_started"):
     boot: str
     isolation: str
     at_once: int = 1
+    hooks: bool = False
+    sign: bool = False
 
 
 class TaskStarted(WireFact, frozen=True, tag="task_started"):
@@ -56,7 +59,8 @@ class RetryDelayed(WireFact, frozen=True, tag="waiting"):
 
 
 class TaskFinished(WireFact, frozen=True, tag="task_finished"):
-    """A task came to rest. `change` is its commit, or where a failed attempt is kept."""
+    """A task came to rest. `change` is its commit, or where a failed attempt is kept; `unchanged`:
+    it is completed, and no file is different."""
 
     task: int
     status: Status
@@ -67,6 +71,7 @@ class TaskFinished(WireFact, frozen=True, tag="task_finished"):
     seconds: float
     usage: dict[str, int]
     cost_usd: float | None
+    unchanged: bool = False
 
 
 class TaskMerged(WireFact, frozen=True, tag="task_merged"):

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tui.batch.commit_hooks import CommitHooks, HookRefusedError
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.core.errors import UsageError
 from tui.core.files import REMAINS
 from tui.core.git.checkout import Checkout, NoCheckoutError
-from tui.core.git.door import NoGitError
+from tui.core.git.door import GitError, NoGitError
 from tui.core.git.merge import finish_merge
 from tui.core.git.placing import clear
 from tui.core.git.snapshot import (
@@ -51,24 +52,29 @@ _UNLOCK: Final = "If no git command is running there, remove that file, then run
 class GitIsolation(Isolation):
     """Isolation of the tasks run in `target`, a folder of a git work tree.
 
-    `kept_out` are real paths that do not count. Use `find` to make one.
+    `kept_out` are real paths that do not count. Commits are made without hooks unless there are
+    `hooks`, and unsigned unless `sign`. Use `find` to make one.
     """
 
     checkout: Checkout
     kept_out: tuple[str, ...]
+    hooks: CommitHooks | None = None
+    sign: bool = False
     name = "git"
     _base: str = field(default="", init=False)
     _branch: str = field(default="", init=False)
 
     @classmethod
-    def find(cls, target: Path, task_file: Path) -> GitIsolation | None:
+    def find(
+        cls, target: Path, task_file: Path, hooks: CommitHooks | None = None, *, sign: bool = False
+    ) -> GitIsolation | None:
         """The isolation of a folder; None where it is in no git work tree, or git is missing.
         Raises GitError where git would act on another repository than the folder's."""
         try:
             checkout = Checkout.of(target)
         except (NoCheckoutError, NoGitError):
             return None
-        return cls(checkout, excluded_paths(checkout.top, target, task_file))
+        return cls(checkout, excluded_paths(checkout.top, target, task_file), hooks, sign)
 
     @property
     def top(self) -> Path:
@@ -134,8 +140,9 @@ class GitIsolation(Isolation):
     def keep(self, message: str) -> str:
         """The task is done: one commit on the branch. Returns its id, "" if nothing changed.
 
-        Commits that the task made itself become part of it; one clean commit stays as it is.
-        Raises IsolationError where the task has left the branch.
+        Commits that the task made itself become part of it; one clean commit stays as it is, or is
+        signed. Raises IsolationError where the task has left the branch, HookRefusedError where a
+        hook of the project refuses the commit.
         """
         self._same_branch()
         head = self.checkout.commit()
@@ -144,13 +151,52 @@ class GitIsolation(Isolation):
             return ""
         if one := filtered(self.checkout, paths):
             raise IsolationError(_FILTERED.format(*one), hint=_FILTER_HINT.format(one[1]))
-        if not self._is_one_commit(head):
-            tree = tree_of(self.checkout, self._base, paths)
-            commit = commit_tree(self.checkout, tree, [self._base], message)
+        if self.hooks is not None and self._base and not self._is_one_commit(head):
+            self._commit_with_hooks(self.hooks, paths, head, message)
+            head = self.checkout.commit()
+            paths = self._paths(head)
+            message = self.checkout.git("log", "-1", "--format=%B", head)
+        clean = self._is_one_commit(head)
+        if not clean or self.sign:
+            tree = f"{head}^{{tree}}" if clean else tree_of(self.checkout, self._base, paths)
+            if clean:
+                message = self.checkout.git("log", "-1", "--format=%B", head)
+            commit = self._made_commit(tree, message)
             self.checkout.git("update-ref", "-m", "holdfast: task", "HEAD", commit, head)
-            store(self.checkout, paths)
+            if not clean:
+                store(self.checkout, paths)
             head = commit
         return head
+
+    def _made_commit(self, tree: str, message: str) -> str:
+        try:
+            return commit_tree(self.checkout, tree, [self._base], message, sign=self.sign)
+        except GitError as error:
+            if not self.sign:
+                raise
+            raise IsolationError(
+                f"The commit couldn't be signed: {error.message}",
+                hint="Your own git settings say how (a repository's can't name the program), and "
+                "nobody can be asked for a passphrase. Or leave it out: [batch] sign = false",
+            ) from error
+
+    def _commit_with_hooks(
+        self, hooks: CommitHooks, paths: list[str], head: str, message: str
+    ) -> None:
+        """Commit the paths upon the base as git does, hooks included. A hook that changed files and
+        then refused, as formatters do, is asked once more about what it made of them."""
+        if head != self._base:
+            self.checkout.git("update-ref", "-m", "holdfast: task", "HEAD", self._base, head)
+        store(self.checkout, paths)
+        before = tree_of(self.checkout, self._base, paths)
+        try:
+            hooks.commit(self.checkout, message)
+        except HookRefusedError:
+            paths = self._paths(self._base)
+            if tree_of(self.checkout, self._base, paths) == before:
+                raise
+            store(self.checkout, paths)
+            hooks.commit(self.checkout, message)
 
     def undo(self, label: str) -> str:
         """The task failed: keep what it did under a ref, put its files back. Returns the ref.

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from tui.agent.composition import Launch
+from tui.agent.composition import Launch, confinement_of
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
+from tui.batch.commit_hooks import CommitHooks
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, NothingToIsolate
 from tui.batch.jj import JjIsolation
@@ -27,7 +28,7 @@ from tui.core.git.door import GitError
 from tui.core.paths import shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.provider.prices import price_of
-from tui.settings.trust import Trust
+from tui.settings.trust import Trust, undecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ def plan(options: Options) -> RunPlan:
     )
     if stops.cost_usd is not None:
         _check_prices(launch, models)
-    worktrees = TaskWorktrees(target, options.batch.tasks.absolute())
+    hooks = _commit_hooks(launch) if batch.hooks and not options.batch.batch_api else None
+    worktrees = TaskWorktrees(target, options.batch.tasks.absolute(), hooks, batch.sign)
     if options.batch.parallel > 1:
         worktrees.check()
     if not options.dry_run:
@@ -140,7 +142,7 @@ def plan(options: Options) -> RunPlan:
         boot=directive,
         isolation=NothingToIsolate()
         if options.batch.batch_api
-        else find_isolation(target, options.batch.tasks.absolute()),
+        else find_isolation(target, options.batch.tasks.absolute(), hooks, sign=batch.sign),
         worktrees=worktrees,
         models=models,
         stops=stops,
@@ -163,13 +165,29 @@ def _check_prices(launch: Launch, models: ModelPair) -> None:
             )
 
 
-def find_isolation(target: Path, task_file: Path) -> Isolation:
+def _commit_hooks(launch: Launch) -> CommitHooks:
+    """The project's git hooks. Raises UsageError where the folder isn't trusted, or no sandbox
+    holds them: they are code, and the task may have changed them."""
+    root = launch.workspace.root
+    if not launch.trust.everything and undecided(launch.folders, root):
+        raise UsageError(
+            f"The git hooks of {shorten(root)} run only once you trust the folder.",
+            hint="Start holdfast there, or give --trust; or leave them out: [batch] hooks = false",
+        )
+    hooks = CommitHooks(confinement_of(launch, "commit"))
+    hooks.check(root)
+    return hooks
+
+
+def find_isolation(
+    target: Path, task_file: Path, hooks: CommitHooks | None = None, *, sign: bool = False
+) -> Isolation:
     """The isolation of the tasks run in `target`. Blocks; raises UsageError where git can't be
     relied on to keep them apart."""
     try:
         return (
             JjIsolation.find(target, task_file)
-            or GitIsolation.find(target, task_file)
+            or GitIsolation.find(target, task_file, hooks, sign=sign)
             or Isolation()
         )
     except GitError as error:

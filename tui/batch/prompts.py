@@ -15,6 +15,10 @@ SUMMARY: Final = (
 )
 NO_SUMMARY: Final = "(compaction summary unavailable)"
 HINT: Final = "A PREVIOUS ATTEMPT FAILED: {reason}\nITS CHANGES WERE UNDONE. HINT: {hint}\n\n{task}"
+_REFUSED: Final = (
+    "YOUR WORK COULDN'T BE COMMITTED: a git hook of the project refused it. Nothing was undone. "
+    "What it said:\n{said}\nChange what it asks for; Holdfast commits afterwards. THE TASK: {task}"
+)
 OVERFLOWED: Final = (
     "the previous attempt filled the context window; take smaller steps and read less at once"
 )
@@ -33,6 +37,11 @@ _ANALYSE: Final = (
 )
 _ANSWER_MAX: Final = 20_000
 _SUBJECT_MAX: Final = 72
+
+
+def refused(task: str, said: str) -> str:
+    """The prompt of another attempt after a hook of the project refused the commit."""
+    return _REFUSED.format(said=untrusted.wrap(said, "git hook"), task=task)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tui.batch.events import (
 )
 from tui.batch.state import RunState, Status, TaskState, total_usage
 from tui.core import facts
+from tui.core.config import Batch
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.formatting import duration, money, plural, tokens
@@ -36,6 +37,8 @@ _ISOLATION: Final = {
     "none": "isolation: none",
     "batch": "message batch: questions without tools, at half price",
 }
+UNCHANGED: Final = "no changes"
+"""The state, in words, of a completed task that changed no file."""
 _TITLE: Final = 44
 _LINE: Final = 200
 _WHY: Final = 600
@@ -77,9 +80,16 @@ def _begun(event: RunStarted) -> Iterator[str]:
     )
     if event.boot:
         yield f"boot: {event.boot}"
-    yield _ISOLATION.get(event.isolation, f"isolation: {event.isolation}")
+    line = _ISOLATION.get(event.isolation, f"isolation: {event.isolation}")
+    yield f"{line}, {commit_words(event)}" if event.isolation == "git" else line
     if event.at_once > 1:
         yield f"parallel: {event.at_once} tasks at a time, each group in a git worktree"
+
+
+def commit_words(of: RunStarted | Batch) -> str:
+    """Say what commits of tasks are made with."""
+    hooks = "with the project's git hooks" if of.hooks else "without git hooks"
+    return f"{hooks}, {'signed' if of.sign else 'unsigned'}"
 
 
 def _agent_lines(event: Fact) -> Iterator[str]:
@@ -102,7 +112,7 @@ def _finished(event: TaskFinished) -> Iterator[str]:
     match event.status:
         case "completed":
             change = f", commit {event.change[:10]}" if event.change else ""
-            yield f"  completed: {figures}{change}"
+            yield f"  {_state(event)}: {figures}{change}"
         case "unmerged":
             yield f"  done: {figures}, commit {(event.change or '')[:10]}, to be merged"
         case "failed":
@@ -116,7 +126,8 @@ def _finished(event: TaskFinished) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The state of a run, to be shown. `reason` is why it ended early, "" where it did not."""
+    """The state of a run, to be shown. `reason` is why it ended early, "" where it did not;
+    `seconds` is how long it has run now, where it did: tasks side by side work longer than that."""
 
     state: RunState
     reason: str = ""
@@ -141,13 +152,16 @@ class RunSummary:
     def totals(self) -> str:
         """One line: how many tasks stand where, and what they took."""
         counts = self.state.counts()
-        states = ", ".join(f"{counts[name]} {name}" for name in _ORDER if name in counts)
         tasks = self.state.tasks
+        unchanged = sum(task.unchanged for task in tasks)
+        more = {"completed": f" ({unchanged} without changes)" if unchanged else ""}
+        states = (f"{counts[name]} {name}{more.get(name, '')}" for name in _ORDER if name in counts)
         figures = [
-            f"{plural(len(tasks), 'task')}: {states}",
+            f"{plural(len(tasks), 'task')}: {', '.join(states)}",
             f"{tokens(total_usage(tasks).total)} tokens",
             *([] if (cost := cost_of(tasks)) is None else [money(cost)]),
-            duration(sum(task.seconds for task in tasks)),
+            f"{duration(sum(task.seconds for task in tasks))} of work",
+            *([] if self.seconds is None else [f"{duration(self.seconds)} elapsed"]),
         ]
         ended = [f"stopped early: {self.reason}"] if self.reason else []
         return " · ".join([*figures, *ended])
@@ -179,6 +193,10 @@ class RunSummary:
         return "\n".join(lines) + "\n"
 
 
+def _state(task: TaskState | TaskFinished) -> str:
+    return UNCHANGED if task.unchanged else task.status
+
+
 def cost_of(tasks: Iterable[TaskState]) -> float | None:
     """Sum up the cost of tasks; None where one that was attempted has no price, or none was."""
     costs = [task.cost_usd for task in tasks if task.usage]
@@ -200,7 +218,7 @@ def _row(task: TaskState) -> list[str]:
     change = task.change or ""
     return [
         str(task.index + 1),
-        task.status,
+        _state(task),
         one_line(task.task, _LINE),
         str(task.attempts) if begun else "",
         tokens(Usage.from_json(task.usage).total) if task.usage else "",

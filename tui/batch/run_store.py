@@ -338,7 +338,8 @@ def not_taken(file: TaskFile) -> list[str]:
     ]
     if more := len(file.not_taken) - _NAMED:
         lines += [f"… and {plural(more, 'more line')} like that."] if more > 0 else []
-    return [*lines, "A task starts with `- ` at the start of its line."] if lines else []
+    hint = "A task starts with `- ` or `* [ ] ` at the start of its line."
+    return [*lines, hint] if lines else []
 
 
 class OfflineRun:

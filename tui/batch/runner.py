@@ -180,7 +180,16 @@ class Runner:
         setup, done = self.setup, state.counts().get("completed", 0)
         file, count = str(setup.task_file), len(state.tasks)
         setup.publish(
-            RunStarted(file, count, done, setup.boot, setup.isolation.name, setup.at_once)
+            RunStarted(
+                file,
+                count,
+                done,
+                setup.boot,
+                setup.isolation.name,
+                setup.at_once,
+                setup.batch.hooks,
+                setup.batch.sign,
+            )
         )
 
     async def _work(self, book: RunStore) -> None:

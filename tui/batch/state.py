@@ -40,7 +40,8 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     `section` is the group, counted: two of the same name are two.
     `session_tokens` are those of its session until it was completed: the sum over the last request
     of each task. `message` says why it failed; `seconds` is how long it took, all attempts and
-    waits. `worktree` is the one it was worked on in, as long as that is there.
+    waits. `worktree` is the one it was worked on in, as long as that is there. `unchanged`: it is
+    completed, and no file is different.
     """
 
     index: int
@@ -50,6 +51,7 @@ class TaskState(msgspec.Struct, frozen=True, kw_only=True):
     status: Status = "pending"
     session_id: str | None = None
     change: str | None = None
+    unchanged: bool = False
     worktree: str | None = None
     log: str | None = None
     attempts: int = 0

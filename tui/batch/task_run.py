@@ -23,6 +23,7 @@ from tui.agent.agent import Agent
 from tui.agent.limits import session_cost
 from tui.batch import prompts
 from tui.batch.attempt import TaskAttempt, counted
+from tui.batch.commit_hooks import HookRefusedError
 from tui.batch.events import FromAgent, RetryDelayed, TaskFinished, TaskStarted
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import IsolationError
@@ -58,7 +59,10 @@ class TaskRun:
             resumption = None
             self._note(made)
             if made.outcome == "done":
-                return await self._completed(made)
+                prompt = await self._completed(made)
+                if prompt:
+                    continue
+                return None
             if made.outcome == "limit":
                 self._heed_cost()
             if self._must_end():
@@ -114,7 +118,15 @@ class TaskRun:
         note = (task.partial_context or "") if stopped_before else ""
         prompt = prompts.first(task.task, partial=note, summary=group.summary)
         group.summary = None
-        self.task = replace(task, attempts=0, usage={}, cost_usd=0.0, error_class=None, change=None)
+        self.task = replace(
+            task,
+            attempts=0,
+            usage={},
+            cost_usd=0.0,
+            error_class=None,
+            change=None,
+            unchanged=False,
+        )
         await asyncio.to_thread(self._isolation.begin)
         return prompt
 
@@ -251,16 +263,27 @@ class TaskRun:
 
     # How it comes to rest
 
-    async def _completed(self, made: TaskAttempt) -> None:
+    async def _completed(self, made: TaskAttempt) -> str:
+        """Commit what was done. Returns the prompt of another attempt if a hook of the project
+        refuses that, "" once the task has come to rest."""
         message = prompts.commit_message(self.task.task)
         try:
             change = await asyncio.to_thread(self._isolation.keep, message)
+        except HookRefusedError as error:
+            self._say(f"  {error}")
+            if self._must_end():
+                await self._interrupted(made)
+            elif self.task.attempts >= self._setup.batch.attempts:
+                await self._failed(error.message)
+            else:
+                return prompts.refused(self.task.task, error.message)
+            return ""
         except HoldfastError as error:
             self._run.fatal = str(error)
             self._say(f"  {error}")
             await self._rest(str(error), status="failed", error_class="unknown")
             await self._group.leave()
-            return
+            return ""
         self._run.failures = 0
         self._group.models = self._group.models.restored()
         self._group.cumulative += made.context
@@ -269,9 +292,11 @@ class TaskRun:
             "",
             status="unmerged" if change and self.task.worktree else "completed",
             change=change or None,
+            unchanged=not change and self._isolation.name in {"git", "jj"},
             session_tokens=total,
         )
         await self._compact(made.context)
+        return ""
 
     async def _failed(self, message: str) -> None:
         self._run.failures += 1
@@ -314,6 +339,7 @@ class TaskRun:
                 seconds,
                 task.usage,
                 task.cost_usd,
+                task.unchanged,
             )
         )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from tui.batch.commit_hooks import CommitHooks
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, excluded_paths
 from tui.core.errors import UsageError, os_error_as
@@ -45,10 +46,13 @@ class TaskPlace:
 
 @dataclass(frozen=True, slots=True)
 class TaskWorktrees:
-    """The worktrees of a run in `target`; `task_file` is its path as it was named."""
+    """The worktrees of a run in `target`; `task_file` is its path as it was named. Tasks are
+    committed with `hooks`, and signed, as in the folder itself."""
 
     target: Path
     task_file: Path
+    hooks: CommitHooks | None = None
+    sign: bool = False
 
     def check(self) -> None:
         """Raise UsageError, with what to do, where no task can have a worktree that is merged."""
@@ -84,7 +88,7 @@ class TaskWorktrees:
         file = Path(os.path.realpath(self.task_file.parent)) / self.task_file.name
         if file.is_relative_to(repository.top):
             file = tree.path / file.relative_to(repository.top)
-        isolation = GitIsolation.find(entered.folder, file)
+        isolation = GitIsolation.find(entered.folder, file, self.hooks, sign=self.sign)
         if isolation is None:
             raise GitError(f"{shorten(tree.path)} can't be read as a git worktree.")
         lock = in_use(tree)

@@ -2,7 +2,8 @@
 
     <!-- boot: docs/start.md -->     before the first `##`: the boot file
     ## group                         the tasks below it belong together
-    - task                           a task; `- [ ] task` with a checkbox
+    - task                           a task; `- [ ] task` with a checkbox, which makes one of
+                                     `* [ ] task` and `+ [ ] task`, too
       continues here                   indented lines continue it, joined by one space; blanks
                                      within a line stay as they are; in a fenced passage the lines
                                      stay, too
@@ -26,12 +27,17 @@ Mark: TypeAlias = Literal["", " ", "x", "!", "~"]
 """The text in a task's checkbox; "" without one."""
 
 _GROUP = re.compile(r"##[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
-_TASK = re.compile(r"-[ \t]+(?:\[([ xX!~])\](?:[ \t]+|$))?(.*)")
+_TASK = re.compile(
+    r"(?:-[ \t]+(?!\[[ xX!~]\](?:[ \t]|$))|[-*+][ \t]+\[([ xX!~])\](?:[ \t]+|$))(.*)"
+)
 _BOOT = re.compile(r"<!--\s*boot:\s*(.+?)\s*-->")
 _BLANK: Final = " \t"
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_LIKE_A_TASK = re.compile(r" -[ \t]+\S|[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX!~]\](?:[ \t]|$)")
-_BOX = re.compile(rb"(-[ \t]+\[)[ xX!~](?=\])")
+_LIKE_A_TASK = re.compile(
+    r" -[ \t]+\S|[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX!~]\](?:[ \t]|$)"
+    r"|[*+][ \t]+(?![*+ \t]*$)\S"  # but `* * *`, which is a line across the page
+)
+_BOX = re.compile(rb"([-*+][ \t]+\[)[ xX!~](?=\])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tui.cli.session_io import print_json
 from tui.core.browser import open_page
 from tui.core.errors import UsageError
 from tui.core.formatting import plural
+from tui.core.messages import object_of
 from tui.core.paths import folders, shorten
 from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
@@ -86,6 +87,8 @@ def _list(options: Options) -> int:
         note(notice)
     servers = make_servers(launch)
     states = asyncio.run(_states(servers)) if servers else []
+    there = {one["name"] for one in states}
+    states += [_untrusted(one) for one in _brought(workspace_of(options)) if one not in there]
     if options.json:
         return print_json(states)
     for one in states:
@@ -95,6 +98,19 @@ def _list(options: Options) -> int:
     if not states:
         note(f"No MCP servers. Add one: {_USAGE}")
     return 0
+
+
+def _brought(root: Path) -> list[str]:
+    """The names of the servers that a folder's own files have."""
+    own = layers.read(layers.project_file(root)).get("mcp")
+    return sorted({*object_of(own), *mcp_json.read(root).servers})
+
+
+def _untrusted(name: str) -> dict[str, Any]:
+    """The row of a server of the folder's own that isn't started."""
+    why = "not started: you have not trusted it; --trust includes it"
+    row = {"name": name, "state": "untrusted", "detail": why, "address": ""}
+    return {**row, "tools": 0, "left_out": ""}
 
 
 async def _states(servers: Servers) -> list[dict[str, Any]]:

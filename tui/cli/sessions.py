@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import SystemClock
 from tui.core.errors import SessionError, UsageError
+from tui.core.formatting import plural
 from tui.core.images import facts, of_block
 from tui.core.messages import blocks_of, text_of
 from tui.core.paths import folders
@@ -34,7 +35,7 @@ from tui.permissions.gate import RulesOnly
 from tui.session import catalog, chain_check, copies, importers, index
 from tui.session.export import Exported, export
 from tui.session.reader import LoadedSession
-from tui.session.records import HOOK, Finding, Record, is_prompt
+from tui.session.records import HOOK, LEFT_OUT, Finding, Record, is_prompt
 from tui.session.session import Session
 
 _EVERY = 500
@@ -130,18 +131,24 @@ def check(options: Options) -> int:
     loaded = load(path_of(options))
     seen = _view_of(loaded)
     findings = (*loaded.findings, *seen.findings)
+    valid = all(finding.code == LEFT_OUT for finding in findings)
     if options.json:
         print_json(
             {
                 "records": len(loaded.records),
                 "messages": len(seen.messages),
-                "valid": not findings,
+                "valid": valid,
                 "findings": _json(findings),
+                "sub_agents": len(loaded.children),
             }
         )
     else:
-        _print_findings(findings)
-    return 1 if findings else 0
+        for line in _in_lines(findings):
+            print_text(line)
+        if valid:
+            note("Nothing to repair.")
+        _note_sub_agents(loaded)
+    return 0 if valid else 1
 
 
 def view_(options: Options) -> int:
@@ -205,18 +212,27 @@ def repair_(options: Options) -> int:
 
 
 def import_(options: Options) -> int:
-    """Take over another agent's session as one of ours."""
+    """Take over another agent's session as one of ours, or one of ours from elsewhere."""
     path = path_of(options)
-    loaded = importers.load(path)
-    clock = SystemClock()
-    if importers.recognise(path) == "ours":
+    home = folders()
+    if home.sessions.resolve() in path.resolve().parents:
         raise SessionError(
             f"{path} is one of Holdfast's own sessions.",
             hint="Resume it with `holdfast -r FILE` or copy it with `holdfast sessions fork FILE`.",
         )
-    made = copies.fork(loaded, folders=folders(), clock=clock, cwd=Path.cwd())
+    loaded = load(path)
+    copies.check_speaks(loaded)
+    ours = importers.recognise(path) == "ours"
+    copy = copies.take_in if ours else copies.fork
+    made = copy(loaded, folders=home, clock=SystemClock(), cwd=Path.cwd())
+    findings = (*loaded.findings, *_view_of(loaded).findings)
     messages = sum(record.type in _MESSAGES for record in loaded.branch)
-    return _made(options, made, messages=messages, findings=_json(loaded.findings))
+    if not options.json:
+        for line in _in_lines(findings):
+            note(line)
+        _note_sub_agents(loaded)
+    sub_agents = len(loaded.children)
+    return _made(options, made, messages=messages, findings=_json(findings), sub_agents=sub_agents)
 
 
 def export_(options: Options) -> int:
@@ -345,10 +361,19 @@ def _progress(done: int, of: int) -> None:
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:
-    for finding in findings:
-        print_text(f"{finding.code}  {finding.where}: {finding.action}")
+    for line in _in_lines(findings):
+        print_text(line)
     if not findings:
         note("Nothing to repair.")
+
+
+def _in_lines(findings: Iterable[Finding]) -> list[str]:
+    return [f"{finding.code}  {finding.where}: {finding.action}" for finding in findings]
+
+
+def _note_sub_agents(loaded: LoadedSession) -> None:
+    if loaded.children:
+        note(f"With {plural(len(loaded.children), 'session')} of sub-agents.")
 
 
 def _other(record: Record) -> str:

@@ -144,14 +144,16 @@ def unsettled_calls(records: Sequence[Record]) -> list[Interrupted]:
 
 
 def open_calls(records: Sequence[Record]) -> list[Block]:
-    """Return the calls of the last answer that have no result."""
+    """Return the calls of the last answer that have no result, and an id that one can name: any
+    other is given its result where the record is repaired to be sent."""
     answered: set[str] = set()
     for record in reversed(records):
         if record.type == "tool_result":
             answered.add(str(record.data.get("call_id")))
         elif record.type == "assistant":
             calls = tool_calls(blocks_of(record.data.get("content")))
-            return [call for call in calls if str(call.get("id")) not in answered]
+            named = ((string_of(call.get("id")), call) for call in calls)
+            return [call for id_, call in named if id_ and id_ not in answered]
     return []
 
 

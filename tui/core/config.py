@@ -369,6 +369,12 @@ class Batch(_Section, frozen=True, kw_only=True):
         "Longest run: Seconds a run may take, like --max-time; 0 is no limit.",
         When.RUN,
     ] = 0
+    hooks: Annotated[
+        bool,
+        "Git hooks: Run the project's git hooks in the sandbox when a task is committed.",
+        When.RUN,
+    ] = False
+    sign: Annotated[bool, "Signatures: Sign the commits of tasks as git would.", When.RUN] = False
 
 
 class Price(_Section, frozen=True, kw_only=True):

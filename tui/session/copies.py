@@ -10,8 +10,9 @@ import json
 import os
 import secrets
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,7 +25,7 @@ from tui.core.paths import Folders
 from tui.session.chain import all_linked
 from tui.session.lock import SessionLock
 from tui.session.reader import LoadedSession, path_to
-from tui.session.records import Header, Record, new_session_id
+from tui.session.records import SUB_AGENT, Header, Record, new_session_id
 from tui.session.session import children_of
 from tui.session.writer import make_private
 
@@ -44,8 +45,58 @@ def fork(
     records = up_to(loaded, at) if at else loaded.branch
     header = header_of(loaded, clock=clock, cwd=cwd)
     path = place_of(header, folders=folders, clock=clock)
-    write_session(path, header, records)
+    write_family(path, header, records, loaded.children, clock=clock)
     return path
+
+
+def take_in(loaded: LoadedSession, *, folders: Folders, clock: Clock, cwd: Path) -> Path:
+    """A new session with all records of one of ours that lies elsewhere, such as an export: every
+    branch, with its ids. Raises SessionError where it has no message."""
+    check_speaks(loaded)
+    header = header_of(loaded, clock=clock, cwd=cwd)
+    path = place_of(header, folders=folders, clock=clock)
+    write_session(path, header, loaded.records)
+    return path
+
+
+def check_speaks(loaded: LoadedSession) -> None:
+    """Raise SessionError for a session without a message: there is nothing to take over."""
+    if not any(record.type in _SPEAKING for record in loaded.records):
+        raise SessionError(
+            f"There is no message in {loaded.path}.",
+            hint="`holdfast sessions check FILE` shows what is in a file.",
+        )
+
+
+def write_family(
+    path: Path,
+    header: Header,
+    records: Iterable[Record],
+    children: Sequence[LoadedSession],
+    *,
+    clock: Clock,
+) -> None:
+    """A new session file, after those of its sub-agents in the folder beside it. Its records name
+    the new ones."""
+    named: dict[str, dict[str, str]] = {}
+    given = list(records)
+    wanted = {record.data.get("session") for record in given if record.type == SUB_AGENT}
+    for child in (one for one in children if one.header.id in wanted):
+        own = replace(
+            header_of(child, clock=clock, cwd=Path(header.cwd)),
+            parent_session=header.id,
+            parent_call=child.header.parent_call,
+        )
+        place = children_of(path) / f"{clock.now():%Y%m%dT%H%M%SZ}-{own.id}.jsonl"
+        write_session(place, own, child.branch)
+        named[child.header.id] = {"session": own.id, "path": str(place)}
+    write_session(path, header, (_naming(record, named) for record in given))
+
+
+def _naming(record: Record, named: Mapping[str, dict[str, str]]) -> Record:
+    """The record, if it is of a sub-agent, with the new session of that."""
+    new = named.get(str(record.data.get("session"))) if record.type == SUB_AGENT else None
+    return record if new is None else replace(record, data=record.data | new)
 
 
 def fork_records(

@@ -15,7 +15,7 @@ from tui.core.messages import Block, text_of
 from tui.core.redaction import mask, mask_values
 from tui.core.retold import retold, retold_lines
 from tui.session.reader import LoadedSession
-from tui.session.records import Record, encode
+from tui.session.records import Record, encode, redacted
 
 _IMAGE = re.compile(r"image/(?:png|jpeg|gif|webp)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
@@ -77,6 +77,8 @@ def _jsonl(loaded: LoadedSession) -> Exported:
     lines = [loaded.header.to_line()]
     for record in loaded.records:
         value, masked = mask_values(record.data)
+        if masked:  # thinking with a secret in it goes: masked, its signature would not be valid
+            value = redacted(record.data)
         count += masked
         head = {"type": record.type, "id": record.id, "parent": record.parent, "time": record.time}
         lines.append(encode(head | value))

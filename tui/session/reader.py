@@ -38,7 +38,8 @@ _Place: TypeAlias = tuple[JsonLine, dict[str, Any]]
 class LoadedSession:
     """A session as read. `records` are all records in the order of the file, without the drafts.
 
-    `lines` has the line number of each record; `unsent` is the result of the drafts.
+    `lines` has the line number of each record; `unsent` is the result of the drafts. `children` are
+    the sub-agents' sessions that another program's file holds; ours have files of their own.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class LoadedSession:
     findings: tuple[Finding, ...]
     lines: tuple[int, ...] = ()
     unsent: UnsentWork = NOTHING
+    children: tuple[LoadedSession, ...] = ()
 
     @property
     def branch(self) -> list[Record]:

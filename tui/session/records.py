@@ -156,6 +156,9 @@ class Finding:
         return {"code": self.code, "where": self.where, "action": self.action}
 
 
+LEFT_OUT: Final = "B59"
+"""The code of a finding that is no damage: what another program keeps in its file for itself."""
+
 MENTIONED: Final = "mention"
 """Value of `by` in an `assistant` record whose calls read what a prompt names with `@`."""
 

@@ -9,14 +9,22 @@ from tui.context.validate import check
 from tui.context.view import build
 from tui.core.messages import Message, blocks_of, text_of
 from tui.session.reader import LoadedSession
+from tui.session.records import LEFT_OUT
 
 
 def codes(loaded: LoadedSession) -> list[str]:
-    return [finding.code for finding in loaded.findings]
+    """What is damaged."""
+    return [finding.code for finding in loaded.findings if finding.code != LEFT_OUT]
+
+
+def left_out(loaded: LoadedSession) -> list[str]:
+    """What is not taken over, each with its first place."""
+    return [f"{one.where}: {one.action}" for one in loaded.findings if one.code == LEFT_OUT]
 
 
 def kinds(loaded: LoadedSession) -> list[str]:
-    return [record.type for record in loaded.records]
+    """The types of the records, less the notes about what stayed in the original."""
+    return [record.type for record in loaded.records if record.type != "note"]
 
 
 def request(loaded: LoadedSession, model: str = MODEL) -> tuple[list[Message], list[str]]:
@@ -41,3 +49,9 @@ def _short(block: dict[str, Any]) -> str:
             return f"{block['tool_use_id']}={text_of(blocks_of(block['content']))}"
         case kind:
             return str(kind)
+
+
+def title(loaded: LoadedSession) -> str:
+    """The title of the session."""
+    (found,) = [record.data["title"] for record in loaded.records if record.type == "title"]
+    return str(found)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.session.importers.telling import codes, kinds, request, said
+from tests.session.importers.telling import codes, kinds, left_out, request, said, title
 from tests.support.foreign import CWD, MODEL, ClaudeCode, claude_code, lines, name, text, tool_use
 from tui.session import importers
 from tui.session.reader import LoadedSession
@@ -26,7 +26,7 @@ def load(path: Path, made: ClaudeCode | list[Any]) -> LoadedSession:
 
 def test_a_sound_session_is_told_whole_and_needs_no_repair(path: Path) -> None:
     loaded = load(path, claude_code(2))
-    assert loaded.findings == ()
+    assert codes(loaded) == []
     assert kinds(loaded) == [
         "user", "assistant", "tool_result", "tool_result", "assistant",
         "user", "assistant", "tool_result", "tool_result", "assistant", "title",
@@ -61,9 +61,9 @@ def test_ids_are_the_same_on_every_reading_and_in_order(path: Path) -> None:
 
 def test_the_summary_is_the_title_else_the_first_prompt_is(path: Path) -> None:
     made = claude_code()
-    assert load(path, made).records[-1].data["title"] == "A fine session"
+    assert title(load(path, made)) == "A fine session"
     made.records.pop()
-    assert load(path, made).records[-1].data["title"] == "prompt 0"
+    assert title(load(path, made)) == "prompt 0"
 
 
 def test_pieces_of_one_answer_are_one_record_with_the_last_usage(path: Path) -> None:
@@ -86,13 +86,130 @@ def test_a_blank_piece_says_nothing(path: Path) -> None:
     assert findings == []
 
 
-def test_side_chains_snapshots_and_the_queue_are_not_told(path: Path) -> None:
+def test_what_is_no_part_of_the_conversation_is_counted_by_kind(path: Path) -> None:
     made = claude_code(1)
     before = kinds(load(path, made))
-    made.user("in a side chain", isSidechain=True, parent=None)
     made.records.append({"type": "queue-operation", "operation": "enqueue", "content": "/mcp"})
     made.records.append({"type": "hologram", "uuid": "h", "parentUuid": made.last})
-    assert kinds(load(path, made)) == before
+    made.records.append({"type": "hologram", "uuid": "i", "parentUuid": made.last})
+    loaded = load(path, made)
+    assert kinds(loaded) == before
+    said = [words.partition(" (byte")[0] + words.partition(")")[2] for words in left_out(loaded)]
+    assert said == [
+        "line 1: left out: 1 record (file-history-snapshot)",
+        "line 2: left out: 2 records (progress)",
+        "line 12: left out: 1 record (system turn_duration)",
+        "line 14: left out: 1 record (queue-operation)",
+        "line 15: left out: 2 records (hologram)",
+    ]
+    (words,) = [r.data["text"] for r in loaded.records if r.type == "note"]
+    assert words == (
+        "7 records stayed in the original file: file-history-snapshot, progress,"
+        " system turn_duration, queue-operation, hologram."
+    )
+
+
+def side_chain(made: ClaudeCode, prompt: str, words: str, *, agent: str = "") -> list[Any]:
+    """Two records of a sub-agent. The next record of the session follows the one before them."""
+    before = made.last
+    more: dict[str, Any] = {"isSidechain": True} | ({"agentId": agent} if agent else {})
+    made.user(prompt, parent=None, **more)
+    made.piece(f"{words} {len(made.records)}", text(words), **more)
+    made.last = before
+    return made.records[-2:]
+
+
+def with_task(made: ClaudeCode, call: str, prompt: str) -> None:
+    given = {"prompt": prompt, "subagent_type": "Explore", "description": f"about {prompt}"}
+    made.piece(f"m {call}", {**tool_use(call, "Task"), "input": given})
+
+
+def children_of(loaded: LoadedSession) -> list[tuple[str, str, str]]:
+    """The call, the prompt and the answer of each sub-agent's session."""
+    found: list[tuple[str, str, str]] = []
+    for child in loaded.children:
+        assert child.header.parent_session == loaded.header.id
+        messages = said(request(child)[0])
+        found.append((child.header.parent_call, messages[0], messages[1]))
+    return found
+
+
+def test_side_chains_become_sessions_of_sub_agents(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    with_task(made, "call_1", "look here")
+    with_task(made, "call_2", "look there")
+    side_chain(made, "look there", "found there")  # by its prompt: no id before 2.0
+    side_chain(made, "look here", "found here", agent="a1")
+    side_chain(made, "Warmup", "ready")  # nobody's call
+    made.result("call_1", "found here")
+    made.result("call_2", "found there")
+    made.piece("m9", text("done"))
+    loaded = load(path, made)
+    assert codes(loaded) == []
+    assert left_out(loaded) == []
+    assert "done" in said(request(loaded)[0])[-2]
+    assert children_of(loaded) == [
+        ("call_2", "user: look there", "assistant: found there"),
+        ("call_1", "user: look here", "assistant: found here"),
+        ("", "user: Warmup", "assistant: ready"),
+    ]
+    named = [r for r in loaded.records if r.type == "sub_agent"]
+    assert [(r.data["call_id"], r.data["agent"], r.data["state"]) for r in named] == [
+        ("call_1", "Explore", "done"), ("call_2", "Explore", "done"), ("", "sub-agent", "done"),
+    ]  # fmt: skip
+    assert {r.data["session"] for r in named} == {c.header.id for c in loaded.children}
+    assert named[0].data["description"] == "about look here"
+    assert named[0].data["spent"][0]["requests"] == 1
+    behind = loaded.records[loaded.records.index(named[0]) + 1]
+    assert (behind.type, behind.data["call_id"]) == ("tool_result", "call_1")
+
+
+def test_files_beside_the_session_become_sessions_of_sub_agents(path: Path) -> None:
+    made = ClaudeCode()
+    made.user("go")
+    with_task(made, "call_1", "look here")
+    block = {"type": "tool_result", "tool_use_id": "call_1", "content": "found"}
+    made.user([block], toolUseResult={"status": "completed", "agentId": "a1"})
+    made.piece("m9", text("done"))
+    folder = path.with_suffix("") / "subagents"
+    deep = folder / "workflows" / "wf_1"
+    deep.mkdir(parents=True)
+
+    def put(file: Path, prompt: str, more: bytes = b"") -> None:
+        agent = file.stem.removeprefix("agent-")
+        file.write_bytes(lines(side_chain(ClaudeCode(), prompt, "so", agent=agent)) + more)
+
+    put(folder / "agent-a1.jsonl", "in other words", b'{"torn')
+    put(deep / "agent-a2.jsonl", "deep")
+    (deep / "agent-a2.meta.json").write_text('{"toolUseId": "call_7"}')
+    (deep / "journal.jsonl").write_text("{}\n")
+    put(path.with_name("agent-a3.jsonl"), "as before 2.1")
+    put(path.with_name("agent-a4.jsonl"), "of another session")
+    other = path.with_name("agent-a4.jsonl")
+    other.write_bytes(other.read_bytes().replace(made.session.encode(), b"another"))
+    (folder / "agent-a5.jsonl").write_bytes(b"\0" * 9)
+    loaded = load(path, made)
+    assert children_of(loaded) == [
+        ("call_1", "user: in other words", "assistant: so"),
+        ("call_7", "user: deep", "assistant: so"),
+        ("", "user: as before 2.1", "assistant: so"),
+    ]
+    torn = [one.where for one in loaded.findings if one.code == "B40"]
+    assert torn[0].startswith(f"{path.stem}/subagents/agent-a1.jsonl line 3 ")
+    words = "\n".join(left_out(loaded))
+    assert "journal.jsonl: left out: no sub-agent's session" in words
+    assert "agent-a5.jsonl: left out: 1 record (of a sub-agent that said nothing)" in words
+    assert loaded == importers.load(path)
+
+
+def test_a_chain_of_links_that_runs_in_a_circle_is_one_sub_agent(path: Path) -> None:
+    made = claude_code(1)
+    one, two = side_chain(made, "round", "and round")
+    one["parentUuid"] = two["uuid"]
+    loaded = load(path, made)
+    assert len(loaded.children) == 1
+    assert "B53" in codes(loaded)
 
 
 def test_6_the_file_of_a_sub_agent_is_a_conversation(path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.context.pictures import image, png
-from tests.session.importers.telling import codes, kinds, request, said
+from tests.session.importers.telling import codes, kinds, request, said, title
 from tests.support.foreign import CODEX_ID, CWD, Codex, codex
 from tui.session import importers
 from tui.session.reader import LoadedSession
@@ -27,7 +27,7 @@ def load(path: Path, made: Codex) -> LoadedSession:
 
 def test_a_sound_session_is_told_whole_and_needs_no_repair(path: Path) -> None:
     loaded = load(path, codex(2))
-    assert loaded.findings == ()
+    assert codes(loaded) == []
     messages, findings = request(loaded)
     assert findings == []
     assert said(messages[1:4]) == [
@@ -68,7 +68,7 @@ def test_what_the_program_said_for_the_user_is_not_shown_as_typed(path: Path) ->
     loaded = load(path, codex(1))
     typed = [r.data.get("text") for r in loaded.records if r.type == "user"]
     assert typed == [None, "prompt 0"]
-    assert loaded.records[-1].data["title"] == "prompt 0"
+    assert title(loaded) == "prompt 0"
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_B01_an_unanswered_call_is_answered(path: Path) -> None:
     made.call("lost")
     made.said("user", "on")
     loaded = load(path, made)
-    assert loaded.findings == ()
+    assert codes(loaded) == []
     assert "B01" in request(loaded)[1]

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.session.importers.telling import codes, kinds, request, said
+from tests.session.importers.telling import codes, kinds, left_out, request, said
 from tests.support import opencode_database
 from tests.support.opencode_database import SESSION, damage
 from tui.cli.main import main
@@ -31,6 +31,17 @@ def database(tmp_path: Path) -> Path:
     path = tmp_path / "opencode.db"
     opencode_database.make(path, 2)
     return path
+
+
+def test_sessions_of_sub_agents_are_named(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as db:
+        db.execute("ALTER TABLE session ADD parent_id text")
+        row = ("ses_2", "global", "x", "/w", "A child", "1", "{}", None, None, 1, 1, SESSION)
+        db.execute(f"INSERT INTO session VALUES ({', '.join('?' * 12)})", row)
+        db.commit()
+    assert left_out(importers.load(database)) == [
+        f"session {SESSION}: left out: 1 session of sub-agents; name one to import it"
+    ]
 
 
 def user(id_: str, *parts: Json) -> Json:
@@ -69,7 +80,7 @@ def test_a_session_of_a_database_is_told_whole_and_needs_no_repair(database: Pat
     path = database / SESSION
     assert importers.recognise(path) == "opencode"
     loaded = importers.load(path)
-    assert loaded.findings == ()
+    assert codes(loaded) == []
     messages, findings = request(loaded)
     assert findings == []
     assert said(messages) == [

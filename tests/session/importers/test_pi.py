@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.context.pictures import image, png
-from tests.session.importers.telling import codes, kinds, request, said
+from tests.session.importers.telling import codes, kinds, request, said, title
 from tests.support.foreign import CWD, Pi, name, pi, pi_call, text
 from tui.session import importers
 from tui.session.reader import LoadedSession
@@ -28,7 +28,7 @@ def load(path: Path, made: Pi) -> LoadedSession:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_sound_session_is_told_whole_and_needs_no_repair(path: Path, version: int) -> None:
     loaded = load(path, pi(2, version))
-    assert loaded.findings == ()
+    assert codes(loaded) == []
     messages, findings = request(loaded)
     assert findings == []
     assert said(messages[:4]) == [
@@ -185,11 +185,11 @@ def test_a_compaction_is_an_event_that_names_what_it_kept(path: Path) -> None:
 
 def test_a_session_has_the_name_that_it_was_given(path: Path) -> None:
     made = pi(1)
-    assert load(path, made).records[-1].data["title"] == "prompt 0"
+    assert title(load(path, made)) == "prompt 0"
     made.add("session_info", name="My work")
     made.add("label", targetId="00000001", label="here")
     made.add("custom", customType="x", data={})
-    assert load(path, made).records[-1].data["title"] == "My work"
+    assert title(load(path, made)) == "My work"
 
 
 @pytest.mark.parametrize("message", ["error", None, [], {"role": "user"}, {"content": "x"}])

@@ -128,6 +128,14 @@ class Checkout:
             for what, value in _NOBODY.items()
         }
 
+    def named_identity(self) -> dict[str, str]:
+        """Return the same as variables in any case, for a git that can't read the settings."""
+        found = self.identity()
+        for who in ("AUTHOR", "COMMITTER") if not found else ():
+            name, _, rest = self.git("var", f"GIT_{who}_IDENT").partition(" <")
+            found |= {f"GIT_{who}_NAME": name, f"GIT_{who}_EMAIL": rest.partition(">")[0]}
+        return found
+
     def own_settings(self) -> list[str]:
         """The keys that the repository's own settings set."""
         return settings_of(self.top, self._places)

@@ -48,9 +48,13 @@ def tree_of(checkout: Checkout, base: str, paths: Sequence[str]) -> str:
         return checkout.git("write-tree", env=env).strip()
 
 
-def commit_tree(checkout: Checkout, tree: str, parents: Iterable[str], message: str) -> str:
-    """Make a commit, as the person whom git knows, or as nobody. Returns its id."""
+def commit_tree(
+    checkout: Checkout, tree: str, parents: Iterable[str], message: str, *, sign: bool = False
+) -> str:
+    """Make a commit, as the person whom git knows, or as nobody; signed by what the person's own
+    settings name. Returns its id."""
     options = [word for one in parents if one for word in ("-p", one)]
+    options += ["-S"] if sign else []
     words = ("commit-tree", tree, *options, "-F", "-")
     return checkout.git(*words, stdin=message, env=checkout.identity()).strip()
 

@@ -66,7 +66,8 @@ def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
                 why = string(payload, "reason") or "interrupted"
                 telling.add("interrupt", key, time, reason=why, text="", thinking="")
             case _:
-                pass  # events for the other agent's screen: the items have the same content
+                # above all events for the other agent's screen: the items have the same content
+                telling.leave_out(f"{kind} {string(payload, 'type')}".rstrip(), line.where)
     answer.close()
 
 
@@ -113,6 +114,8 @@ def _convert_item(answer: _Answer, item: JsonObject, key: str, time: object, whe
         telling.result(key, time, item.get("call_id"), content, is_error=failed)
     elif kind == "message":
         _convert_message(answer, item, key, time, where)
+    else:
+        telling.leave_out(kind or "an item without a type", where)
 
 
 def _convert_message(answer: _Answer, item: JsonObject, key: str, time: object, where: str) -> None:
@@ -130,6 +133,8 @@ def _convert_message(answer: _Answer, item: JsonObject, key: str, time: object, 
         answer.close()
         typed = not _BY_PROGRAM.match(text_of(blocks))
         telling.user(key, time, blocks, typed=typed)
+    else:
+        telling.leave_out(f"instructions of the {role}", where)
 
 
 def _block(block: Block) -> Block:

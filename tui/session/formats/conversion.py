@@ -7,17 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from tui.core.clock import timestamp
+from tui.core.formatting import plural
 from tui.core.messages import Block, string_of, text_block, text_of
+from tui.core.text_cleaning import one_line
 from tui.session.field_types import leave_out_odd
 from tui.session.jsonl import Findings, JsonLine, JsonObject
-from tui.session.records import Header, Record
+from tui.session.records import LEFT_OUT, Header, Record
 
 ParsedLine: TypeAlias = tuple[JsonLine, JsonObject]
 """An object of the file, and the line that it was on."""
 
+OTHER_BRANCH: Final = "of another branch"
+"""The kind of the records that another branch of the conversation holds."""
+
+_KIND_CHARS = 60
 _COMMAND = re.compile(r"/\S*")
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -27,8 +33,9 @@ class Conversion:
     """Collects the records of a session: one chain, with ids that are the same on every reading.
 
     `program` is the name of the agent that wrote the file. `session_id`, `cwd`, `created` and
-    `version` are what the file says about itself, "" if it does not. `left_out` counts records of
-    other branches; `calls` has the tools' names and `gone` the calls left out, by the calls' ids.
+    `version` are what the file says about itself, "" if it does not. `calls` has the tools' names
+    and `gone` the calls left out, by the calls' ids. `beside` are the files of sub-agents that lie
+    beside this one, `children` what the sub-agents said.
     """
 
     program: str
@@ -38,11 +45,13 @@ class Conversion:
     created: str = ""
     version: str = ""
     title: str = ""
-    left_out: int = 0
     tokens_before: object = None
     records: list[Record] = field(default_factory=list[Record])
     calls: dict[str, str] = field(default_factory=dict[str, str])
     gone: set[str] = field(default_factory=set[str])
+    beside: Sequence[SubAgentFile] = ()
+    children: list[SubAgentSession] = field(default_factory=list["SubAgentSession"])
+    _left_out: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     _stamp: int = 0
     _now: datetime = _EARLIEST
 
@@ -137,15 +146,50 @@ class Conversion:
         data: dict[str, Any] = {"summary": summary, "tokens_before": tokens, "by": self.program}
         self.add("compaction", key, time, **data, **({"first_kept": kept} if kept else {}))
 
+    def leave_out(self, kind: str, where: str) -> None:
+        """Count a record that is no part of the conversation. `where` is its place in the file."""
+        kind = one_line(kind)[:_KIND_CHARS]
+        first, count = self._left_out.get(kind, (where, 0))
+        self._left_out[kind] = first, count + 1
+
     def finish(self) -> None:
         """Name the session, and say what stayed in the original."""
         last = self.records[-1].time if self.records else ""
         if self.title:
             self.add("title", "title", last, title=self.title)
-        if self.left_out:
-            what = "1 record" if self.left_out == 1 else f"{self.left_out:,} records"
-            words = f"{what} of other branches stayed in the original file."
+        for kind, (where, count) in self._left_out.items():
+            self.findings.add(LEFT_OUT, where, f"left out: {plural(count, 'record')} ({kind})")
+        counts = {kind: count for kind, (_, count) in self._left_out.items()}
+        if count := counts.pop(OTHER_BRANCH, 0):
+            words = f"{plural(count, 'record')} of other branches stayed in the original file."
             self.add("note", "branches", last, text=words)
+        if counts:
+            left = plural(sum(counts.values()), "record")
+            words = f"{left} stayed in the original file: {', '.join(counts)}."
+            self.add("note", "kinds", last, text=words)
+
+
+@dataclass(frozen=True, slots=True)
+class SubAgentFile:
+    """A file of a sub-agent beside the session's. `name` is said before each place of its
+    `findings`; `facts` are what a file beside it says of it."""
+
+    name: str
+    places: Sequence[ParsedLine]
+    facts: JsonObject
+    findings: Findings
+
+
+@dataclass(slots=True)
+class SubAgentSession:
+    """What a sub-agent said. `call` is the id of the call that it worked for, "" if not known;
+    `named` whether a record of the session names it."""
+
+    told: Conversion
+    call: str = ""
+    agent: str = ""
+    description: str = ""
+    named: bool = False
 
 
 def moment(value: object) -> datetime | None:

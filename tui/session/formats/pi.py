@@ -18,6 +18,7 @@ from typing import cast
 
 from tui.core.messages import Block, image_block, object_of, text_block, text_of
 from tui.session.formats.conversion import (
+    OTHER_BRANCH,
     Conversion,
     Node,
     ParsedLine,
@@ -77,11 +78,13 @@ def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
     nodes = [_node(entry, before) for before, entry in zip([None, *entries], entries, strict=False)]
     branch = active_branch(nodes, telling.findings)
     by_key = {entry.key: entry for entry in entries}
-    telling.left_out = sum(entry.value.get("type") == "message" for entry in entries)
+    on_branch = set(branch)
+    for entry in entries:
+        if entry.key not in on_branch and entry.value.get("type") == "message":
+            telling.leave_out(OTHER_BRANCH, entry.where)
     ours: dict[str | int, str] = {}  # the ids of our records, by id and by line in the original
     for key in branch:
         entry = by_key[key]
-        telling.left_out -= entry.value.get("type") == "message"
         before = len(telling.records)
         _convert_entry(entry, telling, ours)
         if len(telling.records) > before:
@@ -152,7 +155,8 @@ def _convert_entry(entry: _Entry, telling: Conversion, ours: Mapping[str | int, 
         case "session_info":
             telling.title = " ".join(string(value, "name").split())[:80] or telling.title
         case _:
-            pass  # settings, labels and data of extensions: no part of the conversation
+            # settings, labels and data of extensions: no part of the conversation
+            telling.leave_out(string(value, "type"), entry.where)
 
 
 def _line_of(index: object) -> int:
@@ -203,6 +207,8 @@ def _convert_answer(
             blocks.append(_block(block))
         elif signed:
             blocks.append(_thinking_block(block))
+        else:
+            telling.leave_out("thinking that no server here signed", entry.where)
     if not blocks:
         if not given:
             entry.say(telling, "B55", "an empty answer left out")
@@ -253,6 +259,7 @@ def _convert_result(
 def _convert_command(entry: _Entry, message: JsonObject, telling: Conversion) -> None:
     """A command that the person ran: the model gets it as text."""
     if message.get("excludeFromContext") is True:
+        telling.leave_out("a command that the model wasn't to see", entry.where)
         return
     output = string(message, "output").strip("\n")
     lines = [f"Ran `{string(message, 'command')}`"]

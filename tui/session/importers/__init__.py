@@ -6,32 +6,42 @@
     find(folders, workspace)   the sessions in those folders, the newest first
 
 Nothing is ever written to these files: to continue such a session, a copy is made. Damage costs a
-line and becomes a finding, as in our own files. The records are those of the active branch; their
-ids are the same on every reading, and the header's `origin` names the agent and its session as
-`claude_code:ID`.
+line and becomes a finding, as in our own files; so does what isn't taken over (`LEFT_OUT`), counted
+by kind. The records are those of the active branch; their ids are the same on every reading, and
+the header's `origin` names the agent and its session as `claude_code:ID`. What the session's
+sub-agents said is in `children`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError, os_error_as
+from tui.core.messages import object_of, string_of
 from tui.session import reader
 from tui.session.formats import CONVERT, LineFormat, format_of
-from tui.session.formats.conversion import Conversion
+from tui.session.formats.conversion import (
+    Conversion,
+    ParsedLine,
+    SubAgentFile,
+    SubAgentSession,
+)
 from tui.session.formats.opencode import reading, store
-from tui.session.jsonl import Findings, JsonLine, RecordShape, parse, split
+from tui.session.jsonl import Findings, JsonLine, JsonObject, RecordShape, parse, split
 from tui.session.reader import LoadedSession, open_session
-from tui.session.records import Finding, is_ours
+from tui.session.records import LEFT_OUT, Finding, Header, is_ours
 
 Format: TypeAlias = LineFormat | Literal["opencode"]
 Recognised: TypeAlias = Literal["ours"] | Format
@@ -42,6 +52,7 @@ _START = re.compile(
 )
 _ANY = RecordShape(_START, lambda value: format_of(value) is not None)
 _LINE = re.compile(r"line (\d+)")
+_MESSAGES = frozenset({"user", "assistant"})
 _WITNESSES = 5
 """After this many records of one format, the file is taken to be of that format."""
 
@@ -104,7 +115,10 @@ def load(path: Path) -> LoadedSession:
     with open_session(path) as file:
         state = os.fstat(file.fileno())
         with os_error_as(SessionError, f"Can't read {path}"):
-            return _converted(path, format_, split(file.read), state.st_mtime, findings)
+            beside = tuple(_sub_agent_files(path, findings)) if format_ == "claude_code" else ()
+            return _converted(
+                path, format_, split(file.read), state.st_mtime, findings, beside=beside
+            )
 
 
 def usual_folders(home: Path, env: Mapping[str, str] | None = None) -> dict[Format, list[Path]]:
@@ -163,9 +177,15 @@ _ANY_OR_OURS = RecordShape(_START, lambda value: is_ours(value) or format_of(val
 
 
 def _converted(
-    path: Path, format_: LineFormat, lines: Iterator[JsonLine], changed: float, findings: Findings
+    path: Path,
+    format_: LineFormat,
+    lines: Iterator[JsonLine],
+    changed: float,
+    findings: Findings,
+    *,
+    beside: Sequence[SubAgentFile] = (),
 ) -> LoadedSession:
-    telling = Conversion(format_, findings)
+    telling = Conversion(format_, findings, beside=beside)
     CONVERT[format_](parse(lines, findings, _ANY), telling)
     return _loaded(path, telling, changed)
 
@@ -174,13 +194,71 @@ def _loaded(path: Path, telling: Conversion, changed: float) -> LoadedSession:
     telling.finish()
     made = timestamp(datetime.fromtimestamp(changed, UTC))
     header = telling.header(path.stem, made)
+    if not any(record.type in _MESSAGES for record in telling.records):
+        telling.findings.add("B45", path.name, "there is no message in it")
     telling.findings.items.sort(key=_line_of)
-    return LoadedSession(path, header, tuple(telling.records), telling.findings.all())
+    return LoadedSession(
+        path,
+        header,
+        tuple(telling.records),
+        telling.findings.all(),
+        children=tuple(_child(path, header, one, made) for one in telling.children),
+    )
 
 
-def _line_of(finding: Finding) -> int:
+def _child(path: Path, parent: Header, one: SubAgentSession, made: str) -> LoadedSession:
+    header = one.told.header(path.stem, made)
+    header = replace(header, parent_session=parent.id, parent_call=one.call)
+    return LoadedSession(path, header, tuple(one.told.records), ())
+
+
+def _line_of(finding: Finding) -> float:
     match = _LINE.match(finding.where)
-    return int(match[1]) if match else 0
+    return int(match[1]) if match else inf
+
+
+# Files of sub-agents
+
+
+def _sub_agent_files(path: Path, findings: Findings) -> Iterator[SubAgentFile]:
+    """The files of the sub-agents of Claude Code's session in `path`. What else lies there is a
+    finding."""
+    if path.name.startswith("agent-"):
+        return
+    folder = path.with_suffix("") / "subagents"
+    for each in sorted(folder.rglob("*")):
+        if each.name.startswith("agent-") and each.suffix == ".jsonl":
+            yield _sub_agent_file(each, str(each.relative_to(path.parent)))
+        elif each.is_file() and not each.name.endswith(".meta.json"):
+            name = str(each.relative_to(path.parent))
+            findings.add(LEFT_OUT, name, "left out: no sub-agent's session")
+    for each in sorted(path.parent.glob("agent-*.jsonl")):
+        if _session_of(each) == path.stem:
+            yield _sub_agent_file(each, each.name)
+
+
+def _sub_agent_file(path: Path, name: str) -> SubAgentFile:
+    findings, facts = Findings(), JsonObject()
+    places: list[ParsedLine] = []
+    with suppress(OSError, ValueError):
+        facts = object_of(json.loads(path.with_suffix(".meta.json").read_bytes()))
+    try:
+        with open_session(path) as file:
+            places = list(parse(split(file.read), findings, _ANY))
+    except (SessionError, OSError) as error:
+        findings.add("B52", "file", f"left out: {getattr(error, 'message', error)}")
+    return SubAgentFile(name, places, facts, findings)
+
+
+def _session_of(path: Path) -> str:
+    """The session that a sub-agent's file names in its first records."""
+    try:
+        with open_session(path) as file:
+            head = file.read(_HEAD)
+    except (SessionError, OSError):
+        return ""
+    records = (value for _, value in parse(split(BytesIO(head).read), Findings(), _ANY))
+    return next((id_ for value in records if (id_ := string_of(value.get("sessionId")))), "")
 
 
 def _files_below(root: Path) -> Iterator[Path]:

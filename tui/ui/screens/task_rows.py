@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tui.batch.report import cost_of
+from tui.batch.report import UNCHANGED, cost_of
 from tui.batch.state import RunState, TaskState, total_usage
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage
@@ -54,7 +54,7 @@ def task_row(task: TaskState, width: int, *, skipped: bool = False) -> Content:
     name = "skipped" if skipped and task.status == "pending" else task.status
     glyph, style = STATES[name]
     begun = bool(task.attempts or task.usage)
-    right = f"{name:<11}"
+    right = f"{UNCHANGED if task.unchanged else name:<11}"
     if width >= NARROW:
         used = tokens(Usage.from_json(task.usage).total) if task.usage else ""
         tries = f"{task.attempts}×" if begun else ""

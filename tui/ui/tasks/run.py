@@ -83,6 +83,7 @@ class RunOnScreen:
         self.code = 0
         self.failure: HoldfastError | None = None
         self.written: list[Path] = []
+        self.elapsed_s: float | None = None
         self.runner: Runner | None = None
         self.live = False
         self._before = begin(planned.task_file, planned.file, now="")
@@ -253,7 +254,9 @@ class RunOnScreen:
             await running
             raise
         self.code = exit_code(runner, state)
-        self.written = write_summary(RunSummary(state, runner.reason), self._plan)
+        self.elapsed_s = runner.context.elapsed_s
+        summary = RunSummary(state, runner.reason, self.elapsed_s)
+        self.written = write_summary(summary, self._plan)
 
     def _publish(self, event: BatchEvent) -> None:
         """Draw an event; a bug in drawing must not end the run."""
@@ -404,6 +407,7 @@ def open_run(options: Options) -> int:
     runner = done.runner
     if runner and runner.state:
         width = shutil.get_terminal_size().columns
-        print_text(RunSummary(runner.state, runner.reason).text(width=width))
+        summary = RunSummary(runner.state, runner.reason, done.elapsed_s)
+        print_text(summary.text(width=width))
         print_text(f"Summary: {', '.join(shorten(path) for path in done.written)}")
     return code

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui.app.dialog_data import YesNoQuestion
 from tui.app.services import SessionChoice
 from tui.batch.plan import RunPlan, plan
+from tui.batch.report import commit_words
 from tui.batch.resumption import first_record_of
 from tui.batch.run_store import OfflineRun
 from tui.batch.state import TaskState
@@ -107,10 +108,15 @@ def _question(planned: RunPlan) -> YesNoQuestion:
         if planned.launch.elevated
         else "Holdfast asks about calls that no rule allows."
     )
+    made = ""
+    if planned.isolation.name == "git":
+        made = f" Commits are made {commit_words(planned.launch.config.batch)}."
+    left = len(file.not_taken)
+    ignored = f" {plural(left, 'line')} ignored: close to a task, but none." if left else ""
     return YesNoQuestion(
         f"Run {planned.task_file.name}?",
         f"{plural(len(file.tasks), 'task')}, {done} done, with {planned.models.first}."
-        f" {_KEPT_APART[planned.isolation.name]} {asks}",
+        f" {_KEPT_APART[planned.isolation.name]}{made} {asks}{ignored}",
         yes="Run",
         no="Cancel",
     )

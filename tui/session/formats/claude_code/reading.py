@@ -6,20 +6,22 @@ whole answers, each result goes to the answer that made its call, and the branch
 group to group.
 
 Kept in the request but not shown as typed: what the program itself said for the user (`isMeta`,
-local commands, notices of an interrupt). Left out: side chains of a file that has more than them,
-error texts stored as answers, and fields that a request may not have (`caller` and others).
+local commands, notices of an interrupt). Left out: error texts stored as answers, and fields that a
+request may not have (`caller` and others). What sub-agents said, in the file or in files beside it,
+become sessions of their own (`side_chains`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui.core.messages import Block, Usage, object_of, text_of
 from tui.session.formats.claude_code.records import ROLES, answer_id
+from tui.session.formats.claude_code.side_chains import PlacedRecord, name_sub_agent, sub_agents
 from tui.session.formats.conversion import (
+    OTHER_BRANCH,
     Conversion,
     Node,
     ParsedLine,
@@ -36,23 +38,39 @@ _BY_PROGRAM = re.compile(
 
 
 def convert(places: Iterable[ParsedLine], telling: Conversion) -> None:
-    """Add the records of the active branch."""
+    """Add the records of the active branch, and what the sub-agents said."""
     summaries: list[str] = []
-    entries = entries_of(places, telling, summaries)
+    entries, side = entries_of(places, telling, summaries)
+    telling.children = sub_agents(entries, side, telling, _convert_sub_agent)
+    _tell(entries, telling)
+    for child in telling.children:  # those whose call has no result, or isn't known
+        name_sub_agent(child, telling)
+    if summaries:
+        telling.title = summaries[-1]
+
+
+def _convert_sub_agent(places: Sequence[ParsedLine], telling: Conversion) -> list[PlacedRecord]:
+    """Add what one sub-agent said. Returns its records."""
+    entries = _entries_of(places, telling, [])
+    _tell(entries, telling)
+    telling.finish()
+    return entries
+
+
+def _tell(entries: Sequence[PlacedRecord], telling: Conversion) -> None:
     groups, nodes = grouped(entries)
     branch = active_branch(nodes, telling.findings)
     on_branch = set(branch)
     for key, group in groups.items():
         if key not in on_branch:
-            telling.left_out += sum(entry.blocks is not None for entry in group)
+            for entry in (one for one in group if one.blocks is not None):
+                telling.leave_out(OTHER_BRANCH, entry.where)
     earlier = False  # whether anything was said before
     for key in branch:
         earlier |= _convert_group(groups[key], telling, earlier=earlier)
-    if summaries:
-        telling.title = summaries[-1]
 
 
-def _convert_group(entries: Sequence[_Entry], telling: Conversion, *, earlier: bool) -> bool:
+def _convert_group(entries: Sequence[PlacedRecord], telling: Conversion, *, earlier: bool) -> bool:
     """Add the records of one group. Returns whether they have content."""
     answers = [entry for entry in entries if entry.value.get("type") == "assistant"]
     spoke = _convert_answer(answers, telling)
@@ -65,9 +83,9 @@ def _convert_group(entries: Sequence[_Entry], telling: Conversion, *, earlier: b
     return spoke
 
 
-def _convert_answer(pieces: Sequence[_Entry], telling: Conversion) -> bool:
+def _convert_answer(pieces: Sequence[PlacedRecord], telling: Conversion) -> bool:
     """One answer, put together from its pieces in the order of the file."""
-    kept: list[_Entry] = []
+    kept: list[PlacedRecord] = []
     for piece in pieces:
         model = object_of(piece.value.get("message")).get("model")
         if piece.value.get("isApiErrorMessage") or model == "<synthetic>":
@@ -93,7 +111,7 @@ def _convert_answer(pieces: Sequence[_Entry], telling: Conversion) -> bool:
     return True
 
 
-def _put_together(pieces: Sequence[_Entry], findings: Findings) -> list[Block]:
+def _put_together(pieces: Sequence[PlacedRecord], findings: Findings) -> list[Block]:
     """The blocks of an answer's pieces, without copies and without blank texts between them."""
     if len(pieces) == 1:
         return [_sent(block) for block in pieces[0].blocks or ()]
@@ -107,11 +125,14 @@ def _put_together(pieces: Sequence[_Entry], findings: Findings) -> list[Block]:
     return blocks
 
 
-def _convert_user(entry: _Entry, telling: Conversion, *, earlier: bool) -> bool:
+def _convert_user(entry: PlacedRecord, telling: Conversion, *, earlier: bool) -> bool:
     """Results, and other content of the user's side in one record."""
     value, blocks = entry.value, entry.blocks or []
     results = [block for block in blocks if block.get("type") == "tool_result"]
     for number, block in enumerate(results):
+        for child in telling.children:
+            if child.call and child.call == block.get("tool_use_id"):
+                name_sub_agent(child, telling)
         telling.result(
             f"{entry.key}-{number}",
             _time(entry),
@@ -132,7 +153,7 @@ def _convert_user(entry: _Entry, telling: Conversion, *, earlier: bool) -> bool:
     return bool(others or results)
 
 
-def _convert_system(entry: _Entry, telling: Conversion) -> None:
+def _convert_system(entry: PlacedRecord, telling: Conversion) -> None:
     words = entry.value.get("content")
     if entry.value.get("subtype") == "compact_boundary":
         telling.tokens_before = object_of(entry.value.get("compactMetadata")).get("preTokens")
@@ -145,58 +166,39 @@ def _sent(block: Block) -> Block:
     return {name: value for name, value in block.items() if name != "caller"}
 
 
-def _time(entry: _Entry) -> Any:
+def _time(entry: PlacedRecord) -> Any:
     return entry.value.get("timestamp")
-
-
-@dataclass(slots=True)
-class _Entry:
-    """A record of the file. `blocks` is its content, None if it is no message; `group` is the key
-    of the answer it belongs to."""
-
-    where: str
-    value: JsonObject
-    blocks: list[Block] | None
-    group: str = ""
-
-    @property
-    def key(self) -> str:
-        return str(self.value["uuid"])
 
 
 def entries_of(
     places: Iterable[ParsedLine], telling: Conversion, summaries: list[str]
-) -> list[_Entry]:
-    """The records that have a place in the tree, each once.
+) -> tuple[list[PlacedRecord], list[ParsedLine]]:
+    """The records that have a place in the tree, each once, and those of side chains.
 
     The file of a sub-agent has side chains only: they are then the conversation.
     """
     side: list[ParsedLine] = []
     entries = _entries_of(_without_side_chains(places, side), telling, summaries)
     if side and not any(entry.blocks is not None for entry in entries):
-        return _entries_of(side, telling, summaries)
-    return entries
+        return _entries_of(side, telling, summaries), []
+    return entries, side
 
 
 def _without_side_chains(
     places: Iterable[ParsedLine], side: list[ParsedLine]
 ) -> Iterator[ParsedLine]:
-    """The records but those of side chains, which are held in `side` until anything else speaks."""
-    alone = True
+    """The records but those of side chains, which go to `side`."""
     for line, value in places:
-        if value.get("isSidechain") is not True:
-            if value.get("type") in ["user", "assistant"]:
-                alone = False
-                side.clear()
-            yield line, value
-        elif alone:
+        if value.get("isSidechain") is True:
             side.append((line, value))
+        else:
+            yield line, value
 
 
 def _entries_of(
     places: Iterable[ParsedLine], telling: Conversion, summaries: list[str]
-) -> list[_Entry]:
-    entries: list[_Entry] = []
+) -> list[PlacedRecord]:
+    entries: list[PlacedRecord] = []
     seen: set[str] = set()
     copies = 0
     first_copy = ""
@@ -211,7 +213,8 @@ def _entries_of(
             continue
         if not isinstance(uuid, str) or not uuid:
             if kind not in ROLES:
-                continue  # snapshots, the queue: they say nothing
+                telling.leave_out(kind, line.where)  # snapshots, the queue
+                continue
             telling.findings.add("B53", line.where, "linked to the record before it: no id")
             uuid = f"line-{line.number}-{len(entries)}"
             value = {**value, "uuid": uuid, "parentUuid": ""}  # noqa: PLW2901 - with a key
@@ -224,7 +227,10 @@ def _entries_of(
             continue
         seen.add(uuid)
         _note_session(telling, value)
-        entries.append(_Entry(line.where, value, blocks))
+        entries.append(PlacedRecord(line.where, value, blocks))
+        if not has_place(entries[-1]):
+            subtype = string(value, "subtype") or string(object_of(value.get("attachment")), "type")
+            telling.leave_out(f"{kind} {subtype}".rstrip(), line.where)
     if copies:
         what = "a copy of an earlier record" if copies == 1 else f"{copies:,} copies of records"
         telling.findings.add("B44", first_copy, f"left out: {what}")
@@ -250,7 +256,7 @@ def _blocks(value: JsonObject, where: str, findings: Findings) -> list[Block] | 
     return blocks
 
 
-def grouped(entries: Sequence[_Entry]) -> tuple[dict[str, list[_Entry]], list[Node]]:
+def grouped(entries: Sequence[PlacedRecord]) -> tuple[dict[str, list[PlacedRecord]], list[Node]]:
     """Answers as wholes, and the tree of them."""
     by_call: dict[str, str] = {}
     for entry in entries:
@@ -266,16 +272,16 @@ def grouped(entries: Sequence[_Entry]) -> tuple[dict[str, list[_Entry]], list[No
     for entry in entries:
         lost = before if _is_result_of_lost_call(entry, keys) else ""
         entry.group = _answered(entry, by_call) or lost or entry.group
-        before = entry.group if _has_place(entry) else before
-    groups: dict[str, list[_Entry]] = {}
+        before = entry.group if has_place(entry) else before
+    groups: dict[str, list[PlacedRecord]] = {}
     for entry in entries:
-        if _has_place(entry):
+        if has_place(entry):
             groups.setdefault(entry.group, []).append(entry)
     above = _Parents(entries)
     return groups, [_node(key, members, above) for key, members in groups.items()]
 
 
-def _is_result_of_lost_call(entry: _Entry, keys: Collection[str]) -> bool:
+def _is_result_of_lost_call(entry: PlacedRecord, keys: Collection[str]) -> bool:
     """True if a record holds nothing but results, and the record with their call is not there. It
     stays with the record before it: alone, it would be the end of a branch of its own."""
     if entry.value.get("type") != "user" or string(entry.value, "parentUuid") in keys:
@@ -284,13 +290,13 @@ def _is_result_of_lost_call(entry: _Entry, keys: Collection[str]) -> bool:
     return bool(blocks) and all(block.get("type") == "tool_result" for block in blocks)
 
 
-def _has_place(entry: _Entry) -> bool:
+def has_place(entry: PlacedRecord) -> bool:
     """True if a record has content. The others only link records to each other."""
     subtype = string(entry.value, "subtype")
     return entry.blocks is not None or subtype in {"compact_boundary", "local_command"}
 
 
-def _node(key: str, members: Sequence[_Entry], above: _Parents) -> Node:
+def _node(key: str, members: Sequence[PlacedRecord], above: _Parents) -> Node:
     """A group as a node, below the parent of its first piece that has one outside the group."""
     lost: str | None = key  # linked to itself: as good as lost
     speaks = any(entry.blocks is not None for entry in members)
@@ -306,11 +312,11 @@ def _node(key: str, members: Sequence[_Entry], above: _Parents) -> Node:
 class _Parents:
     """Finds the group above a record, skipping records without content."""
 
-    def __init__(self, entries: Iterable[_Entry]) -> None:
+    def __init__(self, entries: Iterable[PlacedRecord]) -> None:
         self._by_id = {entry.key: entry for entry in entries}
         self._known: dict[str, tuple[str | None, bool]] = {}
 
-    def of(self, entry: _Entry) -> tuple[str | None, bool]:
+    def of(self, entry: PlacedRecord) -> tuple[str | None, bool]:
         """The key of the parent, None at the root, and whether that parent is in the file."""
         path: list[str] = []
         place: tuple[str | None, bool] | None = None
@@ -330,14 +336,14 @@ class _Parents:
                 place = parent, False
             else:
                 entry = self._by_id[parent]
-                if _has_place(entry):
+                if has_place(entry):
                     place = entry.group, True
         for key in path:
             self._known[key] = place
         return place
 
 
-def _answered(entry: _Entry, by_call: dict[str, str]) -> str | None:
+def _answered(entry: PlacedRecord, by_call: dict[str, str]) -> str | None:
     """The group of the answer to whose calls a user record holds the results."""
     if entry.value.get("type") != "user":
         return None

@@ -12,8 +12,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tui.core.clock import timestamp
-from tui.core.messages import Block, image_block, object_of, text_block
-from tui.session.formats.conversion import Conversion, is_anthropic, moment, string
+from tui.core.messages import Block, image_block, object_of, string_of, text_block
+from tui.session.formats.conversion import (
+    OTHER_BRANCH,
+    Conversion,
+    is_anthropic,
+    moment,
+    string,
+)
 from tui.session.formats.opencode.store import StoredMessage, StoredSession, objects_of
 from tui.session.jsonl import JsonObject
 
@@ -23,6 +29,8 @@ _IN_TEXT = frozenset({"text/plain", "application/x-directory"})
 """Attachments whose content the program gives as a text of its own."""
 _INTERRUPTED = "[Tool execution was interrupted]"
 _BY_PERSON = "The following tool was executed by the user"
+_SAID = frozenset({"text", "step-start", "step-finish"})
+"""Parts of an answer that are blank, or told with it."""
 _STOPS = {"tool-calls": "tool_use", "length": "max_tokens"}
 
 
@@ -58,11 +66,12 @@ def _not_reverted(session: StoredSession, telling: Conversion) -> Iterator[Store
     last, part = string(revert, "messageID"), string(revert, "partID")
     for number, message in enumerate(session.messages):
         if message.id == last:
-            telling.left_out = len(session.messages) - number
             before = [one.get("id") for one in message.parts]
             if part in before:
-                telling.left_out -= 1
                 yield message._replace(parts=message.parts[: before.index(part)])
+                number += 1  # noqa: PLW2901 - the rest is left out
+            for one in session.messages[number:]:
+                telling.leave_out(OTHER_BRANCH, f"message {one.id}")
             return
         yield message
 
@@ -82,8 +91,10 @@ def _convert_user(message: StoredMessage, telling: Conversion) -> None:
                 typed.append(_attachment(part))
             case "subtask":
                 added.append(text_block(_BY_PERSON))
-            case _:
-                pass
+            case "text" | "file" | "compaction":
+                pass  # blank, told as a text, or told where its summary is
+            case kind:
+                telling.leave_out(f"part {string_of(kind)}".rstrip(), f"message {message.id}")
     telling.user(message.id, _time(message), typed, typed=True)
     telling.user(f"{message.id}-added", _time(message), added, typed=False)
 
@@ -111,7 +122,12 @@ def _convert_answer(message: StoredMessage, telling: Conversion) -> None:
     model, provider = string(info, "modelID"), string(info, "providerID")
     signed = is_anthropic(provider, model)
     for number, step in enumerate(_steps(message.parts)):
-        blocks = [block for part in step if (block := _block(part, signed=signed))]
+        blocks: list[Block] = []
+        for part in step:
+            if (block := _block(part, signed=signed)) is not None:
+                blocks.append(block)
+            elif string(part, "type") not in _SAID:
+                telling.leave_out(f"part {string(part, 'type')}".rstrip(), f"message {message.id}")
         # each step of an answer was a request of its own
         done = next((part for part in step if part.get("type") == "step-finish"), JsonObject())
         reason = string(done, "reason") or string(info, "finish")

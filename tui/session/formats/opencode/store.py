@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from tui.core.errors import SessionError
+from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of
 from tui.session.jsonl import Findings, JsonObject
 from tui.session.reader import open_session
+from tui.session.records import LEFT_OUT
 
 MAGIC: Final = b"SQLite format 3\0"
 """The first bytes of a database."""
@@ -191,6 +193,12 @@ def _stored(db: sqlite3.Connection, id_: str, findings: Findings) -> StoredSessi
     revert = _json_of_column(columns.get("revert"))
     times = {"created": columns.get("time_created")}
     info: JsonObject = {**texts, "id": id_, "time": times, "revert": revert}
+    if "parent_id" in names:
+        query = "SELECT count(*) FROM session WHERE parent_id = ?"
+        (count,) = db.execute(query, (id_,)).fetchone()
+        if count:
+            what = f"left out: {plural(count, 'session')} of sub-agents; name one to import it"
+            findings.add(LEFT_OUT, f"session {id_}", what)
     infos = {
         text_of_column(own): _object(raw, f"message {text_of_column(own)}", findings)
         for own, raw in _rows(db, "message", "id, data", id_, findings)
