@@ -3,7 +3,8 @@
     recognise(path)            whose session this is, by its content; None if it is nobody's
     load(path)                 the session, as `reader.read` would return one of ours
     usual_folders(home, env)   the folders in which the other agents store their sessions
-    find(folders, workspace)   the sessions in those folders, the newest first
+    find(folders)              the sessions in those folders, the newest first
+    scan(folders)              their files, without looking into them
 
 Nothing is ever written to these files: to continue such a session, a copy is made. Damage costs a
 line and becomes a finding, as in our own files. The records are those of the active branch; their
@@ -15,7 +16,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
@@ -26,6 +29,7 @@ from typing import Literal, TypeAlias
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError, os_error_as
 from tui.session import reader
+from tui.session.catalog import SessionFileState
 from tui.session.formats import CONVERT, LineFormat, format_of
 from tui.session.formats.conversion import Conversion
 from tui.session.formats.opencode import reading, store
@@ -137,6 +141,23 @@ def find(folders: Mapping[Format, Iterable[Path]]) -> list[ForeignSession]:
                 described = (_describe(path, format_) for path in _files_below(root))
                 sessions += [one for one in described if one is not None]
     return sorted(sessions, key=lambda one: (one.changed, str(one.path)), reverse=True)
+
+
+def scan(folders: Mapping[Format, Iterable[Path]]) -> list[tuple[Format, SessionFileState]]:
+    """The files in these folders that may be sessions, as they are now."""
+    found: list[tuple[Format, SessionFileState]] = []
+    for format_, roots in folders.items():
+        for root in roots:
+            if format_ == "opencode":
+                listed = _in_database(root / "opencode.db")
+                found += [(format_, (one.changed, str(one.path), one.size)) for one in listed]
+                continue
+            for path in _files_below(root):
+                with suppress(OSError):
+                    state = path.stat()
+                    if stat.S_ISREG(state.st_mode):
+                        found.append((format_, (state.st_mtime_ns, str(path), state.st_size)))
+    return found
 
 
 def _in_database(path: Path) -> list[ForeignSession]:

@@ -148,15 +148,17 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             return
         self._begin()
         try:
-            hits = await asyncio.to_thread(
+            hits, remark = await asyncio.to_thread(
                 self._sessions.search, words, seen.sessions, progress=self._progress
             )
         except (HoldfastError, OSError) as error:
-            hits, seen.problem = [], str(error)
+            hits, remark, seen.problem = [], "", str(error)
         if (
             seen.searching and words == seen.words.strip()
         ):  # otherwise the search has changed meanwhile
             seen.places = hits
+            if remark:
+                self.notice.say(remark)
             self._draw(from_top=True)
 
     def _progress(self, done: int, of: int) -> None:
@@ -271,9 +273,6 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     def action_search_texts(self) -> None:
         """Switch between titles and texts."""
-        if self._seen.tab == "others":
-            self.notice.say("Other agents' sessions can be searched once you resume them.")
-            return
         self._seen.searching, self._seen.places = not self._seen.searching, None
         self._draw(from_top=True)
         if self._seen.searching:
