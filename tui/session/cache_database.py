@@ -87,6 +87,11 @@ class CacheDatabase:
             except OSError as error:
                 log.info("there is no %s: %s", self.name, error)
                 break
+            except (TypeError, ValueError, LookupError):  # rows that nobody wrote like that
+                log.exception("%s is damaged", self.name)
+                if last:
+                    break
+                self.remove(cache)
         return None
 
     def _create(self, database: sqlite3.Connection) -> None:

@@ -118,10 +118,12 @@ def search(
 
     found = DATABASE.use(cache, within) if query.pattern is None else None
     if found is None:
-        hits = _read_in_turn(ordered, query, tell)
+        read = _read_in_turn(ordered, query, tell)
         remark = NO_FTS if lacking else _NONE
-        found = Found(list(islice(hits, limit)), "" if query.pattern else remark)
-    return replace(found, hits=_titled(cache, found.hits, ordered))
+        found = Found(list(islice(read, limit)), "" if query.pattern else remark)
+    place = {one.path: at for at, one in enumerate(ordered)}
+    hits = sorted(found.hits, key=lambda hit: (place[hit.path], hit.line))
+    return replace(found, hits=_titled(cache, hits, ordered))
 
 
 def forget(cache: Path, paths: Sequence[str]) -> None:

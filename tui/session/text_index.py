@@ -497,8 +497,8 @@ class Candidates:
         self._found: dict[int, list[Block]] = {}
         self._runs: dict[int, list[tuple[int, int]]] = {}
         rows = database.execute("SELECT first, source FROM run ORDER BY first").fetchall()
-        ends = [first for first, _ in rows[1:]] + [self._last + 1]
-        for (first, source), end in zip(rows, ends, strict=True):
+        ends = [*(first for first, _ in rows[1:]), self._last + 1]
+        for (first, source), end in zip(rows, ends, strict=False):  # none, or as many
             self._runs.setdefault(source, []).append((first, end - 1))
 
     def of(self, source: int) -> Iterator[Block]:
