@@ -161,7 +161,9 @@ def around(text: str, place: int) -> str:
     """The surroundings of a place, on one line."""
     start = max(0, place - _BEFORE)
     cut = text[start : start + _SNIPPET]
-    line = " ".join("".join(c if c.isprintable() else " " for c in cut).split())
+    if not cut.isprintable():
+        cut = "".join(c if c.isprintable() else " " for c in cut)
+    line = " ".join(cut.split())
     return f"{'…' if start else ''}{line}{'…' if start + _SNIPPET < len(text) else ''}"
 
 

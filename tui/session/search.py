@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,13 +33,15 @@ from tui.session.text_index import (
     Block,
     Candidates,
     Known,
+    Listed,
     Source,
     SourceTexts,
     Update,
     can_index,
     has_grown,
     is_stale,
-    known_sources,
+    known_source,
+    listed,
     load_foreign,
     passages_of,
 )
@@ -121,8 +123,11 @@ def search(
         read = _read_in_turn(ordered, query, tell)
         remark = NO_FTS if lacking else _NONE
         found = Found(list(islice(read, limit)), "" if query.pattern else remark)
-    place = {one.path: at for at, one in enumerate(ordered)}
-    hits = sorted(found.hits, key=lambda hit: (place[hit.path], hit.line))
+    hits = [
+        hit
+        for _, places in groupby(found.hits, lambda hit: hit.path)
+        for hit in sorted(places, key=lambda hit: hit.line)
+    ]
     return replace(found, hits=_titled(cache, hits, ordered))
 
 
@@ -131,7 +136,7 @@ def forget(cache: Path, paths: Sequence[str]) -> None:
     index.forget(cache, paths)
 
     def without(database: sqlite3.Connection) -> bool:
-        known = known_sources(database)
+        known = listed(database)
         Update(database).forget([known[path].number for path in paths if path in known])
         emptied(database)
         return True
@@ -142,17 +147,17 @@ def forget(cache: Path, paths: Sequence[str]) -> None:
 
 def _updated(
     database: sqlite3.Connection, sources: Sequence[Source], tell: ReadProgress
-) -> tuple[dict[str, Known], str]:
+) -> tuple[dict[str, Listed], str]:
     """Bring the index up to date, as far as that can be done. Returns what it knows then, and what
     the person should know of it."""
-    known = known_sources(database)
+    known = listed(database)
     stale = [one for one in sources if is_stale(known.get(one.path), one)]
     there = {one.path for one in sources}
     gone = [one.number for one in known.values() if one.path not in there and _is_gone(one)]
     gone += [
         one.number
         for source in stale
-        if (one := known.get(source.path)) and not (one.agent == "" and has_grown(one))
+        if (one := known.get(source.path)) and not _has_grown(database, one)
     ]
     update = Update(database)
     try:
@@ -170,18 +175,22 @@ def _updated(
             raise
         log.info("the index can't be written: %s", error)
         full = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
-        return known_sources(database), _FULL if full else ""
-    return known_sources(database) if gone or stale else known, ""
+        return listed(database), _FULL if full else ""
+    return listed(database) if gone or stale else known, ""
 
 
-def _is_gone(known: Known) -> bool:
+def _has_grown(database: sqlite3.Connection, one: Listed) -> bool:
+    return not one.agent and has_grown(known_source(database, one.number))
+
+
+def _is_gone(known: Listed) -> bool:
     path = Path(known.path)
     return not path.exists() and not (known.agent and path.parent.is_file())
 
 
 def _indexed(
     database: sqlite3.Connection,
-    known: Mapping[str, Known],
+    known: Mapping[str, Listed],
     sources: Sequence[Source],
     query: Query,
 ) -> Iterator[Hit]:
@@ -190,14 +199,17 @@ def _indexed(
         if query.since and _before(source, query.since):
             continue
         one = known.get(source.path)
-        if one is None or (not one.is_current(source) and not (not one.agent and has_grown(one))):
+        if one is None or not (one.is_current(source) or _has_grown(database, one)):
             yield from _scanned(source, query)
             continue
-        seen: set[str] = set()
-        if blocks := list(candidates.of(one.number)):
-            yield from _verified(one, blocks, query, seen)
-        if one.read < source.size and not one.agent:
-            yield from _scanned(source, query, one, seen)
+        blocks = list(candidates.of(one.number))
+        more = one.read < source.size and not one.agent
+        if blocks or more:
+            seen: set[str] = set()
+            state = known_source(database, one.number)
+            yield from _verified(state, blocks, query, seen)
+            if more:
+                yield from _scanned(source, query, state, seen)
 
 
 def _verified(known: Known, blocks: Sequence[Block], query: Query, seen: set[str]) -> Iterator[Hit]:
@@ -248,7 +260,7 @@ def _read_all(source: Source, query: Query, known: Known, seen: set[str]) -> Ite
         if loaded is not None:
             titles = (str(r.data.get("title")) for r in loaded.records[::-1] if r.type == "title")
             header, title = loaded.header, next(titles, "")
-            known = replace(known, id=header.id, title=title, cwd=header.cwd)
+            known = known._replace(id=header.id, title=title, cwd=header.cwd)
             yield from _hits(known, passages_of(loaded), query, seen)
         return
     with open_session(Path(source.path)) as file:
@@ -258,7 +270,7 @@ def _read_all(source: Source, query: Query, known: Known, seen: set[str]) -> Ite
         ):
             if one.header is not None and not known.id:
                 id_, cwd = string_of(one.header.get("id")), string_of(one.header.get("cwd"))
-                known = replace(known, id=id_, cwd=cwd)
+                known = known._replace(id=id_, cwd=cwd)
             if one.passage is not None:
                 passages = passages_with_outputs([one.passage], known.cwd)
                 yield from _hits(known, passages, query, seen)

@@ -21,13 +21,13 @@ import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tui.core.errors import SessionError
+from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of
 from tui.session.cache_database import CacheDatabase, key_of, sound, transaction
 from tui.session.passages import (
@@ -65,7 +65,7 @@ _SPAN: Final = 64 * 1024
 """The most bytes of a file in one block, but for a longer record."""
 _SHARD_BITS: Final = 11
 """Two to the power of this is the number of blocks in a shard."""
-_BATCH: Final = 2 << 20
+_BATCH: Final = 1 << 20
 """Characters that are read between two commits."""
 _TAIL: Final = 4096
 _REREAD_NS: Final = 3600 * 10**9
@@ -78,8 +78,7 @@ _WORDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A file that is searched, as it is now. `agent` is the other agent whose session it is, ""
     for one of ours."""
 
@@ -89,10 +88,23 @@ class Source:
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The state of a source in the index: its number, how it was when it was read, and up to where
-    it was: `read` bytes, with `line` the number of the line that follows."""
+class Listed(NamedTuple):
+    """A source in the index: its number, how it was when it was read, and how many bytes were."""
+
+    number: int
+    path: str
+    agent: str
+    changed: int
+    size: int
+    read: int
+
+    def is_current(self, source: Source) -> bool:
+        return self.changed == source.changed and self.size == source.size
+
+
+class Known(NamedTuple):
+    """All that the index has of a source. `read` bytes were read, and `line` is the number of the
+    line that follows; `tail` is the hash of the last of these bytes."""
 
     number: int
     path: str
@@ -106,9 +118,6 @@ class Known:
     id: str = ""
     title: str = ""
     cwd: str = ""
-
-    def is_current(self, source: Source) -> bool:
-        return (self.changed, self.size) == (source.changed, source.size)
 
 
 class Block(NamedTuple):
@@ -135,15 +144,19 @@ def can_index(database: sqlite3.Connection) -> bool:
     return False
 
 
-def known_sources(database: sqlite3.Connection) -> dict[str, Known]:
+def listed(database: sqlite3.Connection) -> dict[str, Listed]:
     """All sources in the index, by their paths."""
-    rows = database.execute(f"SELECT {_KNOWN} FROM source")  # noqa: S608 - our own names
-    return {known.path: known for known in map(_known, rows)}
+    rows = database.execute("SELECT number, path, agent, changed, size, read FROM source")
+    with gc_pause():
+        every = (Listed(row[0], os.fsdecode(row[1]), *row[2:]) for row in rows)
+        return {one.path: one for one in every}
 
 
-def _known(row: Sequence[Any]) -> Known:
-    number, path, *others = row
-    return Known(number, os.fsdecode(path), *others)
+def known_source(database: sqlite3.Connection, number: int) -> Known:
+    """A source that is in the index."""
+    query = f"SELECT {_KNOWN} FROM source WHERE number = ?"  # noqa: S608 - our own names
+    row = database.execute(query, (number,)).fetchone()
+    return Known(row[0], os.fsdecode(row[1]), *row[2:])
 
 
 def _block(row: Sequence[Any]) -> Block:
@@ -271,8 +284,7 @@ class Update:
         for source, *place in rows:
             by_source.setdefault(source, []).append(_block(place))
         for number, blocks in by_source.items():
-            query = f"SELECT {_KNOWN} FROM source WHERE number = ?"  # noqa: S608 - our own names
-            texts = SourceTexts(_known(db.execute(query, (number,)).fetchone()))
+            texts = SourceTexts(known_source(db, number))
             try:
                 for block in blocks:
                     with suppress(OSError, SessionError):
@@ -295,7 +307,7 @@ class _Batch:
     def read(self, source: Source, most: int) -> tuple[int, bool]:
         """Read a source from where it was left, at most so many characters. Returns how many were
         read, and whether that is all."""
-        query = f"SELECT {_KNOWN} FROM source WHERE path = ?"  # noqa: S608 - our own names
+        query = "SELECT number FROM source WHERE path = ?"
         row = self._database.execute(query, (key_of(source.path),)).fetchone()
         if row is None:
             put = self._database.execute(
@@ -305,16 +317,16 @@ class _Batch:
             )
             known = Known(int(put.lastrowid or 0), source.path, source.agent, -1, -1)
         else:
-            known = _known(row)
-        if known.is_current(source):
+            known = known_source(self._database, row[0])
+        if known.read > source.size or (known.changed, known.size) == source[1:3]:
             return 0, True  # by another program
         try:
             read = self._read_foreign if source.agent else self._read_ours
             known, used, complete = read(known, source, most)
         except (OSError, SessionError):  # nothing can be found in it either
-            known, used, complete = replace(known, read=source.size), 0, True
+            known, used, complete = known._replace(read=source.size), 0, True
         if complete:
-            known = replace(known, changed=source.changed, size=source.size)
+            known = known._replace(changed=source.changed, size=source.size)
         self._database.execute(
             "UPDATE source SET changed = ?, size = ?, inode = ?, read = ?, line = ?, tail = ?,"
             " id = ?, title = ?, cwd = ? WHERE number = ?",
@@ -336,7 +348,7 @@ class _Batch:
                 stop, after = one.end, one.next
                 if one.header is not None and not known.id:
                     id_, cwd = string_of(one.header.get("id")), string_of(one.header.get("cwd"))
-                    known = replace(known, id=id_, cwd=cwd)
+                    known = known._replace(id=id_, cwd=cwd)
                 if one.passage is not None:
                     waiting.append(one.passage)
                     chars += sum(len(text) for _, text in one.passage.texts)
@@ -350,7 +362,7 @@ class _Batch:
                 used += chars + self._put(known, waiting, start, stop - start, line)
             tail = _tail(file, stop)
             inode = os.fstat(file.fileno()).st_ino
-        known = replace(known, read=stop, line=after, tail=tail, inode=inode)
+        known = known._replace(read=stop, line=after, tail=tail, inode=inode)
         return known, used, complete
 
     def _read_foreign(self, known: Known, source: Source, most: int) -> tuple[Known, int, bool]:  # noqa: ARG002
@@ -367,10 +379,10 @@ class _Batch:
                 waiting, chars, start = [], 0, at
         if loaded is not None:
             titles = (str(r.data.get("title")) for r in loaded.records[::-1] if r.type == "title")
-            known = replace(
-                known, id=loaded.header.id, title=next(titles, ""), cwd=loaded.header.cwd
+            known = known._replace(
+                id=loaded.header.id, title=next(titles, ""), cwd=loaded.header.cwd
             )
-        return replace(known, read=source.size), used, True
+        return known._replace(read=source.size), used, True
 
     def _put(
         self, known: Known, passages: Sequence[Passage], start: int, size: int, line: int
@@ -438,7 +450,7 @@ def has_grown(known: Known) -> bool:
         return False
 
 
-def is_stale(known: Known | None, source: Source) -> bool:
+def is_stale(known: Listed | None, source: Source) -> bool:
     """True if a source is to be read (again)."""
     if known is None:
         return True

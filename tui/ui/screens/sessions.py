@@ -75,6 +75,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self._preview = PreviewSide(sessions)
         self._current, self._rename = current, rename
         self._following: Timer | None = None
+        self._searches = 0
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -147,9 +148,18 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             self._draw()
             return
         self._begin()
+        self._searches += 1
+        number = self._searches
+
+        def still_wanted(done: int, of: int) -> None:
+            """Called in the thread, which would otherwise read on when nobody waits for it."""
+            if number != self._searches or not self.is_attached:
+                raise HoldfastError("Stopped.")
+            self._progress(done, of)
+
         try:
             hits, remark = await asyncio.to_thread(
-                self._sessions.search, words, seen.sessions, progress=self._progress
+                self._sessions.search, words, seen.sessions, progress=still_wanted
             )
         except (HoldfastError, OSError) as error:
             hits, remark, seen.problem = [], "", str(error)
