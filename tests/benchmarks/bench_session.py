@@ -47,7 +47,7 @@ def run() -> list[tuple[str, float, float]]:
     ]
 
 
-def _search(home: Folders) -> search.Found:
+def _search(home: Folders) -> search.SearchResult:
     return search.search(
         home.cache, search.ours(catalog.scan(home)), search.Query.of("rare-word-77")
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha512
@@ -21,7 +21,7 @@ from tui.core.paths import Folders
 from tui.session import cache_database, catalog, copies, passages, search, text_index
 from tui.session.passages import Kind, Query
 from tui.session.records import encode
-from tui.session.search import Found, Hit
+from tui.session.search import Hit, SearchResult
 from tui.session.session import Session
 
 
@@ -37,11 +37,11 @@ async def session(home: Folders, *prompts: str, at: float = 0, cwd: Path = Path(
     return made
 
 
-def sources(home: Folders) -> list[search.Source]:
+def sources(home: Folders) -> list[search.SearchedFile]:
     return search.ours([*catalog.scan(home), *catalog.scan_children(home)])
 
 
-def searched(home: Folders, query: str, **more: Any) -> Found:
+def searched(home: Folders, query: str, **more: Any) -> SearchResult:
     return search.search(home.cache, sources(home), replace(Query.of(query), **more))
 
 
@@ -310,7 +310,7 @@ async def test_a_broken_index_costs_only_a_rebuild(home: Folders, damage: str) -
 
 
 @contextmanager
-def being_written(home: Folders) -> Iterator[None]:
+def being_written(home: Folders) -> Generator[None]:
     with sqlite3.connect(home.cache / text_index.DATABASE.name, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
@@ -337,7 +337,7 @@ async def test_on_a_full_disk_all_is_found_and_it_is_said(
     opened = cache_database.CacheDatabase.opened
 
     @contextmanager
-    def full(self: cache_database.CacheDatabase, cache: Path) -> Iterator[sqlite3.Connection]:
+    def full(self: cache_database.CacheDatabase, cache: Path) -> Generator[sqlite3.Connection]:
         with opened(self, cache) as database:
             pages = database.execute("PRAGMA page_count").fetchone()[0]
             database.execute(f"PRAGMA max_page_count = {pages}")
@@ -367,7 +367,7 @@ async def test_a_first_reading_that_is_interrupted_goes_on_where_it_was(
     reads: list[int] = []
     real = text_index.Update.read
 
-    def stopped(self: text_index.Update, left: list[search.Source]) -> int:
+    def stopped(self: text_index.Update, left: list[search.SearchedFile]) -> int:
         if len(reads) == 3:
             raise KeyboardInterrupt
         reads.append(1)
@@ -442,11 +442,11 @@ async def test_a_damaged_line_costs_only_that_line(home: Folders) -> None:
 
 
 async def test_where_there_is_nothing_nothing_is_found(home: Folders) -> None:
-    assert searched(home, "needle") == Found([])
+    assert searched(home, "needle") == SearchResult([])
     made = await session(home, "one")
     assert made.path is not None
     made.path.write_bytes(b"")
-    assert searched(home, "needle") == Found([])
+    assert searched(home, "needle") == SearchResult([])
 
 
 async def test_progress_is_told(home: Folders) -> None:

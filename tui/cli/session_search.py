@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -137,7 +137,7 @@ class _GuardedPattern:
 
 
 @contextmanager
-def _time_limit() -> Iterator[None]:
+def _time_limit() -> Generator[None]:
     """Within, a regular expression that takes too long ends with _TooSlowError. Matching asks for
     signals as it goes."""
     if threading.current_thread() is not threading.main_thread():

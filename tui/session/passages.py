@@ -56,7 +56,7 @@ _PATCHED: Final = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SearchedText:
     """A record's text, or a part of its full output: the record's id, its line in the file (0 where
     the file has other lines than ours), its time, and texts by their kinds.
 
@@ -77,7 +77,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OutputPart:
     """A part of a full output, by its place in the file."""
 
     path: str
@@ -85,20 +85,14 @@ class Part:
     size: int
 
 
-class Match(Protocol):
-    """A place that a pattern found."""
-
-    def start(self) -> int: ...
-
-
-class Pattern(Protocol):
+class TextPattern(Protocol):
     """A pattern that finds its first place in a text. `ended`: it finds nothing more, because it
     took too long."""
 
     @property
     def ended(self) -> bool: ...
 
-    def search(self, text: str, /) -> Match | None: ...
+    def search(self, text: str, /) -> re.Match[str] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +104,7 @@ class Query:
     """
 
     words: tuple[str, ...] = ()
-    pattern: Pattern | None = None
+    pattern: TextPattern | None = None
     kind: Kind | Literal[""] = ""
     since: str = ""
     file: str = ""
@@ -120,14 +114,14 @@ class Query:
         """The query for the words of a text."""
         return cls(tuple(dict.fromkeys(text.lower().split())))
 
-    def place(self, passage: Passage, cwd: str) -> tuple[Kind, str] | None:
+    def place(self, passage: SearchedText, cwd: str) -> tuple[Kind, str] | None:
         """The kind of the place that matches in a passage of a session in `cwd`, and the text
         around it on one line; None if none does."""
         if passage.time < self.since:
             return None
         if self.file and self.file not in {real_path(path, cwd) for path in passage.touched}:
             return None
-        texts = [(kind, text) for kind, text in passage.texts if self.kind in {"", kind}]
+        texts = [one for one in passage.texts if self.kind in {"", one[0]}]
         if self.pattern is not None:
             for kind, text in texts:
                 if found := self.pattern.search(text):
@@ -167,14 +161,16 @@ def around(text: str, place: int) -> str:
     return f"{'…' if start else ''}{line}{'…' if start + _SNIPPET < len(text) else ''}"
 
 
-def passage_of(type_: str, id_: str, line: int, time: str, data: dict[str, Any]) -> Passage | None:
+def passage_of(
+    type_: str, id_: str, line: int, time: str, data: dict[str, Any]
+) -> SearchedText | None:
     """The passage of a record; None if nothing in it can be searched."""
-    texts = tuple((kind, text) for kind, text in _texts(type_, data) if text)
+    texts = tuple(one for one in _texts(type_, data) if one[1])
     copy = string_of(object_of(data.get("receipt")).get("path")) if type_ == "tool_result" else ""
     if not texts and not copy:
         return None
     touched = tuple(_touched(data)) if type_ == "assistant" else ()
-    return Passage(id_, line, time, texts, copy, touched)
+    return SearchedText(id_, line, time, texts, copy, touched)
 
 
 _SIMPLE: Final[Mapping[str, tuple[tuple[Kind, str], ...]]] = {
@@ -192,7 +188,7 @@ _SIMPLE: Final[Mapping[str, tuple[tuple[Kind, str], ...]]] = {
 def _texts(type_: str, data: dict[str, Any]) -> Iterator[tuple[Kind, str]]:
     match type_:
         case "user":
-            kind = "note" if data.get("by") == HOOK else "prompt"
+            kind: Kind = "note" if data.get("by") == HOOK else "prompt"
             yield kind, text_of(blocks_of(data.get("content")))
         case "assistant":
             blocks = blocks_of(data.get("content"))
@@ -240,13 +236,13 @@ class Read:
 
     end: int
     next: int
-    passage: Passage | None = None
+    passage: SearchedText | None = None
     header: dict[str, Any] | None = None
     ended: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedLines:
     """The records that must be read: those that may hold all `words`, and, with `outputs`, those
     that refer to an output."""
 
@@ -269,11 +265,11 @@ class Wanted:
         )
 
 
-_ALL: Final = Wanted()
+_ALL: Final = WantedLines()
 
 
 def read_passages(
-    file: FileIO, start: int, end: int, line: int, wanted: Wanted = _ALL
+    file: FileIO, start: int, end: int, line: int, wanted: WantedLines = _ALL
 ) -> Iterator[Read]:
     """Read the part of a session file of ours between two places; `line` is the number of the line
     that it begins with. Damage costs the line. Records that aren't `wanted` may be left out."""
@@ -306,14 +302,14 @@ def _read(file: FileIO, start: int, end: int) -> bytes:
     return os.pread(file.fileno(), max(0, end - start), start)
 
 
-def _may_be_wanted(line: bytes | None, wanted: Wanted, words: Sequence[bytes]) -> bool:
+def _may_be_wanted(line: bytes | None, wanted: WantedLines, words: Sequence[bytes]) -> bool:
     """False for a whole record that isn't wanted; a part of one may be."""
     if line is None or not line.startswith(b"{") or not line.endswith(b"}"):
         return True
     return line.startswith(_HEADER) or wanted.in_lines(line, words)
 
 
-def parts_of(copy: str, cwd: str) -> list[Part]:
+def parts_of(copy: str, cwd: str) -> list[OutputPart]:
     """The parts of a full output of a session in `cwd`; none where it is not kept any more."""
     try:
         opened = _open_copy(copy, cwd)
@@ -325,12 +321,12 @@ def parts_of(copy: str, cwd: str) -> list[Part]:
         os.close(opened)
     starts = range(0, size, _PART)
     return [
-        Part(copy, begin := max(0, start - _OVERLAP), min(start + _PART, size) - begin)
+        OutputPart(copy, begin := max(0, start - _OVERLAP), min(start + _PART, size) - begin)
         for start in starts
     ]
 
 
-def text_of_part(part: Part, cwd: str) -> str:
+def text_of_part(part: OutputPart, cwd: str) -> str:
     """The text of a part of an output; "" where it is not kept any more."""
     try:
         opened = _open_copy(part.path, cwd)
@@ -348,7 +344,7 @@ def _open_copy(copy: str, cwd: str) -> int:
     return open_full_copy(Path(copy), Path(cwd, PRIVATE_DIR, TOOL_RESULTS))
 
 
-def passages_with_outputs(passages: Iterable[Passage], cwd: str) -> Iterator[Passage]:
+def passages_with_outputs(passages: Iterable[SearchedText], cwd: str) -> Iterator[SearchedText]:
     """Passages, each followed by those of its full output."""
     for passage in passages:
         yield passage
@@ -357,6 +353,6 @@ def passages_with_outputs(passages: Iterable[Passage], cwd: str) -> Iterator[Pas
                 yield output_passage(passage, text_of_part(part, cwd))
 
 
-def output_passage(of: Passage, text: str) -> Passage:
+def output_passage(of: SearchedText, text: str) -> SearchedText:
     """A passage of the full output that a record refers to."""
-    return Passage(of.record, of.line, of.time, (("output", text),))
+    return SearchedText(of.record, of.line, of.time, (("output", text),))

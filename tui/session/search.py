@@ -26,7 +26,14 @@ from tui.core.messages import string_of
 from tui.session import index
 from tui.session.cache_database import emptied, is_broken
 from tui.session.catalog import ReadProgress, SessionFileState, id_of
-from tui.session.passages import Kind, Passage, Query, Wanted, passages_with_outputs, read_passages
+from tui.session.passages import (
+    Kind,
+    Query,
+    SearchedText,
+    WantedLines,
+    passages_with_outputs,
+    read_passages,
+)
 from tui.session.reader import open_session
 from tui.session.text_index import (
     DATABASE,
@@ -34,7 +41,7 @@ from tui.session.text_index import (
     Candidates,
     Known,
     Listed,
-    Source,
+    SearchedFile,
     SourceTexts,
     Update,
     can_index,
@@ -77,52 +84,52 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The hits of a search, and what the person should know of how they were found."""
 
     hits: list[Hit]
     remark: str = ""
 
 
-def ours(found: Sequence[SessionFileState]) -> list[Source]:
+def ours(found: Sequence[SessionFileState]) -> list[SearchedFile]:
     """Sources from files of ours."""
-    return [Source(path, changed, size) for changed, path, size in found]
+    return [SearchedFile(path, changed, size) for changed, path, size in found]
 
 
-def others(home: Path, env: Mapping[str, str]) -> list[Source]:
+def others(home: Path, env: Mapping[str, str]) -> list[SearchedFile]:
     """Sources from the files of other agents, in their usual folders."""
     from tui.session import importers  # noqa: PLC0415 - only where they are asked for
 
     found = importers.scan(importers.usual_folders(home, env))
-    return [Source(path, changed, size, agent) for agent, (changed, path, size) in found]
+    return [SearchedFile(path, changed, size, agent) for agent, changed, path, size in found]
 
 
 def search(
     cache: Path,
-    sources: Sequence[Source],
+    sources: Sequence[SearchedFile],
     query: Query,
     *,
     limit: int = LIMIT,
     progress: ReadProgress | None = None,
-) -> Found:
+) -> SearchResult:
     """The records of these sources that match, the newest file first, at most `limit`."""
     tell = progress or _nobody
     ordered = sorted(sources, key=lambda one: (one.changed, one.path), reverse=True)
 
     lacking: list[bool] = []
 
-    def within(database: sqlite3.Connection) -> Found | None:
+    def within(database: sqlite3.Connection) -> SearchResult | None:
         if not can_index(database):
             lacking.append(True)
             return None
         known, remark = _updated(database, ordered, tell)
-        return Found(list(islice(_indexed(database, known, ordered, query), limit)), remark)
+        return SearchResult(list(islice(_indexed(database, known, ordered, query), limit)), remark)
 
     found = DATABASE.use(cache, within) if query.pattern is None else None
     if found is None:
         read = _read_in_turn(ordered, query, tell)
         remark = NO_FTS if lacking else _NONE
-        found = Found(list(islice(read, limit)), "" if query.pattern else remark)
+        found = SearchResult(list(islice(read, limit)), "" if query.pattern else remark)
     hits = [
         hit
         for _, places in groupby(found.hits, lambda hit: hit.path)
@@ -146,7 +153,7 @@ def forget(cache: Path, paths: Sequence[str]) -> None:
 
 
 def _updated(
-    database: sqlite3.Connection, sources: Sequence[Source], tell: ReadProgress
+    database: sqlite3.Connection, sources: Sequence[SearchedFile], tell: ReadProgress
 ) -> tuple[dict[str, Listed], str]:
     """Bring the index up to date, as far as that can be done. Returns what it knows then, and what
     the person should know of it."""
@@ -162,7 +169,7 @@ def _updated(
     update = Update(database)
     try:
         update.forget(gone)
-        while update.mend():
+        while update.restore():
             pass
         left = stale
         while left:
@@ -191,7 +198,7 @@ def _is_gone(known: Listed) -> bool:
 def _indexed(
     database: sqlite3.Connection,
     known: Mapping[str, Listed],
-    sources: Sequence[Source],
+    sources: Sequence[SearchedFile],
     query: Query,
 ) -> Iterator[Hit]:
     candidates = Candidates(database, query.words)
@@ -224,7 +231,9 @@ def _verified(known: Known, blocks: Sequence[Block], query: Query, seen: set[str
             yield from _hits(known, passages, query, seen)
 
 
-def _hits(known: Known, passages: Iterable[Passage], query: Query, seen: set[str]) -> Iterator[Hit]:
+def _hits(
+    known: Known, passages: Iterable[SearchedText], query: Query, seen: set[str]
+) -> Iterator[Hit]:
     """One hit for each record that matches."""
     for passage in passages:
         if passage.record in seen:
@@ -240,7 +249,7 @@ def _hits(known: Known, passages: Iterable[Passage], query: Query, seen: set[str
 
 
 def _scanned(
-    source: Source, query: Query, known: Known | None = None, seen: set[str] | None = None
+    source: SearchedFile, query: Query, known: Known | None = None, seen: set[str] | None = None
 ) -> Iterator[Hit]:
     """The hits of a source that is read as a whole, or from where it is known on."""
     if query.since and _before(source, query.since):
@@ -254,7 +263,7 @@ def _scanned(
         log.exception("%s can't be searched", source.path)
 
 
-def _read_all(source: Source, query: Query, known: Known, seen: set[str]) -> Iterator[Hit]:
+def _read_all(source: SearchedFile, query: Query, known: Known, seen: set[str]) -> Iterator[Hit]:
     if source.agent:
         loaded = load_foreign(source.path)
         if loaded is not None:
@@ -266,7 +275,7 @@ def _read_all(source: Source, query: Query, known: Known, seen: set[str]) -> Ite
     with open_session(Path(source.path)) as file:
         size = os.fstat(file.fileno()).st_size
         for one in read_passages(
-            file, known.read, size, known.line, Wanted(query.words, outputs=True)
+            file, known.read, size, known.line, WantedLines(query.words, outputs=True)
         ):
             if one.header is not None and not known.id:
                 id_, cwd = string_of(one.header.get("id")), string_of(one.header.get("cwd"))
@@ -276,7 +285,7 @@ def _read_all(source: Source, query: Query, known: Known, seen: set[str]) -> Ite
                 yield from _hits(known, passages, query, seen)
 
 
-def _titled(cache: Path, hits: list[Hit], sources: Sequence[Source]) -> list[Hit]:
+def _titled(cache: Path, hits: list[Hit], sources: Sequence[SearchedFile]) -> list[Hit]:
     """The hits, those of our sessions with the titles that lists show."""
     paths = {hit.path for hit in hits if not hit.agent}
     states = [(one.changed, one.path, one.size) for one in sources if one.path in paths]
@@ -284,12 +293,14 @@ def _titled(cache: Path, hits: list[Hit], sources: Sequence[Source]) -> list[Hit
     return [replace(hit, title=titles.get(hit.path, hit.title)) for hit in hits]
 
 
-def _before(source: Source, time: str) -> bool:
+def _before(source: SearchedFile, time: str) -> bool:
     """True if a file was last changed before a time."""
     return timestamp(datetime.fromtimestamp(source.changed / 1e9, UTC)) < time
 
 
-def _read_in_turn(sources: Sequence[Source], query: Query, progress: ReadProgress) -> Iterator[Hit]:
+def _read_in_turn(
+    sources: Sequence[SearchedFile], query: Query, progress: ReadProgress
+) -> Iterator[Hit]:
     """The hits of sources that are read one after the other, without an index."""
     for number, source in enumerate(sources):
         if query.pattern is not None and query.pattern.ended:

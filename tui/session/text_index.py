@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from io import FileIO
@@ -31,9 +31,9 @@ from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of
 from tui.session.cache_database import CacheDatabase, key_of, sound, transaction
 from tui.session.passages import (
-    Part,
-    Passage,
-    Wanted,
+    OutputPart,
+    SearchedText,
+    WantedLines,
     output_passage,
     parts_of,
     passage_of,
@@ -78,7 +78,7 @@ _WORDS: Final = (
 )
 
 
-class Source(NamedTuple):
+class SearchedFile(NamedTuple):
     """A file that is searched, as it is now. `agent` is the other agent whose session it is, ""
     for one of ours."""
 
@@ -98,7 +98,7 @@ class Listed(NamedTuple):
     size: int
     read: int
 
-    def is_current(self, source: Source) -> bool:
+    def is_current(self, source: SearchedFile) -> bool:
         return self.changed == source.changed and self.size == source.size
 
 
@@ -173,16 +173,16 @@ class SourceTexts:
     def __init__(self, known: Known, words: Sequence[str] = ()) -> None:
         """Records that can't hold all `words` may be left out."""
         self._known = known
-        self._wanted = Wanted(tuple(words))
+        self._wanted = WantedLines(tuple(words))
         self._file: FileIO | None = None
-        self._loaded: list[Passage] | None = None
+        self._loaded: list[SearchedText] | None = None
 
-    def passages(self, block: Block) -> Iterator[Passage]:
+    def passages(self, block: Block) -> Iterator[SearchedText]:
         """The passages of a block; none of what can't be read any more."""
         known = self._known
         if block.copy:
-            text = text_of_part(Part(block.copy, block.start, block.size), known.cwd)
-            of = Passage(block.record, block.line, block.time, ())
+            text = text_of_part(OutputPart(block.copy, block.start, block.size), known.cwd)
+            of = SearchedText(block.record, block.line, block.time, ())
             yield output_passage(of, text)
         elif known.agent:
             if self._loaded is None:
@@ -211,7 +211,7 @@ def load_foreign(path: str) -> LoadedSession | None:
         return None
 
 
-def passages_of(loaded: LoadedSession | None) -> list[Passage]:
+def passages_of(loaded: LoadedSession | None) -> list[SearchedText]:
     """The passages of a session of another agent."""
     made = (passage_of(r.type, r.id, 0, r.time, r.data) for r in loaded.records) if loaded else ()
     return [passage for passage in made if passage is not None]
@@ -241,21 +241,21 @@ class Update:
             for shard in shards:
                 db.execute(f"DROP TABLE IF EXISTS words{shard}")
 
-    def mend(self) -> bool:
+    def restore(self) -> bool:
         """Make the table of one shard that has none. False if all have one."""
         there = set(tables_of(self._database))
         for shard in _shards_of(self._database):
             if shard not in there:
                 with transaction(self._database):
-                    self._make(shard)
+                    make_shard(self._database, shard)
                 return True
         return False
 
-    def read(self, sources: Sequence[Source]) -> int:
+    def read(self, sources: Sequence[SearchedFile]) -> int:
         """Read of these sources as much as one batch takes. Returns how many are done."""
         done, left = 0, _BATCH
         with transaction(self._database):
-            batch = _Batch(self._database, self._make)
+            batch = _Batch(self._database)
             for source in sources:
                 used, complete = batch.read(source, left)
                 left -= used
@@ -264,47 +264,47 @@ class Update:
                     break
         return done
 
-    def _make(self, shard: int) -> None:
-        """Make the table of a shard, from the files of the blocks that are in it already."""
-        db = self._database
-        if shard in tables_of(db):
-            return
-        db.execute(f"CREATE VIRTUAL TABLE words{shard} USING {_WORDS}")
-        for option, value in (("automerge", 0), ("hashsize", 16 << 20)):
-            db.execute(
-                f"INSERT INTO words{shard}(words{shard}, rank) VALUES (?, ?)",  # noqa: S608
-                (option, value),
-            )
-        first, last = shard << _SHARD_BITS, ((shard + 1) << _SHARD_BITS) - 1
-        rows = db.execute(
-            f"SELECT source, {_PLACE} FROM block WHERE number BETWEEN ? AND ?",  # noqa: S608
-            (first, last),
-        ).fetchall()
-        by_source: dict[int, list[Block]] = {}
-        for source, *place in rows:
-            by_source.setdefault(source, []).append(_block(place))
-        for number, blocks in by_source.items():
-            texts = SourceTexts(known_source(db, number))
-            try:
-                for block in blocks:
-                    with suppress(OSError, SessionError):
-                        put_words(db, block.number, [p.lowered for p in texts.passages(block)])
-            finally:
-                texts.close()
-        if rows:
-            merge(db, shard)
+
+def make_shard(db: sqlite3.Connection, shard: int) -> None:
+    """Make the table of a shard, from the files of the blocks that are in it already."""
+    if shard in tables_of(db):
+        return
+    db.execute(f"CREATE VIRTUAL TABLE words{shard} USING {_WORDS}")
+    for option, value in (("automerge", 0), ("hashsize", 16 << 20)):
+        db.execute(
+            f"INSERT INTO words{shard}(words{shard}, rank) VALUES (?, ?)",  # noqa: S608
+            (option, value),
+        )
+    first, last = shard << _SHARD_BITS, ((shard + 1) << _SHARD_BITS) - 1
+    rows = db.execute(
+        f"SELECT source, {_PLACE} FROM block WHERE number BETWEEN ? AND ?",  # noqa: S608
+        (first, last),
+    ).fetchall()
+    by_source: dict[int, list[Block]] = {}
+    for source, *place in rows:
+        by_source.setdefault(source, []).append(_block(place))
+    for number, blocks in by_source.items():
+        texts = SourceTexts(known_source(db, number))
+        try:
+            for block in blocks:
+                with suppress(OSError, SessionError):
+                    put_words(db, block.number, [p.lowered for p in texts.passages(block)])
+        finally:
+            texts.close()
+    if rows:
+        merge(db, shard)
 
 
 class _Batch:
     """One transaction's work: the next free number, and the source of the last block."""
 
-    def __init__(self, database: sqlite3.Connection, make: Callable[[int], None]) -> None:
-        self._database, self._make = database, make
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
         self._next = (_one(database, "SELECT max(number) FROM block") or 0) + 1
         self._last = _one(database, "SELECT source FROM run ORDER BY first DESC LIMIT 1")
         self._shard = -1
 
-    def read(self, source: Source, most: int) -> tuple[int, bool]:
+    def read(self, source: SearchedFile, most: int) -> tuple[int, bool]:
         """Read a source from where it was left, at most so many characters. Returns how many were
         read, and whether that is all."""
         query = "SELECT number FROM source WHERE path = ?"
@@ -321,8 +321,10 @@ class _Batch:
         if known.read > source.size or (known.changed, known.size) == source[1:3]:
             return 0, True  # by another program
         try:
-            read = self._read_foreign if source.agent else self._read_ours
-            known, used, complete = read(known, source, most)
+            if source.agent:
+                known, used, complete = self._read_foreign(known, source)
+            else:
+                known, used, complete = self._read_ours(known, source, most)
         except (OSError, SessionError):  # nothing can be found in it either
             known, used, complete = known._replace(read=source.size), 0, True
         if complete:
@@ -337,10 +339,10 @@ class _Batch:
         )  # fmt: skip
         return used, complete
 
-    def _read_ours(self, known: Known, source: Source, most: int) -> tuple[Known, int, bool]:
+    def _read_ours(self, known: Known, source: SearchedFile, most: int) -> tuple[Known, int, bool]:
         with open_session(Path(source.path)) as file:
             start, line, used = known.read, known.line, 0
-            waiting: list[Passage] = []
+            waiting: list[SearchedText] = []
             chars, stop, after, complete = 0, start, line, True
             for one in read_passages(file, start, source.size, line):
                 if not one.ended:
@@ -365,11 +367,11 @@ class _Batch:
         known = known._replace(read=stop, line=after, tail=tail, inode=inode)
         return known, used, complete
 
-    def _read_foreign(self, known: Known, source: Source, most: int) -> tuple[Known, int, bool]:  # noqa: ARG002
+    def _read_foreign(self, known: Known, source: SearchedFile) -> tuple[Known, int, bool]:
         loaded = load_foreign(source.path)
         passages = passages_of(loaded)
         used, start = 0, 0
-        waiting: list[Passage] = []
+        waiting: list[SearchedText] = []
         chars = 0
         for at, passage in enumerate(passages, 1):
             waiting.append(passage)
@@ -385,7 +387,7 @@ class _Batch:
         return known._replace(read=source.size), used, True
 
     def _put(
-        self, known: Known, passages: Sequence[Passage], start: int, size: int, line: int
+        self, known: Known, passages: Sequence[SearchedText], start: int, size: int, line: int
     ) -> int:
         """Add a block, and those of the full outputs of its records. Returns the characters of
         these."""
@@ -410,7 +412,7 @@ class _Batch:
                 before = shard - 1
                 if before in tables_of(db):
                     merge(db, before)
-                self._make(shard)
+                make_shard(db, shard)
             self._shard = shard
         if self._last != known.number:
             db.execute("INSERT INTO run VALUES (?, ?)", (number, known.number))
@@ -450,7 +452,7 @@ def has_grown(known: Known) -> bool:
         return False
 
 
-def is_stale(known: Listed | None, source: Source) -> bool:
+def is_stale(known: Listed | None, source: SearchedFile) -> bool:
     """True if a source is to be read (again)."""
     if known is None:
         return True

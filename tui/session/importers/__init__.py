@@ -29,7 +29,6 @@ from typing import Literal, TypeAlias
 from tui.core.clock import timestamp
 from tui.core.errors import SessionError, os_error_as
 from tui.session import reader
-from tui.session.catalog import SessionFileState
 from tui.session.formats import CONVERT, LineFormat, format_of
 from tui.session.formats.conversion import Conversion
 from tui.session.formats.opencode import reading, store
@@ -143,21 +142,19 @@ def find(folders: Mapping[Format, Iterable[Path]]) -> list[ForeignSession]:
     return sorted(sessions, key=lambda one: (one.changed, str(one.path)), reverse=True)
 
 
-def scan(folders: Mapping[Format, Iterable[Path]]) -> list[tuple[Format, SessionFileState]]:
-    """The files in these folders that may be sessions, as they are now."""
-    found: list[tuple[Format, SessionFileState]] = []
+def scan(folders: Mapping[Format, Iterable[Path]]) -> Iterator[tuple[Format, int, str, int]]:
+    """The files in these folders that may be sessions: format, time of change, path and size."""
     for format_, roots in folders.items():
         for root in roots:
             if format_ == "opencode":
-                listed = _in_database(root / "opencode.db")
-                found += [(format_, (one.changed, str(one.path), one.size)) for one in listed]
+                for one in _in_database(root / "opencode.db"):
+                    yield format_, one.changed, str(one.path), one.size
                 continue
             for path in _files_below(root):
                 with suppress(OSError):
                     state = path.stat()
                     if stat.S_ISREG(state.st_mode):
-                        found.append((format_, (state.st_mtime_ns, str(path), state.st_size)))
-    return found
+                        yield format_, state.st_mtime_ns, str(path), state.st_size
 
 
 def _in_database(path: Path) -> list[ForeignSession]:
