@@ -441,6 +441,21 @@ async def test_a_damaged_line_costs_only_that_line(home: Folders) -> None:
     assert [hit.line for hit in found(home, "needle")] == [2, 4]
 
 
+async def test_a_long_query_is_as_good_as_a_short_one(home: Folders) -> None:
+    words = [sha512(b"%d" % n).hexdigest() for n in range(60)]
+    made = await session(home, " ".join(words), "other", at=1)
+    file = home.cache / text_index.DATABASE.name
+    before = searched(home, words[0])
+    inode = file.stat().st_ino
+    short = [word[at : at + 2] for word in words for at in range(0, 100, 2)]
+    for query in ("".join(words), " ".join(words), " ".join(short), words[3]):
+        got = searched(home, query)
+        expected = [] if " " not in query and len(query) > 200 else [made.records[0].id]
+        assert [hit.message for hit in got.hits] == expected
+    assert before.hits
+    assert file.stat().st_ino == inode
+
+
 async def test_where_there_is_nothing_nothing_is_found(home: Folders) -> None:
     assert searched(home, "needle") == SearchResult([])
     made = await session(home, "one")

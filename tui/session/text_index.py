@@ -72,6 +72,8 @@ _REREAD_NS: Final = 3600 * 10**9
 """Another agent's session is read again as a whole; so not if it changed less than this after the
 last time: it is then searched without the index."""
 _LENGTH: Final = 3  # characters of a trigram
+_MOST_PIECES: Final = 64
+"""So many trigrams of a query are asked for, or less: they tell blocks apart well enough."""
 
 _WORDS: Final = (
     "fts5(text, content='', columnsize=0, detail='none', tokenize='trigram case_sensitive 1')"
@@ -546,7 +548,8 @@ class Candidates:
         long = {
             word[at : at + _LENGTH] for word in self._words for at in range(len(word) - _LENGTH + 1)
         }
-        terms = [_quoted(piece) for piece in sorted(long)]
+        pieces = sorted(long)
+        terms = [_quoted(piece) for piece in pieces[:: len(pieces) // _MOST_PIECES + 1]]
         for word in self._words:
             if len(word) == _LENGTH - 1:  # the trigrams that begin with it
                 begun = self._beginning_with(shard, word)
