@@ -264,7 +264,9 @@ async def test_nothing_of_a_text_is_in_the_index_and_less_after_it_is_deleted(
     for gone in (b"hunter", b"rambutan", made.id.encode()):
         assert gone not in held
     assert len(found(home, "kumquat")) == 1
+    search.restore(home.cache)
     assert "kum" in trigrams(home)
+    assert len(found(home, "kumquat")) == 1
     assert "hun" not in trigrams(home)
     assert max(map(len, trigrams(home))) == 3
 
@@ -408,9 +410,11 @@ async def test_many_shards_and_deletions_leave_all_others(
     left = [n for n in range(12) if n not in {0, 5, 6, 11}]
     for _ in range(2):
         assert len(found(home, "needle")) == 9 * len(left) + 1
+        assert len(found(home, "needle")) == 9 * len(left) + 1
         assert [hit.id for hit in found(home, "needle77")] == [more.id]
         assert next(hit.id for hit in found(home, "ne")) == more.id
         assert len(found(home, "it,")) == 9 * len(left)
+        search.restore(home.cache)
 
 
 async def test_times_and_files_narrow_it_down(home: Folders, tmp_path: Path) -> None:

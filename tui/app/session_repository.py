@@ -142,6 +142,12 @@ class SessionRepository:
         ]
         return hits, found.remark
 
+    def restore_index(self, progress: Progress) -> None:
+        """Make what deletions took from the index of texts again, when a search has been shown."""
+        from tui.session import search  # noqa: PLC0415 - it needs sqlite
+
+        search.restore(self.folders.cache, progress)
+
     def preview(self, row: SessionRow, message: str = "") -> SessionPreview:
         """The end of a session, or what is around one of its records."""
         if row.agent:

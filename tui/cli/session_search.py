@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -66,12 +67,12 @@ def search(options: Options) -> int:
     if pattern is not None and pattern.slow:
         left = "nothing more was read" if pattern.ended else "they were left out"
         note(f"The expression took too long for {plural(pattern.slow, 'text')}: {left}.")
-    if options.json:
-        return 0
-    if not found.hits:
+    if not options.json and not found.hits:
         note("Nothing found.")
-    elif len(found.hits) == texts.LIMIT:
+    elif not options.json and len(found.hits) == texts.LIMIT:
         note(f"Showing the first {len(found.hits)}; add words to narrow it down.")
+    sys.stdout.flush()
+    texts.restore(home.cache)
     return 0
 
 

@@ -56,6 +56,8 @@ from tui.session.text_index import (
 LIMIT: Final = 500
 """The most hits of one search."""
 
+_TURNS: Final = 5
+"""So many times a deletion waits for its turn to write."""
 NO_FTS: Final = "This SQLite has no FTS5 with trigrams, so every file was read."
 _FULL: Final = "The search index can't grow (the disk is full), so files were read instead."
 _NONE: Final = "There is no search index, so every file was read."
@@ -148,8 +150,25 @@ def forget(cache: Path, paths: Sequence[str]) -> None:
         emptied(database)
         return True
 
-    if (cache / DATABASE.name).exists() and not DATABASE.use(cache, without):
-        DATABASE.remove(cache)
+    if (cache / DATABASE.name).exists():
+        # where another program writes for longer, the next search leaves them out
+        any(DATABASE.use(cache, without) for _ in range(_TURNS))
+
+
+def restore(cache: Path, progress: ReadProgress | None = None) -> None:
+    """Make what deletions took from the index again. It takes some seconds, and searches without it
+    find the same: so it is done when a search has been shown. `progress` is called between steps.
+    """
+    tell = progress or _nobody
+
+    def within(database: sqlite3.Connection) -> None:
+        if can_index(database):
+            update = Update(database)
+            while update.restore():
+                tell(0, 0)
+
+    if (cache / DATABASE.name).exists():
+        DATABASE.use(cache, within)
 
 
 def _updated(
@@ -169,8 +188,6 @@ def _updated(
     update = Update(database)
     try:
         update.forget(gone)
-        while update.restore():
-            pass
         left = stale
         while left:
             tell(len(stale) - len(left), len(stale))

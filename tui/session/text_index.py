@@ -7,8 +7,8 @@ it, and a block that may match is read from the file before anything is said of 
 
 FTS5 cannot take a row out of such a table unless it gets the text again. So the blocks are in
 shards, a table each: where a session is deleted or rewritten, the tables of its shards are
-dropped at once, and what else was in them is read again by the next update. Until then all blocks
-of such a shard may match.
+dropped at once, and what else was in them is read again later. Until then all blocks of such a
+shard may match.
 
 Files of ours only grow: reading goes on where it stopped, in small transactions, so a long first
 reading can be interrupted, and two programs take turns. Everything blocks.
@@ -302,7 +302,10 @@ class _Batch:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._next = (_one(database, "SELECT max(number) FROM block") or 0) + 1
+        last = _one(database, "SELECT max(number) FROM block") or 0
+        self._next = last + 1
+        if last and last >> _SHARD_BITS not in tables_of(database):  # to be made again later
+            self._next = ((last >> _SHARD_BITS) + 1) << _SHARD_BITS
         self._last = _one(database, "SELECT source FROM run ORDER BY first DESC LIMIT 1")
         self._shard = -1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -170,6 +171,8 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             if remark:
                 self.notice.say(remark)
             self._draw(from_top=True)
+            with suppress(HoldfastError, OSError):
+                await asyncio.to_thread(self._sessions.restore_index, still_wanted)
 
     def _progress(self, done: int, of: int) -> None:
         """Note how much has been read; called in the reading thread."""
