@@ -19,6 +19,7 @@ from tui.app.session_repository import add_title
 from tui.cli import (
     request_commands,
     session_diff,
+    session_pack,
     session_replay,
     session_search,
     session_verify,
@@ -293,6 +294,8 @@ _ACTIONS = {
     "export": export_,
     "report": report,
     "fork": fork,
+    "pack": session_pack.pack_,
+    "unpack": session_pack.unpack_,
     "rename": rename,
     "delete": delete,
 }

@@ -71,6 +71,11 @@ class Workspace:
         other = Path(os.path.realpath(spare)) if spare and not _can_keep(real[0]) else None
         return cls(root=real[0], extra=real[1:-1], ceiling=real[-1], scratch=own, spare=other)
 
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders of the file tools, the workspace first."""
+        return (self.root, *self.extra)
+
     def widen(self, widened: bool) -> Workspace:
         return self if widened == self.widened else replace(self, widened=widened)
 
@@ -107,14 +112,14 @@ class Workspace:
         if self.temporary is None or not _within(path := Path(os.path.normpath(path)), _TMP):
             return path
         home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it may be missing
-        mounted = (self.root, *self.extra, *self.readable, home, Path(os.path.realpath(home)))
+        mounted = (*self.roots, *self.readable, home, Path(os.path.realpath(home)))
         if any(_within(path, folder) for folder in mounted):
             return path
         return self.temporary / path.relative_to(_TMP)
 
     def contains(self, real: Path) -> bool:
         """True if a real path is in an allowed folder."""
-        allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
+        allowed = (*self.roots, *((self.ceiling,) if self.widened else ()))
         results = self.tool_results if self.spare is not None else None
         own = (self.scratch, results, self.temporary, *self.readable)
         return any(_within(real, folder) for folder in (*allowed, *own) if folder is not None)

@@ -48,7 +48,7 @@ class FindByName(Tool[FindByNameParams]):
             )
         wanted = [*search.exclusions(), "--files"]
         command = await asyncio.to_thread(search.command, root, wanted)
-        shows = search.Shown(root, ctx.reading, names=True)
+        shows = search.Shown(root, ctx.host, names=True)
         results = _Results(root, glob_matcher(params.pattern), params.max_results, shows)
         ended = await search.run(command, root, b"\0", results.take, ctx.start_reader)
         lines = results.names

@@ -108,7 +108,7 @@ def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
 async def _collect(
     command: list[str], params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext
 ) -> tuple[_Matches, search.SearchEnd]:
-    shows = search.Shown(root, ctx.reading)
+    shows = search.Shown(root, ctx.host)
     matches = _Matches(root, params.context, params.max_results, shows)
     return matches, await search.run(command, root, b"\n", matches.take, ctx.start_reader)
 

@@ -150,6 +150,8 @@ class SessionsOptions:
     title: str | None = None
     unmask: int | None = None
     git_note: bool = False
+    with_secrets: bool = False
+    redact: bool = False
     follow: bool = False
 
 

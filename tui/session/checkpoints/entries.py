@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from tui.core.errors import HoldfastError
 
 RACY_NS: Final = 2_000_000_000
 """A file that changed so shortly before it was looked at may change again and keep its times."""
+FILE_BYTES_MAX: Final = 50_000_000
+"""The content of a larger file isn't stored."""
 NEVER: Final = 0
 """The stamp of what must be read again: no file has it."""
 
@@ -116,6 +119,18 @@ class Change:
         """True if only a folder appeared, went, or changed its mode."""
         folders = {Kind.FOLDER, Kind.OMITTED}
         return all(one.kind in folders for one in (self.old, self.new) if one is not None)
+
+
+COLUMNS: Final = "kind, mode, size, stamp, digest, ignored"
+"""The columns of an entry in the store, in the order of its fields."""
+_KINDS: Final = (Kind.FILE, *Kind)
+"""The kinds by their stored numbers, from 1."""
+
+
+def entry_of(row: Sequence[Any]) -> PathEntry:
+    """Make the entry of a row with the `COLUMNS`."""
+    kind, mode, size, stamp, digest, ignored = row
+    return PathEntry(_KINDS[kind], mode, size, stamp, digest, bool(ignored))
 
 
 def stamp_of(state: os.stat_result) -> int:

@@ -19,6 +19,7 @@ from pathlib import Path
 from tui.core.files import read_small, real_folder
 from tui.core.real_folders import NOT_THERE
 from tui.session.checkpoints.entries import (
+    FILE_BYTES_MAX,
     Change,
     CheckpointError,
     Kind,
@@ -26,7 +27,7 @@ from tui.session.checkpoints.entries import (
     PathEntry,
     RestoredFile,
 )
-from tui.session.checkpoints.store import FILE_BYTES_MAX, CheckpointStore
+from tui.session.checkpoints.store import CheckpointStore
 
 _FOLDERS = frozenset({Kind.FOLDER, Kind.OMITTED})
 _OWN = stat.S_IRWXU
