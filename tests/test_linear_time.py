@@ -14,6 +14,7 @@ from tui.context.exam import facts_in
 from tui.core import front_matter
 from tui.plain.markdown_to_speech import read
 from tui.provider.anthropic.error_bodies import page_title
+from tui.session.passages import Query, SearchedText, passage_of
 from tui.settings.rule_files import paths_of
 from tui.tools.find_by_name import glob_matcher
 from tui.tools.patch_format import parse_patch
@@ -22,6 +23,8 @@ from tui.ui.widgets.markdown.parse import as_if_ended
 MANY = 400_000
 
 
+LONG_TEXT = SearchedText("", 1, "", (("prompt", "\n" * MANY),))
+LONG_CALL = {"type": "tool_use", "input": {"patch": "*** Move to: x\n" * MANY}}
 PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
 
 
@@ -46,6 +49,9 @@ PATCH = "*** Begin Patch\n*** Delete File: a\n*** End Patch\n"
         lambda: as_if_ended(["[" * MANY], "```" + "\t" * MANY + "\n"),
         lambda: hook_answers.read(b"-" * MANY, "PreToolUse"),
         lambda: hook_answers.read(b'x\n{"a":' * MANY, "UserPromptSubmit"),
+        lambda: Query.of("x" * 9).place(LONG_TEXT, "/"),
+        lambda: Query.of(" ".join(map(str, range(400)))).place(LONG_TEXT, "/"),
+        lambda: passage_of("assistant", "", 1, "", {"content": [LONG_CALL]}),
         lambda: glob_matcher("*a" * 250)("a" * 255),
     ],
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tui.core.paths import Folders, folders
-from tui.session import catalog, index
+from tui.session import catalog, index, search
 from tui.session.reader import read, read_ends
 from tui.session.records import Header, Record
 
@@ -35,8 +35,8 @@ def run() -> list[tuple[str, float, float]]:
         build = _once(lambda: index.list_sessions(home))
         bare = _best(lambda: catalog.scan(home))
         listed = _best(lambda: index.list_sessions(home))
-        texts = _once(lambda: index.search(home.cache, catalog.scan(home), "rare-word-77"))
-        found = _best(lambda: index.search(home.cache, catalog.scan(home), "rare-word-77"))
+        texts = _once(lambda: _search(home))
+        found = _best(lambda: _search(home))
     print(f"      read {LONG / 1e6 / whole:.0f} MB/s; index of {SESSIONS:,}: {build:.1f} s, "
           f"their texts {texts:.1f} s, list {listed * 1000:.0f} ms")  # fmt: skip
     return [
@@ -45,6 +45,12 @@ def run() -> list[tuple[str, float, float]]:
         (f"list of {SESSIONS:,} sessions / a stat of each", listed / bare, 4.0),
         (f"search in {SESSIONS:,} sessions / a stat of each", found / bare, 3.0),
     ]
+
+
+def _search(home: Folders) -> search.SearchResult:
+    return search.search(
+        home.cache, search.ours(catalog.scan(home)), search.Query.of("rare-word-77")
+    )
 
 
 def _write(path: Path, id_: str, size: int, word: str = "") -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tests.support.foreign import ClaudeCode, claude_code, lines, tool_use
-from tui.cli import main
-from tui.core.paths import folders
+from tui.cli import main, session_search
+from tui.core.paths import folders, shorten
 from tui.session import catalog
 from tui.session.reader import read
 from tui.session.session import Session
@@ -70,13 +70,14 @@ def test_list_and_search_as_json(run: Run, path: Path) -> None:
     (hit,) = json.loads(out)
     assert hit == {
         "id": id_, "path": str(path), "message": read(path).records[2].id, "line": 4,
-        "snippet": "the result",
+        "snippet": "the result", "title": "read <b>x</b>", "cwd": str(Path.cwd()),
+        "time": read(path).records[2].time, "kind": "result",
     }  # fmt: skip
     assert run("search", "not kept")[1:] == ("", "Nothing found.\n")
     assert run("search", " ")[0] == 2
 
 
-def test_those_of_sub_agents_are_listed_and_searched_where_asked(run: Run, path: Path) -> None:
+def test_those_of_sub_agents_are_listed_where_asked_and_searched(run: Run, path: Path) -> None:
     async def write() -> Session:
         parent = Session.open(path, clock=FakeClock())
         child = Session.create_child(parent, "toolu_1", clock=FakeClock())
@@ -94,13 +95,70 @@ def test_those_of_sub_agents_are_listed_and_searched_where_asked(run: Run, path:
     first, second = json.loads(run("list", "--sub-agents", "--json")[1])
     assert "parent" not in first
     assert (second["id"], second["parent"]) == (child.id, first["id"])
-    assert run("search", "loader")[1:] == ("", "Nothing found.\n")
-    assert run("search", "loader", "--sub-agents")[1].startswith(child.id)
+    assert run("search", "loader")[1].startswith(child.id)
     assert "find the loader" in run("show", child.id[:7])[1]
     assert child.path is not None
     path.rename(path.with_name("gone.txt"))
     (lost,) = json.loads(run("list", "--sub-agents", "--json")[1])
     assert (lost["id"], lost["parent"]) == (child.id, first["id"])
+
+
+def test_a_search_prints_each_session_once_and_its_places(run: Run, path: Path) -> None:
+    code, out, err = run("search", "i")
+    first, *places = out.splitlines()
+    assert (code, err) == (0, "")
+    when = read(path).records[0].time[:10]
+    assert first.startswith(f"{catalog.id_of(path)}  {when}")
+    assert first.endswith(f"{shorten(Path.cwd())}  read <b>x</b>")
+    assert places[0] == "    answer, line 3: I will."
+    assert len(places) > 1
+
+
+def test_a_search_is_narrowed_down_by_kind_time_and_file(run: Run, path: Path) -> None:
+    assert run("search", "read_file", "--kind", "call")[1].splitlines()[1:] == [
+        "    call, line 3: read_file path: x",
+        "    call, line 7: read_file path: x",
+    ]
+    assert run("search", "read_file", "--kind", "prompt")[2] == "Nothing found.\n"
+    assert len(run("search", "--file", "x")[1].splitlines()) == 3
+    assert len(run("search", "done", "--file", "x")[1].splitlines()) == 2
+    assert run("search", "done", "--file", "y")[2] == "Nothing found.\n"
+    assert len(run("search", "done", "--since", "2026-01-01")[1].splitlines()) == 2
+    assert run("search", "done", "--since", "2999-01-01")[2] == "Nothing found.\n"
+    assert run("search", "done", "--since", "99999d")[0] == 0
+    for wrong in ("soon", "7x", "-3d", "d"):
+        assert run("search", "done", f"--since={wrong}")[0] == 2
+
+
+def test_a_search_for_a_regular_expression_reads_the_files(
+    run: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = run("search", r"^d\w+e$", "--regex")[1]
+    assert out.splitlines()[1:] == ["    answer, line 5: done"]
+    assert run("search", "(", "--regex")[0] == 2
+    session = Session.create(Path.cwd(), folders=folders(), clock=FakeClock())
+
+    async def write() -> None:
+        for _ in range(7):
+            session.append("user", content=text("a" * 60 + "b"), text="")
+        await session.close()
+
+    asyncio.run(write())
+    monkeypatch.setattr(session_search, "_REGEX_S", 0.02)
+    code, out, err = run("search", "(a+)+$", "--regex")
+    assert code == 0
+    assert "took too long for 5 texts: nothing more was read" in err
+
+
+def test_other_agents_sessions_are_searched(run: Run, own_folders: Path) -> None:
+    folder = own_folders / ".claude" / "projects" / "p"
+    folder.mkdir(parents=True)
+    made = ClaudeCode()
+    made.user("where is the kumquat?")
+    (folder / f"{made.session}.jsonl").write_bytes(lines(made.records))
+    first, place = run("search", "kumquat", "--kind", "prompt")[1].splitlines()
+    assert first.endswith("/home/user/proj  where is the kumquat?  [Claude Code]")
+    assert place == "    prompt: where is the kumquat?"
 
 
 def test_a_pipe_gets_text_for_people_cleaned_and_data_exactly(run: Run) -> None:

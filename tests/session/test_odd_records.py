@@ -24,7 +24,7 @@ from tui.app.doctor.check import Subject
 from tui.app.doctor.machine import sessions as sessions_check
 from tui.cli import main
 from tui.core.paths import folders
-from tui.session import catalog, index
+from tui.session import catalog, index, search
 from tui.session.reader import read
 from tui.ui.widgets.conversation.items import UserItem
 from tui.ui.widgets.record_items import entry_of, items_of
@@ -111,9 +111,9 @@ def examine(
         damaged = read(odd).findings
         (check,) = sessions_check(Subject.of(work, folders(), {}))
         assert not damaged or found[odd].id in check.fix, "the damaged file is not named"
-        hits = {
-            Path(h.path) for h in index.search(folders().cache, catalog.scan(folders()), "look")
-        }
+        files = search.ours(catalog.scan(folders()))
+        found_hits = search.search(folders().cache, files, search.Query.of("look")).hits
+        hits = {Path(hit.path) for hit in found_hits}
         assert good in hits, "the good session is not found"
 
     yield from tried("screen", seen_by_the_screen)

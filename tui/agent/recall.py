@@ -99,7 +99,7 @@ def _elsewhere(
 ) -> list[tuple[str, PassageHit]]:
     """Search sub-agents and earlier sessions of the folder; each hit comes with the beginning of
     its address."""
-    from tui.session import index  # noqa: PLC0415 - it needs sqlite
+    from tui.session import search as texts  # noqa: PLC0415 - it needs sqlite
 
     def still_wanted(_done: int, _of: int) -> None:
         if stop.is_set():
@@ -115,7 +115,10 @@ def _elsewhere(
     ]
     # the index finds sessions; their passages are then searched as the window's are
     by_session: dict[str, set[str]] = {}
-    for hit in index.search(sources.folders.cache, files, query, progress=still_wanted):
+    found = texts.search(
+        sources.folders.cache, texts.ours(files), texts.Query.of(query), progress=still_wanted
+    )
+    for hit in found.hits:
         if hit.path in by_session or len(by_session) < _SESSIONS:
             by_session.setdefault(hit.path, set()).add(hit.message)
     hits: list[tuple[str, PassageHit]] = []
@@ -123,7 +126,7 @@ def _elsewhere(
         with suppress(SessionError):
             branch = read(Path(path)).branch
             chosen = [p for p in passages(branch, for_person=for_person) if p.record in records]
-            excerpts, _ = search(chosen, query, lambda passage: passage.text)
+            excerpts, _ = search(chosen, query, _with_copy(sources.outputs, _SEARCHED_BYTES))
             hits += [(f"{catalog.id_of(Path(path))}:", one) for one in excerpts]
     return hits
 

@@ -19,6 +19,7 @@ from tui.core.clock import Clock
 from tui.core.facts import TitleChanged
 from tui.core.paths import Folders
 from tui.session import catalog, copies
+from tui.session.passages import Kind
 from tui.session.reader import LoadedSession, read, read_ends
 from tui.session.records import LEFT_OUT, Finding, Record
 
@@ -34,12 +35,13 @@ _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex", "opencode
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """The place where a text was found: the session, the id of the record, and what is around
-    it."""
+    """The place where a text was found: the session, the id of the record, what is around it, and
+    which kind of text it is in."""
 
     row: SessionRow
     message: str
     snippet: str
+    kind: Kind = "prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,34 +107,59 @@ class SessionRepository:
                 messages=0,
                 size=one.size,
                 cwd=one.cwd,
-                agent=_AGENTS[one.format],
+                agent=agent_name(one.format),
             )
             for one in importers.find(roots)
         ]
 
     def search(
         self, text: str, rows: Sequence[SessionRow], *, progress: Progress | None = None
-    ) -> list[SearchHit]:
-        """Find the words of a text in these sessions, the newest session first."""
-        from tui.session import index  # noqa: PLC0415 - it needs sqlite
+    ) -> tuple[list[SearchHit], str]:
+        """Find the words of a text in these sessions, those of their sub-agents, and their full
+        outputs; the newest session first. Returns the hits, and what the person should know of how
+        they were found."""
+        from tui.session import index, search  # noqa: PLC0415 - they need sqlite
 
         by_path = {str(row.path): row for row in rows}
-        there = catalog.scan(self.folders)
-        if any(row.parent for row in rows):
-            there = sorted([*there, *catalog.scan_children(self.folders)], reverse=True)
-        files = [one for one in there if one[1] in by_path]
-        hits = index.search(self.folders.cache, files, text, progress=progress)
-        return [SearchHit(by_path[hit.path], hit.message, hit.snippet) for hit in hits]
+        there = [*catalog.scan(self.folders), *catalog.scan_children(self.folders)]
+        files = {
+            one[1]: one
+            for one in there
+            if one[1] in by_path or str(catalog.parent_of(Path(one[1]))) in by_path
+        }
+        sources = search.ours([*files.values()])
+        if any(row.agent for row in rows):
+            sources += [one for one in search.others(self.home, os.environ) if one.path in by_path]
+        query = search.Query.of(text)
+        found = search.search(self.folders.cache, sources, query, progress=progress)
+        paths = dict.fromkeys(hit.path for hit in found.hits if hit.path not in by_path)
+        children = [files[path] for path in paths]
+        for entry, one in zip(index.entries(self.folders.cache, children), children, strict=True):
+            parent = str(catalog.parent_of(Path(entry.path)))
+            by_path[entry.path] = replace(row_of(entry, one), parent=parent)
+        hits = [
+            SearchHit(by_path[hit.path], hit.message, hit.snippet, hit.kind) for hit in found.hits
+        ]
+        return hits, found.remark
+
+    def restore_index(self, progress: Progress) -> None:
+        """Make what deletions took from the index of texts again, when a search has been shown."""
+        from tui.session import search  # noqa: PLC0415 - it needs sqlite
+
+        search.restore(self.folders.cache, progress)
 
     def preview(self, row: SessionRow, message: str = "") -> SessionPreview:
         """The end of a session, or what is around one of its records."""
         if row.agent:
             from tui.session import importers  # noqa: PLC0415 - only where they are asked for
 
-            return SessionPreview(importers.load(row.path).branch[-PREVIEW:])
+            loaded = importers.load(row.path)
+        elif message:
+            loaded = read(row.path)
+        else:
+            loaded = read_ends(row.path)
         if not message:
-            return SessionPreview(read_ends(row.path).branch[-PREVIEW:])
-        loaded = read(row.path)
+            return SessionPreview(loaded.branch[-PREVIEW:])
         branch = loaded.branch
         at = next((n for n, record in enumerate(branch) if record.id == message), None)
         if at is None:  # on a side branch
@@ -186,6 +213,11 @@ class SessionRepository:
 
             return importers.load(row.path)
         return read(row.path)
+
+
+def agent_name(agent: str) -> str:
+    """The name of another agent by that of its format."""
+    return _AGENTS.get(agent, agent)
 
 
 def add_title(path: Path, title: str, clock: Clock) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from tui.app.options.arguments import Options
@@ -11,6 +12,9 @@ from tui.core.paths import folders
 from tui.core.standard_output import print_data
 from tui.session import catalog, importers
 from tui.session.reader import LoadedSession, read
+
+_MANY = 50
+"""So many files are worth a line that says how many have been read."""
 
 
 def path_of(options: Options) -> Path:
@@ -35,3 +39,12 @@ def print_json(value: object) -> int:
     """Print one JSON document on stdout. Returns the exit code of success."""
     print_data(json.dumps(value, ensure_ascii=True, indent=2))
     return 0
+
+
+def reading_progress(done: int, of: int) -> None:
+    """Say on a terminal how far a long reading is."""
+    terminal = sys.__stderr__
+    if of >= _MANY and terminal and sys.stderr.isatty():
+        end = "\r" if done < of else "\n"
+        terminal.write(f"Reading sessions: {done:,} of {of:,}{end}")
+        terminal.flush()

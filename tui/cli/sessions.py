@@ -6,7 +6,6 @@ No byte of a session is ever changed: an action makes a file, moves one, or adds
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +16,15 @@ from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.app.session_repository import add_title
-from tui.cli import request_commands, session_diff, session_pack, session_replay, session_verify
-from tui.cli.session_io import load, path_of, print_json
+from tui.cli import (
+    request_commands,
+    session_diff,
+    session_pack,
+    session_replay,
+    session_search,
+    session_verify,
+)
+from tui.cli.session_io import load, path_of, print_json, reading_progress
 from tui.context import view
 from tui.context.history import history
 from tui.context.repair import repair
@@ -38,7 +44,6 @@ from tui.session.reader import LoadedSession
 from tui.session.records import HOOK, LEFT_OUT, Finding, Record, is_prompt
 from tui.session.session import Session
 
-_EVERY = 500
 _MESSAGES = frozenset({"user", "assistant"})
 
 # Actions that change nothing
@@ -46,11 +51,11 @@ _MESSAGES = frozenset({"user", "assistant"})
 
 def list_(options: Options) -> int:
     where = None if options.sessions.all else workspace_of(options)
-    entries = index.list_sessions(folders(), where, progress=_progress)
+    entries = index.list_sessions(folders(), where, progress=reading_progress)
     below: dict[str, list[catalog.SessionSummary]] = {}
     if options.sessions.sub_agents:
         children = catalog.scan_children(folders(), where)
-        for child in index.entries(folders().cache, children, _progress):
+        for child in index.entries(folders().cache, children, reading_progress):
             below.setdefault(str(catalog.parent_of(Path(child.path))), []).append(child)
     family = [(one, "") for one in entries]
     if below:
@@ -84,25 +89,6 @@ def _family(
     yield parent, ""
     for one in below.get(parent.path, ()):
         yield one, parent.id
-
-
-def search(options: Options) -> int:
-    if not (options.target or "").strip():
-        raise UsageError("What should it search for?", hint='holdfast sessions search "some words"')
-    home = folders()
-    files = catalog.scan(home)
-    if options.sessions.sub_agents:
-        files = sorted([*files, *catalog.scan_children(home)], reverse=True)
-    hits = index.search(home.cache, files, options.target or "", progress=_progress)
-    if options.json:
-        return print_json([hit.to_json() for hit in hits])
-    for hit in hits:
-        print_text(f"{hit.id}  line {hit.line}  {hit.snippet}")
-    if not hits:
-        note("Nothing found.")
-    elif len(hits) == index.LIMIT:
-        note(f"Showing the first {len(hits)}; add words to narrow it down.")
-    return 0
 
 
 def show(options: Options) -> int:
@@ -312,7 +298,7 @@ def delete(options: Options) -> int:
 
 _ACTIONS = {
     "list": list_,
-    "search": search,
+    "search": session_search.search,
     "show": show,
     "check": check,
     "view": view_,
@@ -349,15 +335,6 @@ def _view_of(loaded: LoadedSession) -> view.View:
 
 
 # What is printed
-
-
-def _progress(done: int, of: int) -> None:
-    """Say on a terminal how far a long reading is."""
-    terminal = sys.__stderr__
-    if of >= _EVERY and terminal and sys.stderr.isatty():
-        end = "\r" if done < of else "\n"
-        terminal.write(f"Reading sessions: {done:,} of {of:,}{end}")
-        terminal.flush()
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:

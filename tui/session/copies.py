@@ -215,6 +215,7 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
     target = folders.data / "trash" / real.relative_to(home)
     while target.exists():
         target = target.with_name(f"{target.stem}-{secrets.token_hex(2)}{target.suffix}")
+    family = [real, *children_of(real).rglob("*.jsonl")]
     lock = SessionLock(real, clock=clock)
     lock.take()
     try:
@@ -227,7 +228,15 @@ def delete(path: Path, *, folders: Folders, clock: Clock) -> Path:
             sync_folder(target.parent)
     finally:
         lock.release()
+    _forget(family, home, folders)
     return target
+
+
+def _forget(family: Iterable[Path], home: Path, folders: Folders) -> None:
+    """Leave sessions that are gone out of the indexes, by the paths that these know."""
+    from tui.session.search import forget  # noqa: PLC0415 - it needs sqlite
+
+    forget(folders.cache, [str(folders.sessions / one.relative_to(home)) for one in family])
 
 
 def from_messages(

@@ -54,12 +54,12 @@ def test_words_filter_titles_and_states() -> None:
     assert titles(Browsing(sessions=ROWS, words="damaged")) == ["old"]
 
 
-def test_tabs_go_round_and_other_agents_end_a_search() -> None:
+def test_tabs_go_round_and_a_search_goes_with_them() -> None:
     seen = Browsing(searching=True)
     seen.turn_tab(1)
     assert (seen.tab, seen.searching) == ("everywhere", True)
     seen.turn_tab(1)
-    assert (seen.tab, seen.searching) == ("others", False)
+    assert (seen.tab, seen.searching) == ("others", True)
     seen.turn_tab(1)
     assert seen.tab == "here"
     seen.turn_tab(-1)
@@ -147,8 +147,10 @@ def test_only_keys_that_mean_something_are_named() -> None:
     assert every.endswith("ctrl+e export   ctrl+g sub-agents   esc back")
     assert session_rows.session_keys("here", 0, 200).plain == "tab scope   ctrl+f find   esc back"
     others = session_rows.session_keys("others", 3, 200).plain
-    assert others == "enter open   tab scope   ctrl+s sort   ctrl+e export   esc back"
-    assert session_rows.session_keys("others", 0, 200).plain == "tab scope   esc back"
+    assert others == (
+        "enter open   tab scope   ctrl+f find   ctrl+s sort   ctrl+e export   esc back"
+    )
+    assert session_rows.session_keys("others", 0, 200).plain == "tab scope   ctrl+f find   esc back"
     narrow = session_rows.session_keys("here", 3, 78).plain
     assert narrow.endswith("ctrl+s sort   ctrl+r rename   esc back")
     assert "\n" not in narrow

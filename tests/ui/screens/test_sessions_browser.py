@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from tests.support.foreign import claude_code
+from tests.support.foreign import ClaudeCode, claude_code, lines
 from tests.support.world import OldSession, World
 from tests.ui.screens.driving import NARROW, WIDE, running, until
 from tui.app.dialog_data import SessionRow
@@ -244,6 +244,32 @@ async def test_another_agents_session_is_copied_and_its_file_stays(
         header = json.loads(made.read_bytes().splitlines()[0])
         assert header["origin"].startswith("claude_code:")
         assert theirs.read_bytes() == before
+
+
+async def test_a_search_in_other_agents_sessions_opens_a_copy_at_the_place(
+    world: World, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "home" / ".claude" / "projects" / "-w" / "one.jsonl"
+    theirs.parent.mkdir(parents=True)
+    made = ClaudeCode()
+    for n in range(80):
+        made.user("the kumquat" if n == 7 else f"prompt {n}")
+    theirs.write_bytes(lines(made.records))
+    async with running(world) as (app, pilot):
+        screen = await browser(app, pilot)
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: len(screen.shown) == 1)
+        await pilot.press("ctrl+f", *"kumquat")
+        await until(pilot, lambda: bool(screen.places))
+        assert screen.places
+        assert [(one.kind, one.row.agent) for one in screen.places] == [("prompt", "Claude Code")]
+        await until(pilot, lambda: "the kumquat" in said(screen))
+        assert "prompt 79" not in said(screen)
+        await pilot.press("enter")
+        await until(pilot, lambda: len(world.chosen) == 2)
+        path = world.chosen[-1].path
+        assert path is not None
+        assert screen.places[0].message in {record.id for record in read(path).records}
 
 
 async def test_words_that_help_where_there_is_nothing(

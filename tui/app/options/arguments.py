@@ -9,6 +9,7 @@ import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
@@ -133,10 +134,15 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `ps` and `logs`."""
+    """Options of `sessions`, `ps` and `logs`. `since` is a moment, or seconds back from now;
+    `touched` a file that the sessions touched."""
 
     all: bool = False
     sub_agents: bool = False
+    since: float | datetime | None = None
+    touched: Path | None = None
+    kind: str | None = None
+    regex: bool = False
     format: Literal["md", "html", "jsonl"] = "md"
     at: str | None = None
     request: int | None = None
@@ -612,7 +618,9 @@ def _number(text: str, allowed: str, check: Callable[[float], bool]) -> float:
     raise argparse.ArgumentTypeError(f"must be {allowed}, not {text!r}.")
 
 
-_UNITS = {"s": 1, "m": 60, "h": 3600}
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_LONGEST = 1_000_000
+"""The most days, hours and so on that --since goes back."""
 
 
 def _span(text: str) -> float:
@@ -620,6 +628,19 @@ def _span(text: str) -> float:
     unit = _UNITS.get(text[-1:], 0)
     number = text[:-1] if unit else text
     return (unit or 1) * _number(number, "a time such as 90s, 45m or 8h", lambda n: n > 0)
+
+
+def _moment(text: str) -> float | datetime:
+    """Seconds back of `7d` or `3h`; the moment of a date, which begins at midnight here."""
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        pass
+    number, unit = text[:-1], _UNITS.get(text[-1:], 0)
+    allowed = "a date such as 2026-11-01, or a time such as 7d or 3h"
+    if not unit:
+        raise argparse.ArgumentTypeError(f"must be {allowed}, not {text!r}.")
+    return unit * _number(number, allowed, lambda n: 0 <= n < _LONGEST)
 
 
 def _name(text: str) -> str:
@@ -657,5 +678,6 @@ _CONVERT: dict[str, Callable[[str], object]] = {
     "money": lambda text: _number(text, "an amount above 0", lambda n: n > 0),
     "seconds": lambda text: _number(text, "a number of seconds, 0 or more", lambda n: n >= 0),
     "span": _span,
+    "moment": _moment,
     "faults": _faults,
 }

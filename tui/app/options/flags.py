@@ -12,7 +12,17 @@ from typing import Any, Literal, TypeAlias
 from tui.app.manual import TOPICS
 
 Kind: TypeAlias = Literal[
-    "text", "name", "session", "file", "folder", "count", "money", "seconds", "span", "faults"
+    "text",
+    "name",
+    "session",
+    "file",
+    "folder",
+    "count",
+    "money",
+    "seconds",
+    "span",
+    "moment",
+    "faults",
 ]
 
 FAULTS = (
@@ -26,6 +36,9 @@ INPUT_FORMATS = ("text", "stream-json")
 MODES = ("ask", "edits", "plan")
 TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
+PLACES = (
+    "prompt", "answer", "thinking", "call", "result", "output", "summary", "note", "title",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +73,7 @@ class Flag:
 _KINDS: dict[str, Kind] = {
     "DIR": "folder", "FILE": "file", "ID|FILE": "session", "MESSAGE": "name", "N": "count",
     "N M": "count", "NAME": "name", "PATH": "file", "RULE": "name", "SECONDS": "seconds",
-    "TIME": "span", "USD": "money",
+    "TIME": "span", "USD": "money", "WHEN": "moment",
 }  # fmt: skip
 """The kinds of values, by their names in the help; every other one is text."""
 
@@ -299,9 +312,12 @@ COMMANDS = (
     ),
     _sessions(
         "search",
-        "search all sessions",
-        Positional("TEXT", "target", "what to search for"),
-        _SUB_AGENTS,
+        "search all sessions, also those of sub-agents and other agents",
+        Positional("TEXT", "target", "what to search for", required=False),
+        _flag("--since WHEN", "only what was said since then: 2026-11-01, 7d, 3h"),
+        _flag("--file PATH", "only sessions whose file tools touched PATH", dest="touched"),
+        _flag("--kind", "only places of this kind", choices=PLACES),
+        _flag("--regex", "TEXT is a regular expression; reads every file"),
     ),
     _sessions("show", "print a session"),
     _sessions("check", "look for damage; exit 1 if there is any"),

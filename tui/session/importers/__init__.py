@@ -3,7 +3,8 @@
     recognise(path)            whose session this is, by its content; None if it is nobody's
     load(path)                 the session, as `reader.read` would return one of ours
     usual_folders(home, env)   the folders in which the other agents store their sessions
-    find(folders, workspace)   the sessions in those folders, the newest first
+    find(folders)              the sessions in those folders, the newest first
+    scan(folders)              their files, without looking into them
 
 Nothing is ever written to these files: to continue such a session, a copy is made. Damage costs a
 line and becomes a finding, as in our own files; so does what isn't taken over (`LEFT_OUT`), counted
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -151,6 +153,21 @@ def find(folders: Mapping[Format, Iterable[Path]]) -> list[ForeignSession]:
                 described = (_describe(path, format_) for path in _files_below(root))
                 sessions += [one for one in described if one is not None]
     return sorted(sessions, key=lambda one: (one.changed, str(one.path)), reverse=True)
+
+
+def scan(folders: Mapping[Format, Iterable[Path]]) -> Iterator[tuple[Format, int, str, int]]:
+    """The files in these folders that may be sessions: format, time of change, path and size."""
+    for format_, roots in folders.items():
+        for root in roots:
+            if format_ == "opencode":
+                for one in _in_database(root / "opencode.db"):
+                    yield format_, one.changed, str(one.path), one.size
+                continue
+            for path in _files_below(root):
+                with suppress(OSError):
+                    state = path.stat()
+                    if stat.S_ISREG(state.st_mode):
+                        yield format_, state.st_mtime_ns, str(path), state.st_size
 
 
 def _in_database(path: Path) -> list[ForeignSession]:

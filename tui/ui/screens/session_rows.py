@@ -45,6 +45,8 @@ _FOLDER = 20
 """Cells of a folder."""
 _TROUBLES = {"unreadable": 0, "needs_repair": 1, "interrupted": 2, "parked": 3, "ok": 4}
 _NEVER = 10_000
+_KIND, _KINDS_FROM = 10, 60
+"""Cells of the kind of a search hit, and the width from which there is room for it."""
 _COLUMNS = (
     ("folder", 22, _NEVER, 56),
     ("messages", 10, 64, 96),
@@ -116,11 +118,14 @@ def _folder(path: str, width: int) -> str:
 
 
 def place_parts(place: SearchHit, words: Sequence[str], width: int) -> list[Part]:
-    """Return one search hit: the session's title, then the text with the words marked."""
+    """Return one search hit: the session's title, the kind of text, and the text with the words
+    marked."""
     title = min(28, width // 3)
-    name = whole_words(one_line(place.row.title) or "(no prompts)", title)
-    parts: list[Part] = [(cell(name, title), "text"), ("  ", "muted")]
-    text = whole_words(one_line(place.snippet), max(4, width - title - 2))
+    child = "└ " if place.row.parent else ""
+    name = whole_words(child + (one_line(place.row.title) or "(no prompts)"), title)
+    kind = f"{place.kind:<{_KIND}}" if width >= _KINDS_FROM else ""
+    parts: list[Part] = [(cell(name, title), "text"), (f"  {kind}", "muted")]
+    text = whole_words(one_line(place.snippet), max(4, width - title - 2 - len(kind)))
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     pieces = re.split(f"({pattern})", text, flags=re.IGNORECASE)
     marked = {word.lower() for word in words}
@@ -184,10 +189,8 @@ class Browsing:
         return len(self.words.strip()) < SHORTEST
 
     def turn_tab(self, step: int) -> None:
-        """Go to the next tab or, with a negative step, to the one before. Other agents' texts have
-        no index."""
+        """Go to the next tab or, with a negative step, to the one before."""
         self.tab = _after(TABS, self.tab, step)
-        self.searching = self.searching and self.tab != "others"
 
     def turn_order(self) -> None:
         """Go to the next order."""
@@ -232,7 +235,7 @@ KEYS = (
     ("ctrl+g", "sub-agents"),
     ("esc", "back"),
 )
-_OTHERS = frozenset({"enter", "tab", "ctrl+s", "ctrl+e", "esc"})
+_OTHERS = frozenset({"enter", "tab", "ctrl+f", "ctrl+s", "ctrl+e", "esc"})
 """Keys for other agents' sessions, which are left as they are."""
 _ANYWAY = frozenset({"tab", "ctrl+f", "esc"})
 """Keys that work while no session is listed."""
@@ -300,7 +303,7 @@ def empty_text(seen: Browsing) -> str:
     if seen.problem:
         return seen.problem
     if seen.searching and seen.too_short:
-        return "Search prompts, answers and tool results."
+        return "Search prompts, answers, calls and outputs."
     if seen.reading:
         return _progress(seen)
     if not words or not seen.sessions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -76,6 +77,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self._preview = PreviewSide(sessions)
         self._current, self._conversation = current, conversation
         self._following: Timer | None = None
+        self._searches = 0
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -148,17 +150,30 @@ class SessionsScreen(TableScreen[PickedSession | None]):
             self._draw()
             return
         self._begin()
+        self._searches += 1
+        number = self._searches
+
+        def still_wanted(done: int, of: int) -> None:
+            """Called in the thread, which would otherwise read on when nobody waits for it."""
+            if number != self._searches or not self.is_attached:
+                raise HoldfastError("Stopped.")
+            self._progress(done, of)
+
         try:
-            hits = await asyncio.to_thread(
-                self._sessions.search, words, seen.sessions, progress=self._progress
+            hits, remark = await asyncio.to_thread(
+                self._sessions.search, words, seen.sessions, progress=still_wanted
             )
         except (HoldfastError, OSError) as error:
-            hits, seen.problem = [], str(error)
+            hits, remark, seen.problem = [], "", str(error)
         if (
             seen.searching and words == seen.words.strip()
         ):  # otherwise the search has changed meanwhile
             seen.places = hits
+            if remark:
+                self.notice.say(remark)
             self._draw(from_top=True)
+            with suppress(HoldfastError, OSError):
+                await asyncio.to_thread(self._sessions.restore_index, still_wanted)
 
     def _progress(self, done: int, of: int) -> None:
         """Note how much has been read; called in the reading thread."""
@@ -272,9 +287,6 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     def action_search_texts(self) -> None:
         """Switch between titles and texts."""
-        if self._seen.tab == "others":
-            self.notice.say("Other agents' sessions can be searched once you resume them.")
-            return
         self._seen.searching, self._seen.places = not self._seen.searching, None
         self._draw(from_top=True)
         if self._seen.searching:
