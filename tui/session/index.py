@@ -27,6 +27,7 @@ from typing import Any
 from tui.core.errors import SessionError
 from tui.core.messages import blocks_of, text_of, tool_calls
 from tui.core.paths import Folders
+from tui.session.branches import branch_of_each
 from tui.session.catalog import ReadProgress, SessionFileState, SessionSummary, describe, scan
 from tui.session.reader import LoadedSession, read
 from tui.session.records import Record
@@ -43,25 +44,31 @@ _BEFORE, _SNIPPET = 30, 100
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A record that matches: `id` and `path` are the session's, `message` is the record's id,
-    `line` its line in the file."""
+    `line` its line in the file. `branch` is the leaf of its branch, "" if the session is there."""
 
     id: str
     path: str
     message: str
     line: int
     snippet: str
+    branch: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        fields = asdict(self)
+        if not self.branch:
+            del fields["branch"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedText:
-    """The text of one record that is searched: the record's id, and its line in the file."""
+    """The text of one record that is searched: the record's id, its line in the file, and its
+    branch as in `Hit`."""
 
     record: str
     line: int
     text: str
+    branch: str = ""
 
 
 def words_of(query: str) -> list[str]:
@@ -85,9 +92,10 @@ def snippet(text: str, words: list[str]) -> str:
 
 def searched_texts(loaded: LoadedSession) -> Iterator[SearchedText]:
     """The texts of a session that are searched, in the order of its file."""
+    elsewhere = branch_of_each(loaded.records)
     for record, line in zip(loaded.records, loaded.lines, strict=True):
         if text := text_in(record):
-            yield SearchedText(record.id, line, text)
+            yield SearchedText(record.id, line, text, elsewhere.get(record.id, ""))
 
 
 def text_in(record: Record) -> str:
@@ -120,7 +128,8 @@ def _search_files(paths: Iterable[str], words: list[str]) -> Iterator[Hit]:
         id_, texts = _texts_of(path)
         for one in texts:
             if matches(one.text, words):
-                yield Hit(id_, path, one.record, one.line, snippet(one.text, words))
+                found = snippet(one.text, words)
+                yield Hit(id_, path, one.record, one.line, found, one.branch)
 
 
 def _texts_of(path: str) -> tuple[str, list[SearchedText]]:
@@ -138,7 +147,7 @@ def _texts_of(path: str) -> tuple[str, list[SearchedText]]:
 log = logging.getLogger(__name__)
 
 NAME = "sessions.sqlite3"
-VERSION = 2
+VERSION = 3
 BUSY_S = 0.5
 """Seconds to wait while another program writes the index."""
 
@@ -153,7 +162,9 @@ CREATE TABLE session(
 CREATE TABLE searched(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, id TEXT
 ) WITHOUT ROWID;
-CREATE TABLE said(number INTEGER PRIMARY KEY, path BLOB, record TEXT, line INTEGER, text TEXT);
+CREATE TABLE said(
+    number INTEGER PRIMARY KEY, path BLOB, record TEXT, line INTEGER, text TEXT, branch TEXT
+);
 CREATE INDEX said_in ON said(path);
 """
 _WORDS = """
@@ -350,8 +361,8 @@ def _note_texts(index: sqlite3.Connection, path: str) -> str:
     for one in texts:
         text = _sound(one.text)
         put = index.execute(
-            "INSERT INTO said(path, record, line, text) VALUES (?,?,?,?)",
-            (_key(path), _sound(one.record), one.line, text),
+            "INSERT INTO said(path, record, line, text, branch) VALUES (?,?,?,?,?)",
+            (_key(path), _sound(one.record), one.line, text, _sound(one.branch)),
         )
         index.execute("INSERT INTO words(rowid, text) VALUES (?,?)", (put.lastrowid, text))
     return _sound(id_)
@@ -363,17 +374,19 @@ def _hits(
     wanted = {path for _, path, _ in found}
     query = _trigrams(words)
     source = "FROM said JOIN searched ON searched.path = said.path"
-    select = "SELECT searched.id, said.path, said.record, said.line, said.text " + source
+    select = (
+        "SELECT searched.id, said.path, said.record, said.line, said.text, said.branch " + source
+    )
     order = " ORDER BY searched.changed DESC, said.path, said.number"
     if query:
         among = " WHERE said.number IN (SELECT rowid FROM words WHERE words MATCH ?)"
         rows = index.execute(select + among + order, (query,))
     else:
         rows = index.execute(select + order)
-    for id_, key, record, line, text in rows:
+    for id_, key, record, line, text, branch in rows:
         path = os.fsdecode(key)
         if path in wanted and matches(text, words):
-            yield Hit(id_, path, record, line, snippet(text, words))
+            yield Hit(id_, path, record, line, snippet(text, words), branch)
 
 
 def _trigrams(words: list[str]) -> str:

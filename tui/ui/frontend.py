@@ -417,13 +417,17 @@ class ScreenFrontend:
                 from tui.ui.screens.picker import ModelsScreen  # noqa: PLC0415
 
                 return await wait(ModelsScreen(rows))
-            case dialog_data.PointQuestion(points):
-                from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
+            case dialog_data.PointQuestion(points, can_undo):
+                from tui.ui.screens.branches import RewindScreen  # noqa: PLC0415
 
                 rows = [partial(_point_row, point) for point in points]
-                screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
+                screen = RewindScreen(rows, can_undo=can_undo)
                 chosen = await wait(screen)
-                return None if chosen is None else str(chosen)
+                return screen.way or (None if chosen is None else str(chosen))
+            case dialog_data.BranchQuestion():
+                from tui.ui.screens.branches import BranchesScreen  # noqa: PLC0415
+
+                return await wait(BranchesScreen(question, self.app.clock))
             case dialog_data.FailedRequest():
                 from tui.ui.screens.recovery import RecoveryScreen  # noqa: PLC0415
 

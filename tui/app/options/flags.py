@@ -244,6 +244,7 @@ _SCOPE = _flag(
 )
 _BACKGROUND = Positional("ID", "target", "its id, or the start of it", "name")
 _OUT = _flag("--out PATH", "write to PATH")
+_BRANCH = _flag("--branch LEAF", "another branch, by its id in sessions tree or the start of one")
 
 
 def _sessions(
@@ -303,7 +304,8 @@ COMMANDS = (
         Positional("TEXT", "target", "what to search for"),
         _SUB_AGENTS,
     ),
-    _sessions("show", "print a session"),
+    _sessions("show", "print a session", _ID, _BRANCH),
+    _sessions("tree", "the branches of a session, as rewinds left them"),
     _sessions("check", "look for damage; exit 1 if there is any"),
     _sessions(
         "view",
@@ -311,6 +313,7 @@ COMMANDS = (
         _ID,
         _flag("--at N", "the body of request N, as it was sent", dest="request"),
         _flag("--diff N M", "the difference between requests N and M", pair=True),
+        _BRANCH,
     ),
     _sessions(
         "diff",
@@ -344,6 +347,7 @@ COMMANDS = (
         "export a session",
         _ID,
         _flag("--format", "the document's format (md)", choices=("md", "html", "jsonl")),
+        _BRANCH,
         _OUT,
     ),
     _sessions(
@@ -351,6 +355,7 @@ COMMANDS = (
         "what was asked, done, allowed and seen in a session, and what it cost",
         _ID,
         _flag("--format", "the document's format (md)", choices=("md", "html")),
+        _BRANCH,
         _OUT,
     ),
     _sessions(

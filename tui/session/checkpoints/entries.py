@@ -118,6 +118,12 @@ class Change:
         return all(one.kind in folders for one in (self.old, self.new) if one is not None)
 
 
+def is_repository(change: Change) -> bool:
+    """True if the path is the `.git` of a nested repository, of which only that it is there is
+    known."""
+    return change.path.name == ".git"
+
+
 def stamp_of(state: os.stat_result) -> int:
     """A number that changes with size, times and inode."""
     parts = (state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
