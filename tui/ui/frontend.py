@@ -418,10 +418,14 @@ class ScreenFrontend:
 
                 return await wait(ModelsScreen(rows))
             case dialog_data.PointQuestion(points, can_undo):
-                from tui.ui.screens.branches import RewindScreen  # noqa: PLC0415
+                from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
 
                 rows = [partial(_point_row, point) for point in points]
-                screen = RewindScreen(rows, can_undo=can_undo)
+                ways = {"t": ("branches", dialog_data.ALL_BRANCHES)}
+                if can_undo:
+                    ways["u"] = ("undo the last rewind", dialog_data.UNDO)
+                end, here = len(rows) - 1, "rewind to here"
+                screen = PickScreen("rewind", rows, cursor=end, enter=here, ways=ways)
                 chosen = await wait(screen)
                 return screen.way or (None if chosen is None else str(chosen))
             case dialog_data.BranchQuestion():

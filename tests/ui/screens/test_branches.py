@@ -15,7 +15,8 @@ from tests.ui.screens.test_rewind import RealWorld, choose, two_turns
 from tui.app.services import SessionChoice
 from tui.session.reader import read
 from tui.ui.app import HoldfastApp
-from tui.ui.screens.branches import BranchesScreen, RewindScreen
+from tui.ui.screens.branches import BranchesScreen
+from tui.ui.screens.picker import PickScreen
 from tui.ui.widgets.conversation.items import NoticeItem, UserItem
 from tui.ui.widgets.questions import ChoiceDialog
 
@@ -133,7 +134,7 @@ async def test_what_the_person_edited_meanwhile_is_left_alone(tmp_path: Path) ->
 async def test_the_rewind_dialog_leads_to_the_tree(tmp_path: Path) -> None:
     async with two_turns(tmp_path) as (app, pilot, world):
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: isinstance(app.screen, RewindScreen))
+        await until(pilot, lambda: isinstance(app.screen, PickScreen))
         await pilot.press("u", "t")
         await until(pilot, lambda: isinstance(app.screen, BranchesScreen))
         await pilot.press("escape")

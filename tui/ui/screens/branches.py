@@ -1,4 +1,4 @@
-"""/tree: the branches of a session; and Esc Esc: the prompts of the one where it is."""
+"""/tree: the branches of a session."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from textual.widgets import Static
 from tui.app.dialog_data import UNDO, BranchQuestion
 from tui.app.reports.branches import NOTHING_SAID, branch_about, branch_facts, indent
 from tui.core.clock import Clock
-from tui.ui.screens.picker import PickRow, PickScreen
 from tui.ui.screens.table_screen import TableDialog, whole_words
-from tui.ui.widgets.keys import BRANCH_KEYS, REWIND_KEYS, bindings
+from tui.ui.widgets.keys import BRANCH_KEYS, bindings
 from tui.ui.widgets.row_list import Part, RowList
 
 
@@ -82,24 +81,3 @@ class BranchesScreen(TableDialog[str | None]):
 
     def row_chosen(self, index: int) -> None:
         self.dismiss(self._rows[index].leaf)
-
-
-class RewindScreen(PickScreen):
-    """Dismissed with the number of a prompt; None for Esc, and where `way` is another answer."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(REWIND_KEYS)]
-
-    def __init__(self, rows: Sequence[PickRow], *, can_undo: bool) -> None:
-        super().__init__("rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
-        self.way = ""
-        self._can_undo = can_undo
-
-    def on_mount(self) -> None:
-        undo = (("u", "undo the last rewind"),) if self._can_undo else ()
-        self.show_keys(("enter", "rewind to here"), ("t", "branches"), *undo, ("esc", "back"))
-
-    def action_leave(self, way: str) -> None:
-        """Leave with an answer that is no prompt: `ALL_BRANCHES` or `UNDO`."""
-        if way != UNDO or self._can_undo:
-            self.way = way
-            self.dismiss(None)

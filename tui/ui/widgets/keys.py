@@ -244,12 +244,6 @@ BRANCH_KEYS = (
     Key("u", "undo", "u", "undo the last rewind, or move to another branch"),
 )
 
-REWIND_KEYS = (
-    Key("enter", "", "Enter", "rewind to before this prompt"),
-    Key("t", "leave('tree')", "t", "all branches of the session"),
-    Key("u", "leave('undo')", "u", "undo the last rewind"),
-)
-
 VERBOSE_KEYS = (
     Key("slash", "filter", "/", "filter the events"),
     Key("space", "pause", "Space", "pause or follow"),
@@ -331,7 +325,6 @@ _TABLES = (
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
-    ("Rewind (Esc Esc)", REWIND_KEYS, "RewindScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
