@@ -127,7 +127,7 @@ def changed_between(
     )
 
 
-def state_left(records: Iterable[Record], branch: Sequence[Record]) -> str:
+def checkpoint_at_end(records: Iterable[Record], branch: Sequence[Record]) -> str:
     """The checkpoint of the files where a branch ended, by all records of its session; "" where
     none is known."""
     end = branch[-1].id if branch else ""

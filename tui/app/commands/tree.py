@@ -12,8 +12,8 @@ from tui.app.reports.branches import branch_rows
 from tui.context.workspace_changes import (
     WorkspaceChanges,
     changed_between,
+    checkpoint_at_end,
     git_branch_at,
-    state_left,
 )
 from tui.core.facts import Rewound
 from tui.core.images import prompt_of
@@ -90,7 +90,7 @@ async def _to(
     restored them. False where nothing came of it."""
     branch = path_to(records, leaf)
     now = await agent.checkpoints.now() if agent.checkpoints else ""
-    then = undone.checkpoint if undone else state_left(records, branch)
+    then = undone.checkpoint if undone else checkpoint_at_end(records, branch)
     since = await asyncio.to_thread(_since, agent, branch, then, now)
 
     async def move(restores: bool) -> Record:
@@ -101,6 +101,9 @@ async def _to(
         return await ask_and_go(conversation, agent, departure, move)
     if not undone.restores:
         departure = Departure(WorkspaceChanges(), now, departure.git)
+    elif not since.known:
+        text = "The files stay as they are: their checkpoint isn't stored any more."
+        conversation.frontend.say(text, "warning")
     return await go(conversation, agent, departure, move)
 
 
