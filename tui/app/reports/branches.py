@@ -46,12 +46,20 @@ def branch_rows(records: Sequence[Record], prices: Mapping[str, Price]) -> list[
     return rows
 
 
-def branch_facts(row: BranchRow, now: datetime) -> str:
-    """What a branch has of its own, on one line."""
-    since = branch_age(row, now)
-    facts = [plural(row.prompts, "prompt"), since, money(row.cost_usd) if row.cost_usd else ""]
-    facts += [plural(row.files, "file")] if row.files else []
-    return " · ".join(filter(None, facts))
+def branch_facts(row: BranchRow, now: datetime, room: int | None = None) -> str:
+    """What a branch has of its own, on one line; the age alone, and as much more as has room."""
+    facts = {
+        "prompts": plural(row.prompts, "prompt"),
+        "age": branch_age(row, now),
+        "cost": money(row.cost_usd) if row.cost_usd else "",
+        "files": plural(row.files, "file") if row.files else "",
+    }
+    for left_out in ("", "cost", "files", "prompts"):
+        facts.pop(left_out, None)
+        line = " · ".join(filter(None, facts.values()))
+        if room is None or len(line) <= room:
+            break
+    return line
 
 
 def branch_age(row: BranchRow, now: datetime) -> str:

@@ -58,11 +58,11 @@ class BranchesScreen(TableDialog[str | None]):
         self._fit()
 
     def _fit(self) -> None:
-        self.rows.styles.height = max(1, min(len(self._rows), self.free_rows(3)))
+        self.rows.styles.height = max(1, min(len(self._rows), self.free_rows(4)))
 
     def _parts(self, index: int, width: int) -> Sequence[Part]:
         row = self._rows[index]
-        facts = branch_facts(row, self._clock.now())
+        facts = branch_facts(row, self._clock.now(), width // 2)
         mark = ("● ", "primary") if row.current else ("○ ", "muted")
         lines = indent(row)
         room = max(8, width - 4 - cell_len(lines) - cell_len(facts))
