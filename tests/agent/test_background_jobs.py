@@ -48,7 +48,7 @@ async def test_its_end_is_said_with_the_next_prompt_once(tmp_path: Path) -> None
     provider = ScriptedProvider(start, say("started"), say("I see"), say("yes"))
     agent = make_agent(tmp_path, provider, approver=Yes())
     shown: list[Fact] = []
-    agent.jobs.watch(shown.append)
+    agent.watch(shown.append)
     told = await events_of(agent, "go")
     (began,) = [event for event in told if isinstance(event, facts.JobStarted)]
     assert (began.job, began.call_id, began.moved_by) == ("job-1", "1", "")

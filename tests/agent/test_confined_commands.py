@@ -539,7 +539,7 @@ async def test_what_a_background_command_plants_later_is_moved_away(
             break
         await asyncio.sleep(0.005)
     assert hooks.exists()
-    (line,) = await confinement.tidy()
+    (line,) = await confinement.traces.tidy()
     assert line.startswith(f"moved {hooks} to ")
     assert not hooks.exists()
     await agent.close()

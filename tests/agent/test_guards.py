@@ -57,7 +57,7 @@ class Gives(Tool[Params]):
     async def run(self, params: Params, ctx: ToolContext) -> ToolOutput:
         self.runs += 1
         if self.says:
-            ctx.emit(self.says)
+            ctx.host.emit(self.says)
         output = self.outputs.pop(0)
         if isinstance(output, Exception):
             raise output

@@ -68,7 +68,8 @@ async def titled(
     agent = make_agent(root, provider, session=session, **parts)
     await agent.start()
     one = Titled(agent)
-    agent.title_session(one.shown.append)
+    agent.watch(one.shown.append)
+    agent.title_session()
     try:
         yield one
     finally:
@@ -226,7 +227,8 @@ async def test_a_foreign_server_is_asked_for_a_model_that_it_has(tmp_path: Path)
             program(tmp_path, server, base_url=server.url, **config) as agent,
         ):
             one = Titled(agent)
-            agent.title_session(one.shown.append)
+            agent.watch(one.shown.append)
+            agent.title_session()
             await one.turn()
             await one.rest()
             assert len(server.posts) == posts

@@ -128,7 +128,8 @@ async def counted(
         )
         await agent.start()
         shown = asyncio.Queue[Fact]()
-        agent.count_tokens(shown.put_nowait)
+        agent.watch(shown.put_nowait)
+        agent.count_tokens()
         try:
             yield Counted(agent, server, shown)
         finally:
@@ -399,7 +400,8 @@ async def test_without_a_key_nothing_is_sent(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, provider, model=info, **SERVER, **parts)
     await agent.start()
     shown = list[Fact]()
-    agent.count_tokens(shown.append)
+    agent.watch(shown.append)
+    agent.count_tokens()
     assert _questions() != set()
     await asyncio.wait(_questions())
     assert shown == []

@@ -324,10 +324,10 @@ async def test_an_idle_agent_is_woken_where_that_is_wanted(
     world = World(tmp_path)
     conversation = await opened(world)
     ended = facts.JobFinished("job-1", "c1", "make", 0, "exit code 0", "", 1.0, "", 0)
-    conversation._job_changed(ended)  # pyright: ignore[reportPrivateUsage] - what the agent calls
+    conversation._show_aside(ended)  # pyright: ignore[reportPrivateUsage] - what the agent calls
     assert not conversation.busy
     monkeypatch.setattr(AgentJobs, "wakes", True)
-    conversation._job_changed(ended)  # pyright: ignore[reportPrivateUsage] - as above
+    conversation._show_aside(ended)  # pyright: ignore[reportPrivateUsage] - as above
     assert conversation.busy
     monkeypatch.setattr(AgentJobs, "wakes", False)
     await conversation.at_rest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.agents import make_agent
@@ -11,11 +12,16 @@ from tui.agent.prompts import parse
 from tui.app.send_queue import SendQueue
 
 
+@dataclass
+class Holder:
+    agent: Agent | None
+
+
 def at_work(*queue: str) -> tuple[Agent, SendQueue]:
     agent = make_agent(Path("/home/me/proj"), ScriptedProvider())
     for text in queue:
         agent.steer(parse(text))
-    return agent, SendQueue(lambda: agent)
+    return agent, SendQueue(Holder(agent))
 
 
 def test_commands_come_first_then_what_joins_the_turn_then_what_waits_for_one() -> None:
@@ -34,7 +40,7 @@ def test_commands_come_first_then_what_joins_the_turn_then_what_waits_for_one() 
 
 
 def test_nothing_waits_where_there_is_no_agent() -> None:
-    outbox = SendQueue(lambda: None)
+    outbox = SendQueue(Holder(None))
     assert (outbox.texts, outbox.take_back(), outbox.take_command()) == ((), "", None)
     assert outbox.after_turn(done=True) == ()
 

@@ -15,6 +15,7 @@ import pytest
 from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.processes import ended
 from tui.app import status_command
+from tui.app.reports import Level
 from tui.app.status_command import StatusCommand, StatusFigures, output_of
 from tui.core.config import Status
 
@@ -66,11 +67,28 @@ async def test_a_folder_that_has_gone_is_no_accident(tmp_path: Path) -> None:
     assert (text, problem) == ("", "can't run: No such file or directory")
 
 
+class Foot:
+    """What a status is shown at: `now` are its figures."""
+
+    def __init__(self) -> None:
+        self.now, self.texts, self.problems = FIGURES, list[str](), list[str]()
+
+    def status_figures(self) -> StatusFigures:
+        return self.now
+
+    def show_status(self, text: str) -> None:
+        self.texts.append(text)
+
+    def say(self, text: str, level: Level) -> None:
+        assert level == "warning"
+        self.problems.append(text)
+
+
 async def test_it_runs_for_what_is_new_and_no_more_often_than_its_interval(tmp_path: Path) -> None:
-    clock, now, texts = ManualClock(), [FIGURES], list[str]()
+    clock, foot = ManualClock(), Foot()
     status = StatusCommand(
         settings=Status(command="tee -a log", interval_s=5), cwd=tmp_path, clock=clock,
-        figures=lambda: now[0], show=texts.append, complain=texts.append,
+        holder=foot,
     )  # fmt: skip
 
     def runs() -> int:
@@ -80,9 +98,9 @@ async def test_it_runs_for_what_is_new_and_no_more_often_than_its_interval(tmp_p
     status.poke()
     await until(lambda: clock.slept == [0.2])
     clock.advance(0.2)
-    await until(lambda: len(texts) == 1)
-    assert json.loads(texts[0])["title"] == "A title"
-    now[0] = replace(FIGURES, turns=2)
+    await until(lambda: len(foot.texts) == 1)
+    assert json.loads(foot.texts[0])["title"] == "A title"
+    foot.now = replace(FIGURES, turns=2)
     status.poke()
     for _ in range(20):
         await asyncio.sleep(0)
@@ -90,7 +108,7 @@ async def test_it_runs_for_what_is_new_and_no_more_often_than_its_interval(tmp_p
     clock.advance(5)
     await until(lambda: clock.slept == [0.2, 5, 0.2])
     clock.advance(0.2)
-    await until(lambda: len(texts) == 2)
+    await until(lambda: len(foot.texts) == 2)
     status.poke()
     clock.advance(5)
     await until(lambda: clock.slept == [0.2, 5, 0.2, 5, 0.2])
@@ -104,23 +122,22 @@ async def test_it_runs_for_what_is_new_and_no_more_often_than_its_interval(tmp_p
 
 
 async def test_a_failure_is_said_once_until_it_works_again(tmp_path: Path) -> None:
-    clock, turns, texts, problems = ManualClock(), [1], list[str](), list[str]()
+    clock, foot = ManualClock(), Foot()
     status = StatusCommand(
         settings=Status(command="test -e works && echo fine"), cwd=tmp_path, clock=clock,
-        figures=lambda: replace(FIGURES, turns=turns[0]), show=texts.append,
-        complain=problems.append,
+        holder=foot,
     )  # fmt: skip
     watching = asyncio.create_task(status.watch())
     for works in (False, False, True, False):
         (tmp_path / "works").unlink(missing_ok=True)
         if works:
             (tmp_path / "works").touch()
-        seen = len(texts)
+        seen = len(foot.texts)
         status.poke()
-        await until(lambda seen=seen: clock.advance(1) or len(texts) > seen)
-        turns[0] += 1
-    assert texts == ["", "", "fine", ""]
-    assert problems == ["Your status command failed (exit code 1)."] * 2
+        await until(lambda seen=seen: clock.advance(1) or len(foot.texts) > seen)
+        foot.now = replace(foot.now, turns=foot.now.turns + 1)
+    assert foot.texts == ["", "", "fine", ""]
+    assert foot.problems == ["Your status command failed (exit code 1)."] * 2
     watching.cancel()
     with suppress(asyncio.CancelledError):
         await watching

@@ -62,7 +62,7 @@ async def _cost_ms(confinement: Confinement, workspace: Path, level: Level) -> f
             starter=start, call={}, limit=1 << 20, min_free=0,
         )  # fmt: skip
         await command.wait()
-        await confinement.tidy()
+        await confinement.traces.tidy()
         walled.append(time.perf_counter() - middle)
         command.discard()
         bare.append(middle - begin)

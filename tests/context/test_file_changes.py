@@ -56,6 +56,18 @@ async def test_33_several_writes_are_one_change(folder: Folder):
     assert texts(second) == (None, "new\n")
 
 
+async def test_a_file_with_hard_links_comes_back_in_all_of_them(folder: Folder):
+    path = folder.write("a.txt", "one\n")
+    (folder.root / "twin.txt").hardlink_to(path)
+    story = Story(folder)
+    await story.do(read_file, path="a.txt")
+    await story.do(edit_file, path="a.txt", old_string="one", new_string="two")
+    (change,) = changes(story.records)
+    assert restore(change, kept(folder)).outcome == "restored"
+    assert path.samefile(folder.root / "twin.txt")
+    assert path.read_text() == "one\n"
+
+
 async def test_33_files_are_brought_back_and_what_they_held_is_kept(folder: Folder):
     folder.write("a.txt", "one\n")
     story = Story(folder)

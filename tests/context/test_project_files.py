@@ -42,8 +42,8 @@ def test_instructions_are_found_from_the_repository_down(house: Path):
     write(house / "repo/app/CLAUDE.md", "app")
     write(house / "repo/app/core/AGENTS.md", "core")
     assert listed(found(house)) == [
-        ("project", str(house / "repo/AGENTS.md"), "root"),
-        ("project", str(house / "repo/app/CLAUDE.md"), "app"),
+        ("project", "../../AGENTS.md", "root"),
+        ("project", "../CLAUDE.md", "app"),
         ("project", "AGENTS.md", "core"),
     ]
 

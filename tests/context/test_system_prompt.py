@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Sequence
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.context.system_prompt import (
+    BLOCKS,
     CUT_ORDER,
     Injected,
     Origin,
@@ -36,8 +38,7 @@ def prompt(
 
 
 def text(made: SystemPrompt) -> str:
-    (block,) = made.blocks()
-    return block["text"]
+    return "\n\n".join(block["text"] for block in made.blocks())
 
 
 def layer(made: SystemPrompt, name: str) -> str:
@@ -125,10 +126,70 @@ def test_R24_layers_are_cut_in_their_order():
     assert [name for name in gone if name != "own"][: len(order) - 1] == order[:-1]
 
 
+def test_R24_the_order_of_the_cuts_holds_and_the_first_block_is_cut_last():
+    before = ["recalled", "memory", "boot", "environment", "project"]
+    first = ["user", "tiers", "tools", "identity"]
+    assert [name for name in CUT_ORDER if name in {*before, *first}] == before + first
+    assert set(CUT_ORDER) & set(BLOCKS[0]) == {*first, "own"}
+
+
+def test_R24_nothing_is_cut_from_the_first_block_before_the_others():
+    whole, _, _ = prompt(Source("user", "mine.md", "u" * 500), *EVERYWHERE_ELSE).blocks()
+    sources = (Source("user", "mine.md", "u" * 500), *EVERYWHERE_ELSE)
+    for cap in range(counted(prompt(*sources)), 0, -50):
+        made = prompt(*sources, caps=Bootstrap(max_total_chars=cap))
+        rest = [each.name.split()[0] for each in made.layers[made.ends[0] :]]
+        assert made.blocks()[0] == whole or not rest
+
+
+EVERYWHERE_ELSE = [
+    Source("role", "explore", "e" * 300),
+    Source("project", "AGENTS.md", "p" * 900),
+    Source("added", "--append-system-prompt", "d" * 300),
+    Source("boot", "boot.md", "b" * 300),
+    Source("memory", "MEMORY.md", "m" * 300),
+]
+
+
+def test_28_the_layers_are_in_three_blocks():
+    """Decision 28, whose order gives way: what is the same elsewhere comes first."""
+    sources = [Source(origin, f"{origin}.md", "x") for origin in get_args(Origin)]
+    made = prompt(*(one for one in sources if one.origin != "own"))
+    names = [each.name.split()[0] for each in made.layers]
+    blocks = [names[a:b] for a, b in pairwise((0, *made.ends))]
+    assert blocks == [
+        ["identity", "security", "tools", "tiers", "user"],
+        ["project", "boot", "agents", "skills"],
+        ["role", "added", "environment", "memory", "recalled"],
+    ]
+    texts = [block["text"] for block in made.blocks()]
+    assert ["# AGENTS" in t or "# project" in t for t in texts] == [False, True, False]
+    assert "\n\n".join(texts) == "\n\n".join(each.text for each in made.layers)
+
+
+def test_28_only_the_last_block_names_the_folder_the_branch_and_the_day():
+    sources = [Source("project", "AGENTS.md", "Be kind."), Source("user", "mine.md", "Be brief.")]
+    here = Workspace(root=Path("/srv/proj"), ceiling=Path("/srv"), extra=(Path("/srv/more"),))
+    there = Workspace(root=Path("/home/other"))
+    one = compose(here, today=TODAY, branch="b", auto_grant=["/srv/*"], sources=sources).blocks()
+    two = compose(there, today=date(2027, 1, 2), sources=sources).blocks()
+    assert one[:2] == two[:2]
+    assert one[2] != two[2]
+
+
+def test_28_an_empty_block_is_left_out():
+    made = prompt()
+    assert made.ends == (4, 4, 5)
+    assert [block["text"].split("\n")[0][:9] for block in made.blocks()] == [
+        "You are H",
+        "# Environ",
+    ]
+
+
 def test_a_text_of_ones_own_takes_the_place_of_what_holdfast_says_about_its_work():
     own = Source("own", "--system-prompt", "You translate.")
     names = [each.name for each in prompt(own, Source("project", "AGENTS.md", "Be kind.")).layers]
-    assert names == ["own --system-prompt", "project AGENTS.md", "security", "environment"]
+    assert names == ["own --system-prompt", "security", "project AGENTS.md", "environment"]
 
 
 def kept(made: SystemPrompt, name: str) -> str:

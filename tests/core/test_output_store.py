@@ -23,6 +23,7 @@ from tui.core.output_store import (
     OutsideError,
     Retention,
     open_full_copy,
+    unpacked_copy,
     why_missing,
 )
 from tui.core.paths import folders
@@ -199,6 +200,26 @@ def test_L26_a_workspace_without_outputs_gets_no_folder(tmp_path: Path) -> None:
     kept = OutputStore(folder, session=None, retention=Retention(tmp_path))
     assert sweep(kept) == 0
     assert not folder.parent.exists()
+
+
+def test_L26_what_was_unpacked_goes_with_the_last_session_that_names_it(store: Store) -> None:
+    home = folders()
+    place = unpacked_copy(Path("/elsewhere/work/.holdfast/tool-results/a.txt"))
+    place.parent.mkdir(parents=True)
+    session = home.sessions / "work-00000000" / "one.jsonl"
+    session.parent.mkdir(parents=True)
+    session.write_text(json.dumps({"type": "user", "text": "…/tool-results/a.txt"}))
+    when = NOW.timestamp() - 40 * DAY_S
+    for name in ("a.txt", "b.txt"):
+        place.with_name(name).write_text("x")
+        os.utime(place.with_name(name), (when, when))
+    (unpacked,) = store.kept().unpacked()
+    assert unpacked.sweep(NOW, Event()) == 1
+    assert place.exists()
+    session.unlink()
+    assert unpacked.sweep(NOW, Event()) == 1
+    unpacked.close()
+    assert not place.exists()
 
 
 async def test_L26_an_expired_copy_says_so_and_read_file_too(tmp_path: Path) -> None:

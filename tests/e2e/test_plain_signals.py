@@ -10,6 +10,7 @@ from tests.support.terminal import Terminal
 PROGRAM = """
 import os, signal, sys, threading
 from pathlib import Path
+from types import SimpleNamespace
 from tui.plain.editor import Editor
 from tui.plain.terminal import Terminal
 from tui.app.prompt_history import PromptHistory
@@ -24,7 +25,7 @@ def signals():
             os.kill(os.getpid(), getattr(signal, number))
 
 async def work():
-    terminal.listen(print, print, print)
+    terminal.listen(SimpleNamespace(typed=print, interrupt=lambda: True, leave=print))
     threading.Timer(0.5, signals).start()
     print("ANSWER", await terminal.prompt())
     print("ENDED", terminal.ended)
@@ -53,6 +54,7 @@ def test_two_signals_at_once_end_the_line(work: Path, env: dict[str, str]) -> No
 COMPLETING = """
 import os, signal, sys, threading, time
 from pathlib import Path
+from types import SimpleNamespace
 from tui.plain.editor import Editor
 from tui.plain.terminal import Terminal
 from tui.app.prompt_history import PromptHistory
@@ -67,7 +69,7 @@ editor.complete = slow
 terminal = Terminal(editor)
 
 async def work():
-    terminal.listen(print, print, print)
+    terminal.listen(SimpleNamespace(typed=print, interrupt=lambda: True, leave=print))
     print("ANSWER", await terminal.prompt(), flush=True)
     return 7
 

@@ -166,7 +166,9 @@ class _Screen(_Part):
                 for name in ("retry", "side", "output", "todos", "queued")
             }
         )
-        vars(self).update(conversation=_Conversation(), clock=FakeClock(), output_in_sight=False)
+        vars(self).update(conversation=_Conversation(), clock=FakeClock())
+        vars(self.side).update(in_sight=False)
+        vars(self).update(activity=_Part("screen", self.said))
         vars(self).update(header=SimpleNamespace(state=HeaderState()))
         vars(self).update(status=SimpleNamespace(state=StatusState()))
 

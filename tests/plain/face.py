@@ -16,6 +16,7 @@ from tui.app.open_session import open_first
 from tui.app.services import SessionChoice
 from tui.plain.frontend import PlainFrontend
 from tui.plain.input_loop import converse, leave
+from tui.plain.terminal import Listener
 from tui.plain.views import view
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ class FakeFace:
     gone: bool = False
     ended: bool = False
     ended_by: int = 0
-    typed: Callable[[str], object] = print
-    interrupt: Callable[[], object] = print
-    leave: Callable[[], object] = print
+    listener: Listener = field(init=False)
 
     @property
     def text(self) -> str:
@@ -60,13 +59,8 @@ class FakeFace:
         assert self.answers, f"nobody answers {question!r} after:\n{self.text}"
         return self.answers.popleft()
 
-    def listen(
-        self,
-        typed: Callable[[str], object],
-        interrupt: Callable[[], object],
-        leave: Callable[[], object],
-    ) -> None:
-        self.typed, self.interrupt, self.leave = typed, interrupt, leave
+    def listen(self, listener: Listener) -> None:
+        self.listener = listener
 
     def begun(self) -> str:
         return self.unsent
@@ -101,7 +95,7 @@ async def talking(
         if running.done():
             running.result()
     finally:
-        face.leave()
+        face.listener.leave()
         running.cancel()
         await asyncio.wait({running})
         await leave(frontend)

@@ -352,7 +352,7 @@ async def test_background_commands_are_read_out_and_stopped(world: World) -> Non
         await until(lambda: "No command is running in the foreground." in face.text)
         face.prompts.append("!echo up; sleep 1000")
         await until(lambda: "up" in face.said)
-        face.typed("/jobs move")
+        face.listener.typed("/jobs move")
         await until(lambda: not conversation.busy)
         (owned,) = world.agent.jobs.all
         assert "moved to the background, still running as job-1" in face.text

@@ -96,9 +96,9 @@ async def test_what_is_typed_meanwhile_is_queued_and_commands_are_done_at_once(
     async with talking(world) as (talk, face):
         face.prompts.append("go")
         await until(lambda: talk.busy)
-        face.typed("and this")
-        face.typed("/status")
-        face.typed("/rewind")
+        face.listener.typed("and this")
+        face.listener.typed("/status")
+        face.listener.typed("/rewind")
         await until(lambda: "Doing: running a turn or a command." in face.said)
         assert world.agent.queue == ("and this",)
         assert "Queued: sent as soon as the agent can take it." in face.said
@@ -112,8 +112,8 @@ async def test_what_is_typed_while_a_turn_is_stopped_becomes_one_of_its_own(worl
     async with talking(world) as (talk, face):
         face.prompts.append("go")
         await until(lambda: talk.busy)
-        face.interrupt()
-        face.typed("next")
+        face.listener.interrupt()
+        face.listener.typed("next")
         await until(lambda: world.agent.sent == ["go", "next"])
         assert "Stopped. What should it do instead?" in face.said
 
@@ -428,7 +428,7 @@ async def test_a_command_of_the_person_waits_for_the_turn_and_for_a_crash(world:
     async with talking(world) as (talk, face):
         face.prompts.append("go")
         await until(lambda: talk.busy)
-        face.typed("!echo heard")
+        face.listener.typed("!echo heard")
         await until(lambda: "Queued: runs after the current work." in face.said)
         talk.drafts.leave()
         assert world.agent.watched.drafted_commands == ("!echo heard",)
@@ -453,7 +453,7 @@ async def test_ctrl_c_before_a_turn_begins_gives_the_text_back(world: World) -> 
     async with talking(world) as (talk, face):
         await until(lambda: face.began_with)
         talk.submit("never mind")
-        assert face.interrupt()
+        assert face.listener.interrupt()
         await until(lambda: len(face.began_with) == 2)
         assert face.began_with[1] == "never mind"
         assert world.agent.sent == []
@@ -462,7 +462,7 @@ async def test_ctrl_c_before_a_turn_begins_gives_the_text_back(world: World) -> 
 async def test_ctrl_c_at_the_prompt_is_no_turns(world: World) -> None:
     async with talking(world) as (_, face):
         await until(lambda: face.began_with)
-        assert not face.interrupt()
+        assert not face.listener.interrupt()
         face.prompts.append("go")
         await until(lambda: world.agent.sent == ["go"])
 
@@ -478,7 +478,7 @@ async def test_what_is_typed_while_the_context_is_compacted_is_sent_after_it(wor
 
         assert talk.start_side_work("compacting", compaction())
         await held.wait()
-        face.typed("and then this")
+        face.listener.typed("and then this")
         await until(lambda: "Queued: sent after the current work." in face.said)
         release.set()
         await until(lambda: world.agent.sent == ["and then this"])

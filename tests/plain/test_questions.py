@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from tests.plain.face import FakeFace
 from tui.core.questions import Alternative, AnswerChoice, UserQuestion
-from tui.plain.questions import Asker
+from tui.plain.questions import Asker, Person
 
 if TYPE_CHECKING:
     from tui.plain.terminal import Terminal
@@ -41,7 +42,7 @@ QUESTIONS = (
 )
 async def test_a_server_asks_and_can_be_refused(typed: list[str], expected: list[str]) -> None:
     face = FakeFace(answers=deque(typed))
-    asker = Asker(cast("Terminal", face), print)
+    asker = Asker(cast("Terminal", face), cast("Person", SimpleNamespace(call=face.bell)))
     answers = await asker.ask_user(QUESTIONS, "")
     assert [one.summary for one in answers.answers] == expected
     assert face.said[:3] == [

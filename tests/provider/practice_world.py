@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import FakeClock
 from tui.core.clock import SystemClock
 from tui.core.errors import ToolError
@@ -115,8 +116,7 @@ class World:
             jobs=self.jobs,
             spill_path=workspace.tool_results / f"{call_id}.txt",
             kept=self.root.parent / f"{self.root.name}.kept" / call_id,
-            emit=lambda _text: None,
-            set_todos=lambda _todos: None,
+            host=FakeHost(),
         )
 
     def interrupt(self) -> None:

@@ -167,7 +167,7 @@ class ScriptedTool(Tool[ScriptedParams]):
 
     async def run(self, params: ScriptedParams, ctx: ToolContext) -> ToolOutput:
         call = self.model.calls[params.id]
-        call.emit = ctx.emit
+        call.emit = ctx.host.emit
         call.running.set()
         return await call.output
 

@@ -168,15 +168,16 @@ class MessagesApi:
     def _charged(self, turn: Json, body: Json, bindings: Bindings | None, now: float) -> Json:
         content = message_of(turn, 0, body["model"])["content"]
         thinking = sum(len(str(block.get("thinking", ""))) for block in content)
-        usage = self._read(body, bindings, now) | {
+        usage = self._read(body, bindings, now, turn.get("delay_s", 0.0)) | {
             "output_tokens": len(json.dumps(content)) // CHARACTERS_PER_TOKEN,
             "output_tokens_details": {"thinking_tokens": thinking // CHARACTERS_PER_TOKEN},
         }
         self.cache.charge(body["model"], usage)
         return usage | turn.get("usage", {})
 
-    def _read(self, body: Json, bindings: Bindings | None, now: float) -> Json:
-        return self.cache.read(shown(body, bindings.dropped if bindings else ()), now)
+    def _read(self, body: Json, bindings: Bindings | None, now: float, delay: float = 0.0) -> Json:
+        seen = shown(body, bindings.dropped if bindings else ())
+        return self.cache.read(seen, now, delay)
 
     def _compaction(self, body: Json, bindings: Bindings | None, now: float) -> Reply | Rejection:
         """One block that stands for the conversation so far; its bill is that of an iteration."""

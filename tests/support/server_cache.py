@@ -2,8 +2,9 @@
 
 A prefix is written at each mark and read again from the longest that is known, looked for at each
 mark and at most 20 blocks before it. An entry lives five minutes or an hour from its last use,
-counted from the start of a request. Prefixes below the model's minimum are not kept. It takes
-requests as the model is shown them (`tests.support.server_view`).
+counted from the start of a request; it can be read once the first answer has begun. Prefixes below
+the model's minimum are not kept. It takes requests as the model is shown them
+(`tests.support.server_view`).
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ class ServerCache:
 
     dollars: float = 0.0
     _until: dict[tuple[str, bytes], float] = field(default_factory=dict[tuple[str, bytes], float])
+    _from: dict[tuple[str, bytes], float] = field(default_factory=dict[tuple[str, bytes], float])
     _hours: set[tuple[str, bytes]] = field(default_factory=set[tuple[str, bytes]])
 
-    def read(self, body: Json, now: float) -> Json:
-        """The `usage` of a request that begins at `now`, in seconds, without its output."""
+    def read(self, body: Json, now: float, delay: float = 0.0) -> Json:
+        """The `usage` of a request that begins at `now`, in seconds, without its output. Its answer
+        begins after a `delay`."""
         model = body["model"]
         facts = MODELS[model]
         blocks = list(_blocks(body))
@@ -47,7 +50,7 @@ class ServerCache:
         hit = self._hit(model, blocks, marks, now)
         read = blocks[hit].tokens if hit >= 0 else 0
         if hit >= 0:
-            self._renew(model, blocks[hit], now)
+            self._renew(model, blocks[hit], now, now)
         written = {"5m": 0, "1h": 0}
         end = read
         for mark in marks:
@@ -57,7 +60,7 @@ class ServerCache:
             if mark > hit:
                 written[block.ttl] += block.tokens - end
                 end = block.tokens
-            self._renew(model, block, now)
+            self._renew(model, block, now, now + delay)
         total = blocks[-1].tokens if blocks else 0
         return {
             "input_tokens": total - end,
@@ -81,13 +84,18 @@ class ServerCache:
                 n
                 for mark in marks
                 for n in range(mark, max(-1, mark - LOOK_BACK), -1)
-                if self._until.get((model, blocks[n].prefix), -1.0) >= now
+                if self._readable((model, blocks[n].prefix), now)
             ),
             default=-1,
         )
 
-    def _renew(self, model: str, block: _Block, now: float) -> None:
+    def _readable(self, key: tuple[str, bytes], now: float) -> bool:
+        return key in self._until and self._from[key] <= now <= self._until[key]
+
+    def _renew(self, model: str, block: _Block, now: float, begins: float) -> None:
         key = model, block.prefix
+        expired = self._until.get(key, -1.0) < now
+        self._from[key] = begins if expired else min(begins, self._from[key])
         if block.ttl == "1h":
             self._hours.add(key)
         life = LIVES_S["1h" if key in self._hours else "5m"]

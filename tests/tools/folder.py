@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import FakeClock
 from tui.core.errors import ToolError
 from tui.core.files import safe_name
 from tui.core.messages import ToolOutput, text_of
 from tui.core.workspace import Workspace
-from tui.tools.base import CallPreview, Todo, Tool, ToolContext
+from tui.tools.base import CallPreview, Tool, ToolContext
 from tui.tools.file_ledger import FileLedger
 from tui.tools.jobs import Jobs
+
+
+def _told() -> None:
+    raise AssertionError("these tools have nothing to tell while they work")
 
 
 @dataclass
@@ -25,17 +29,11 @@ class Folder:
 
     root: Path
     files: FileLedger = field(default_factory=FileLedger)
-    todos: list[Todo] = field(default_factory=list[Todo])
+    host: FakeHost = field(default_factory=lambda: FakeHost(on_output=_told))
     calls: int = 0
     changes: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def context(self) -> ToolContext:
-        def set_todos(todos: Sequence[Todo]) -> None:
-            self.todos[:] = todos
-
-        def emit(_text: str) -> None:
-            raise AssertionError("these tools have nothing to tell while they work")
-
         self.calls += 1
         call_id = f"toolu_{self.calls}"
         workspace = Workspace.at(self.root, ceiling=self.root)
@@ -47,8 +45,7 @@ class Folder:
             "jobs": Jobs(FakeClock()),
             "spill_path": workspace.tool_results / f"{safe_name(call_id)}.txt",
             "kept": workspace.tool_results / f"{safe_name(call_id)}.kept",
-            "emit": emit,
-            "set_todos": set_todos,
+            "host": self.host,
         }
         return ToolContext(**{**given, **self.changes})
 

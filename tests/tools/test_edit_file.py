@@ -116,22 +116,22 @@ async def test_mixed_line_endings_outside_the_passage_are_untouched(folder: Fold
 
 
 async def test_several_edits_are_made_in_order_with_one_call(folder: Folder) -> None:
-    path = folder.write("f.py", "a = 1\nb = 2\nc = 3\n")
-    await folder.call(read_file, path="f.py")
+    path = folder.write("f.txt", "a = 1\nb = 2\nc = 3\n")
+    await folder.call(read_file, path="f.txt")
     edits = [
         {"old_string": "a = 1", "new_string": "a = 10"},
         {"old_string": "a = 10\nb", "new_string": "a = 10\nbb"},
         {"old_string": " = ", "new_string": " := ", "replace_all": True},
     ]
-    output = await folder.call(edit_file, path="f.py", edits=edits)
+    output = await folder.call(edit_file, path="f.txt", edits=edits)
     assert path.read_text() == "a := 10\nbb := 2\nc := 3\n"
-    assert said(output) == "Edited f.py in 5 places (lines 1, 1, 1, 2, 3): +3 −3 lines."
+    assert said(output) == "Edited f.txt in 5 places (lines 1, 1, 1, 2, 3): +3 −3 lines."
     again = {"old_string": "c", "new_string": "d"}
     await folder.call(
-        edit_file, path="f.py", edits=f'[{{"old_string": "{"c"}", "new_string": "d"}}]'
+        edit_file, path="f.txt", edits=f'[{{"old_string": "{"c"}", "new_string": "d"}}]'
     )
     assert path.read_text().endswith("d := 3\n")
-    assert "it isn't clear" in await folder.error(edit_file, path="f.py", edits=[again], **again)
+    assert "it isn't clear" in await folder.error(edit_file, path="f.txt", edits=[again], **again)
 
 
 async def test_one_edit_that_fails_leaves_all_undone(folder: Folder) -> None:

@@ -255,10 +255,10 @@ async def in_front(background: Background, command: str, printed: str) -> asynci
     seen = asyncio.Event()
 
     def heard() -> None:
-        if printed in "".join(background.bench.heard):
+        if printed in "".join(background.bench.host.emitted):
             seen.set()
 
-    background.bench.on_output = heard
+    background.bench.host.on_output = heard
     tool = RunCommand()
     run = tool.run(tool.parse({"command": command}), background.context())
     task = asyncio.create_task(run)

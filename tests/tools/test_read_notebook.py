@@ -73,7 +73,7 @@ async def test_a_notebook_comes_as_cells(folder: Folder) -> None:
     )
     output = await folder.call(read_file, path="a.ipynb")
     assert said(output) == (
-        "[Notebook, 4 cells, Python 3 (ipykernel). To edit it, read the raw JSON with raw=true.]\n"
+        "[Notebook, 4 cells, Python 3 (ipykernel). edit_file edits the text of its cells.]\n"
         "--- cell 1 (markdown) ---\n# Title\nWords.\n"
         "--- cell 2 (code, ran as [7]) ---\nx = 1\nprint(x)\n"
         "--- output of cell 2 ---\none\ntwo\n1\n"
@@ -165,10 +165,6 @@ async def test_an_edit_works_on_the_json_that_raw_shows(folder: Folder) -> None:
     folder.write("a.ipynb", notebook(code('print("a")')))
     await folder.call(read_file, path="a.ipynb")
     edit = EditFile()
-    error = await folder.error(
-        edit, path="a.ipynb", old_string='print("a")', new_string='print("b")'
-    )
-    assert "A notebook is edited as its JSON, which read_file shows with raw=true." in error
     raw = await folder.text(read_file, path="a.ipynb", raw=True)
     assert without_numbers(raw) == (folder.root / "a.ipynb").read_text()
     await folder.call(

@@ -87,7 +87,7 @@ async def test_todos_reach_the_screen(folder: Folder) -> None:
             {"text": "test", "status": "pending"},
         ],
     )
-    assert folder.todos == [
+    assert folder.host.todos == [
         Todo("look", "completed"),
         Todo("change", "in_progress"),
         Todo("test", "pending"),
@@ -97,7 +97,7 @@ async def test_todos_reach_the_screen(folder: Folder) -> None:
         "The list has 3 items: 1 completed, 1 in progress, 1 pending."
     )
     assert await folder.text(todo_write, todos=[]) == "The list is empty now."
-    assert folder.todos == []
+    assert folder.host.todos == []
 
 
 async def test_wrong_todos_are_named(folder: Folder) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import FakeClock
 from tests.support.processes import gone
 from tui.core.clock import SystemClock
@@ -19,7 +19,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
 from tui.core.text_cleaning import without_colours
 from tui.core.workspace import Workspace
-from tui.tools.base import Todo, ToolContext
+from tui.tools.base import ToolContext
 from tui.tools.file_ledger import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.output_capture import Capture, Cleaner
@@ -32,17 +32,9 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.clock = FakeClock()
-        self.heard: list[str] = []
-        self.on_output: Callable[[], None] = lambda: None
+        self.host = FakeHost()
 
     def context(self, call_id: str = "toolu_1", **changes: Any) -> ToolContext:
-        def emit(text: str) -> None:
-            self.heard.append(text)
-            self.on_output()
-
-        def set_todos(_todos: Sequence[Todo]) -> None:
-            raise AssertionError("run_command has no todos")
-
         workspace = Workspace.at(self.root, ceiling=self.root)
         given: dict[str, Any] = {
             "call_id": call_id,
@@ -52,8 +44,7 @@ class Bench:
             "jobs": Jobs(self.clock),
             "spill_path": workspace.tool_results / f"{call_id}.txt",
             "kept": self.root.parent / f"{self.root.name}.kept" / call_id,
-            "emit": emit,
-            "set_todos": set_todos,
+            "host": self.host,
         }
         return ToolContext(**{**given, **changes})
 
@@ -75,7 +66,7 @@ async def test_output_and_exit_code_come_back_in_order(bench: Bench) -> None:
     assert output.details["exit_code"] == 3
     assert output.details["bytes"] == 13
     assert output.full is None
-    assert "".join(bench.heard) == "out\nerr\nmore\n"
+    assert "".join(bench.host.emitted) == "out\nerr\nmore\n"
 
 
 async def test_success_is_no_error_and_silence_is_named(bench: Bench) -> None:
@@ -164,7 +155,7 @@ async def test_what_is_small_is_in_no_file_and_its_bytes_are_at_hand(bench: Benc
 
 
 async def test_timeout_ends_the_group_and_says_what_to_do(bench: Bench) -> None:
-    bench.on_output = lambda: setattr(bench.clock, "elapsed", 121.0)
+    bench.host.on_output = lambda: setattr(bench.clock, "elapsed", 121.0)
     output = await bench.run("sleep 1000 & echo $!; wait")
     pid = int(text_of(output.content).split()[0])
     assert gone(pid)
@@ -175,7 +166,7 @@ async def test_timeout_ends_the_group_and_says_what_to_do(bench: Bench) -> None:
 
 
 async def test_a_command_that_ignores_sigterm_is_killed(bench: Bench) -> None:
-    bench.on_output = lambda: setattr(bench.clock, "elapsed", 500.0)
+    bench.host.on_output = lambda: setattr(bench.clock, "elapsed", 500.0)
     output = await bench.run("trap '' TERM; echo $$; while :; do sleep 0.01; done")
     assert gone(int(text_of(output.content).split()[0]))
     assert output.details["exit_code"] == 137
@@ -183,20 +174,20 @@ async def test_a_command_that_ignores_sigterm_is_killed(bench: Bench) -> None:
 
 async def test_cancelling_leaves_no_process_and_loses_no_output(bench: Bench) -> None:
     heard = asyncio.Event()
-    bench.on_output = heard.set
+    bench.host.on_output = heard.set
     task = asyncio.create_task(bench.run("sleep 1000 & echo $$ $!; sleep 1000"))
     await heard.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    pids = [int(word) for word in "".join(bench.heard).split()]
+    pids = [int(word) for word in "".join(bench.host.emitted).split()]
     assert len(pids) == 2
     assert all(map(gone, pids))
 
 
 async def test_cancelling_twice_still_kills(bench: Bench) -> None:
     heard = asyncio.Event()
-    bench.on_output = heard.set
+    bench.host.on_output = heard.set
     bench_clock = SystemClock()
     tool = RunCommand()
     params = tool.parse({"command": "trap '' TERM; echo $$; while :; do sleep 0.01; done"})
@@ -208,7 +199,7 @@ async def test_cancelling_twice_still_kills(bench: Bench) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    pid = int("".join(bench.heard).split()[0])
+    pid = int("".join(bench.host.emitted).split()[0])
     assert gone(pid)
 
 
@@ -225,8 +216,8 @@ async def test_a_flood_is_streamed_in_few_bounded_pieces(bench: Bench) -> None:
     assert output.details["bytes"] == 20_000_000
     assert output.full is not None
     assert output.full.stat().st_size == 20_000_000
-    assert max(map(len, bench.heard)) < 70_000
-    assert sum(map(len, bench.heard)) < 5_000_000
+    assert max(map(len, bench.host.emitted)) < 70_000
+    assert sum(map(len, bench.host.emitted)) < 5_000_000
 
 
 async def test_background_returns_at_once_with_a_job(bench: Bench) -> None:

@@ -95,7 +95,12 @@ async def test_L24_parts_are_whole_names(tree: Folder) -> None:
 
 
 async def test_binary_files_are_left_out_unless_named(tree: Folder) -> None:
-    assert "picture.bin" not in await tree.text(grep, pattern="TODO")
+    lines = (await tree.text(grep, pattern="TODO")).splitlines()
+    assert lines[-1] == (
+        "[left out: 1 binary file with a match (src/picture.bin). Name one as path to look there]"
+    )
+    assert not any("picture.bin" in line for line in lines[:-1])
+    assert "picture" not in await tree.text(grep, pattern="two TODO")
     tree.write(".holdfast/tool-results/x.txt", b"\0TODO\0\n")
     named = await tree.text(grep, pattern="TODO", path=".holdfast/tool-results/x.txt")
     assert named == ".holdfast/tool-results/x.txt:1:\ufffdTODO\ufffd"

@@ -113,14 +113,14 @@ class Agent:
             return
         tools[Recall.name] = Recall(self._recall)
         if ctx.toolbox.may_have(AskUser.name):
-            tools[AskUser.name] = AskUser(UserQuestions(ctx).ask)
+            tools[AskUser.name] = AskUser(UserQuestions(ctx))
         if ctx.parent is None:
-            tools[PresentPlan.name] = PresentPlan(Plans(ctx).present)
+            tools[PresentPlan.name] = PresentPlan(Plans(ctx))
         if ctx.parent is None and ctx.toolbox.find_agents is not None:
             starter = SubAgentStarter(
                 ctx, Agent, lambda: self._requests.frame.effort, self.sub_agents
             )
-            tools[SubAgentTool.name] = SubAgentTool(starter.run)
+            tools[SubAgentTool.name] = SubAgentTool(starter)
 
     async def _recall(self, asked: RecallParams, limits: PageLimits) -> tuple[str, str]:
         return await self.context.recall(asked, limits, for_person=False)
@@ -187,15 +187,20 @@ class Agent:
         await SupervisedCommands(self._ctx).take_over_jobs()
         return self._ctx.events.take()
 
-    def count_tokens(self, show: Callable[[Fact], None]) -> None:
-        """Let the server count the context between the turns, where it changed much since the
-        last answer; what comes of it is shown without being asked for, until `close`."""
-        self._counter.begin(show)
+    def watch(self, show: Callable[[Fact], None]) -> None:
+        """Show what comes while no turn runs, until `close`: what becomes of background commands,
+        counts and titles."""
+        self._ctx.events.aside = show
 
-    def title_session(self, show: Callable[[Fact], None]) -> None:
-        """Let the small model title the session once a turn has finished, where it has no title;
-        what comes of it is shown without being asked for, until `close`."""
-        self._titles.begin(show)
+    def count_tokens(self) -> None:
+        """Let the server count the context between the turns, where it changed much since the
+        last answer, until `close`."""
+        self._counter.begin()
+
+    def title_session(self) -> None:
+        """Let the small model title the session once a turn has finished, where it has no title,
+        until `close`."""
+        self._titles.begin()
 
     def rename(self, title: str) -> None:
         """Give the session another title, by a record; one that is being written is dropped."""
@@ -329,7 +334,7 @@ class Agent:
         """Stop what runs beside, sync, and close everything that is this agent's own."""
         ctx, tools = self._ctx, self._ctx.toolbox
         self._closing.set()
-        self._background_jobs.show = None
+        ctx.events.aside = None
         self._counter.close()
         self.models.close()
         if self._sweeping is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ class AgentContext:
     """The folder where token ratios are kept, None to keep none."""
     folders: Folders | None = None
     """The folders of the other sessions that this one may read; None where it may read none."""
-    open_checkpoints: Callable[[], CheckpointStore] | None = None
+    open_checkpoints: InitVar[Callable[[], CheckpointStore] | None] = None
     """Opens what holds the checkpoints of the workspace; None where none are taken. Blocks."""
     parent: AgentContext | None = None
     """The context of the agent that started this one."""
@@ -74,17 +74,12 @@ class AgentContext:
     checkpoints: Checkpoints | None = field(default=None, init=False)
     """A sub-agent has its parent's, unless it works in a folder of its own."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, open_checkpoints: Callable[[], CheckpointStore] | None) -> None:
         self.state = TurnState(self.parent.state if self.parent else None)
         self.recorder = Recorder(self.session, self.events, self.ledger)
-        if self.open_checkpoints is not None:
+        if open_checkpoints is not None:
             jobs = self.toolbox.jobs
-            self.checkpoints = Checkpoints(
-                self.open_checkpoints,
-                self.recorder,
-                self.publish,
-                lambda: sum(not job.ended for job in jobs.list()),
-            )
+            self.checkpoints = Checkpoints(open_checkpoints, self.recorder, self.events, jobs)
             self.checkpoints.resume(self.session.records)
         elif self.parent is not None and not self.isolated:
             self.checkpoints = self.parent.checkpoints

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.background_jobs import BackgroundJobs, OwnedJob
 from tui.agent.sub_agent_list import SubAgentList
-from tui.core.facts import Fact
 
 if TYPE_CHECKING:
     from tui.agent.shell_output import ShellOutput
@@ -52,10 +51,6 @@ class AgentJobs:
         ctx = self._ctx
         folder = ctx.workspace.tool_results
         return ShellOutput(folder, ctx.guard_limits, self._watched, ctx.toolbox.outputs)
-
-    def watch(self, show: Callable[[Fact], None]) -> None:
-        """Show what becomes of background commands while no turn runs, until the agent closes."""
-        self._watched.show = show
 
     def move_to_background(self) -> int:
         """Let the commands that run in front continue in the background: their calls get a result

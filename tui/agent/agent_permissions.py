@@ -49,8 +49,7 @@ class AgentPermissions:
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders of the file tools, the workspace first."""
-        workspace = self._ctx.workspace
-        return (workspace.root, *workspace.extra)
+        return self._ctx.workspace.roots
 
     def add_dir(self, folder: Path) -> bool:
         """Let the tools work in a real folder too. False if they may, elevated or not."""

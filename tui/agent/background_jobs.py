@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,15 +30,13 @@ class OwnedJob:
 
 @dataclass(slots=True)
 class BackgroundJobs:
-    """Watches the background commands of one agent. `show` gets events while no turn runs."""
+    """Watches the background commands of one agent."""
 
     ctx: AgentContext
-    show: Callable[[Fact], None] | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
-        self.ctx.toolbox.jobs.began = self._began
-        self.ctx.toolbox.jobs.ended = self._ended
+        self.ctx.toolbox.jobs.watcher = self
 
     @property
     def unreported(self) -> bool:
@@ -59,14 +57,14 @@ class BackgroundJobs:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _began(self, job: Job) -> None:
+    def began(self, job: Job) -> None:
         moved = job.origin.moved_by
         if moved and not job.origin.taken_over:
             self.ctx.record(JobMoved(job.origin.call_id, job.id, job.pid, moved))
         started = JobStarted(job.id, job.origin.call_id, _short(job.command), job.pid, moved)
         self._do(self._tell(started))
 
-    def _ended(self, job: Job) -> None:
+    def ended(self, job: Job) -> None:
         self._do(self._finish(job))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
@@ -102,10 +100,11 @@ class BackgroundJobs:
     async def _tell(self, event: Fact) -> None:
         """Show it in the turn that runs, else at once."""
         await self.ctx.recorder.sync()
-        if self.show is None or self.ctx.events.busy:
+        show = self.ctx.events.aside
+        if show is None or self.ctx.events.busy:
             self.ctx.publish(event)
         else:
-            self.show(event)
+            show(event)
 
 
 def _short(command: str) -> str:

@@ -20,9 +20,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tui.agent.recorder import Recorder
+from tui.agent.recorder import FactStream, Recorder
 from tui.core.cancellation import to_the_end
-from tui.core.facts import CheckpointTaken, Fact, Notice
+from tui.core.facts import CheckpointTaken, Notice
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput
 from tui.session.checkpoints.entries import (
@@ -33,6 +33,7 @@ from tui.session.checkpoints.entries import (
     WorkspaceTooLargeError,
 )
 from tui.session.records import CHECKPOINT, Record
+from tui.tools.jobs import Jobs
 
 if TYPE_CHECKING:
     from tui.session.checkpoints.store import CheckpointStore
@@ -61,13 +62,12 @@ class CallChanges:
 
 @dataclass(slots=True)
 class Checkpoints:
-    """Takes the checkpoints of one session. `running_jobs` says how many background commands
-    run."""
+    """Takes the checkpoints of one session, whose background commands are `jobs`."""
 
     open_store: Callable[[], CheckpointStore]
     recorder: Recorder
-    publish: Callable[[Fact], None]
-    running_jobs: Callable[[], int]
+    events: FactStream
+    jobs: Jobs
     _problem: CheckpointError | None = None
     """The reason why there are none; None while there are."""
     _skipped: bool = False
@@ -137,7 +137,7 @@ class Checkpoints:
             if self._problem and not (prompt and self._may_go_on()):
                 return None
             # a job that ran since the last one may have changed the files
-            jobs_run = bool(self.running_jobs())
+            jobs_run = any(not job.ended for job in self.jobs.list())
             if not by and (self._jobs_ran or jobs_run):
                 by = "job"
             self._jobs_ran = jobs_run
@@ -146,7 +146,7 @@ class Checkpoints:
                     taken = await asyncio.to_thread(self._take_now)
                 # the damaged store was put aside: the second try begins a new one
                 except CheckpointsDamagedError as error:
-                    self.publish(Notice(error.message))
+                    self.events.publish(Notice(error.message))
                     taken = await asyncio.to_thread(self._take_now)
             except CheckpointStoppedError:
                 return None
@@ -155,14 +155,14 @@ class Checkpoints:
                 return None
             if self._problem:
                 self._problem = None
-                self.publish(Notice("Checkpoints of the files are taken again."))
+                self.events.publish(Notice("Checkpoints of the files are taken again."))
             self._say_skipped(taken.skipped)
             # without changes the last checkpoint still holds
             if prompt or taken.id != self._last:
                 recorded = CheckpointTaken(taken.id, taken.files, call_id, by, prompt)
                 self.recorder.write(recorded)
                 if by == "call" and taken.files:
-                    self.publish(recorded)
+                    self.events.publish(recorded)
             self._last = taken.id
             return taken
 
@@ -174,7 +174,7 @@ class Checkpoints:
 
     def _say_skipped(self, files: int) -> None:
         if files and not self._skipped:
-            self.publish(
+            self.events.publish(
                 Notice(
                     f"The disk is almost full: {plural(files, 'file')} didn't fit into the"
                     " checkpoint, so /rewind can't restore everything."
@@ -191,7 +191,7 @@ class Checkpoints:
         known, self._problem = self._problem, error
         if known is None:
             until = "until the next prompt" if self._may_go_on() else "in this session"
-            self.publish(
+            self.events.publish(
                 Notice(
                     f"No checkpoints {until}: {error.message} /rewind restores only files that"
                     " Holdfast's own tools changed."

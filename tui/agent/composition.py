@@ -519,6 +519,21 @@ def _by_requests(config: Config) -> Config:
     return structs.replace(config, prune=structs.replace(config.prune, unit="requests"))
 
 
+@dataclass(frozen=True, slots=True)
+class McpSandbox:
+    """The sandbox of MCP servers."""
+
+    confinement: Confinement
+
+    async def command(
+        self, argv: Sequence[str], environment: Mapping[str, str], level: str
+    ) -> list[str]:
+        return await self.confinement.command(argv, environment, _MCP_LEVELS[level])
+
+    async def close(self) -> None:
+        await self.confinement.close()
+
+
 def make_servers(launch: Launch) -> Servers | None:
     """The MCP servers, not started; None where there are none. A drill has none, and the practice
     model none behind an address."""
@@ -536,19 +551,37 @@ def make_servers(launch: Launch) -> Servers | None:
     )
     confinement.denied = _policy(launch).denied_places
 
-    async def confine(command: Sequence[str], env: Mapping[str, str], level: str) -> list[str]:
-        return await confinement.command(command, env, _MCP_LEVELS[level])
-
     return Servers(
         configured,
         cwd=root,
         log_folder=scratch or launch.folders.log,
         patience_s=SETTLED_S if launch.one_turn else PATIENCE_S,
         environment=clean_environment(child_environment(), settings.keep_env),
-        confine=confine,
+        sandbox=McpSandbox(confinement),
         vault=SecretStore(os.environ, launch.folders),
-        on_close=confinement.close,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckerSandbox:
+    """The sandbox of checkers; without one, with `unconfined`, only those run that are not in the
+    folder."""
+
+    confinement: Confinement
+    root: Path
+    unconfined: bool
+
+    async def command(self, words: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
+        from tui.tools.lsp import NotConfinedError  # noqa: PLC0415 - as its caller
+
+        if await self.confinement.engine() is not None:
+            return await self.confinement.command(words, environment, Level.READ_ONLY)
+        if self.root in Path(words[0]).parents or not self.unconfined:
+            raise NotConfinedError(f"no sandbox confines it here ({self.confinement.reason})")
+        return words
+
+    async def close(self) -> None:
+        await self.confinement.close()
 
 
 def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
@@ -557,7 +590,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     settings, root = launch.config.diagnostics, launch.workspace.root
     if settings.mode == "off" or launch.access.around is not None or not launch.confined:
         return None
-    from tui.tools.lsp import CheckerPlace, Checkers, NotConfinedError  # noqa: PLC0415 - if it is on
+    from tui.tools.lsp import CheckerPlace, Checkers  # noqa: PLC0415 - if it is on
 
     sandbox = launch.config.sandbox
     confinement = Confinement.of_session(
@@ -565,21 +598,14 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     )
     confinement.denied = _policy(launch).denied_places
 
-    async def start_command(words: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
-        if await confinement.engine() is not None:
-            return await confinement.command(words, env, Level.READ_ONLY)
-        if root in Path(words[0]).parents or not settings.unconfined:
-            raise NotConfinedError(f"no sandbox confines it here ({confinement.reason})")
-        return words
-
+    walls = _CheckerSandbox(confinement, root, unconfined=settings.unconfined)
     environment = clean_environment(child_environment(), sandbox.keep_env)
-    place = CheckerPlace(root, environment, start_command, clock, launch.workspace.show)
+    place = CheckerPlace(launch.workspace, environment, walls, clock)
     return Checkers(
         settings,
         place,
         safe_search_path(environment.get("PATH", ""), (root, *launch.workspace.extra)),
         brought=trusted_programs(root, launch.trust),
-        on_close=confinement.close,
     )
 
 

@@ -58,7 +58,7 @@ class Plans:
 
     ctx: AgentContext
 
-    async def present(self, params: PresentPlanParams, tool: ToolContext) -> ToolOutput:
+    async def run(self, params: PresentPlanParams, tool: ToolContext) -> ToolOutput:
         """Carry out a call. Raises ToolError outside plan mode."""
         ctx, title = self.ctx, one_line(params.title)
         if ctx.state.mode != "plan":
@@ -72,7 +72,7 @@ class Plans:
             review = await ctx.state.pause.question(
                 ctx.rules.approver.review_plan(title, params.plan)
             )
-        tool.waited()
+        tool.host.waited()
         labels = [label for verdict, label in PLAN_CHOICES if verdict == review.verdict]
         answer = {"header": _HEADER, "chosen": labels, "text": review.comment}
         output = await self._output(title, params.plan, review)

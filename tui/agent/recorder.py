@@ -28,6 +28,8 @@ class FactStream:
 
     def __init__(self) -> None:
         self.at_rest: list[Callable[[], None]] = []
+        self.aside: Callable[[Fact], None] | None = None
+        """Shows what comes while nothing runs and nobody asked for it."""
         self._queue: asyncio.Queue[Fact | None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._between: list[Fact] = []

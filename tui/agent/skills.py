@@ -42,7 +42,7 @@ class OfferedSkills:
     def tools(self) -> dict[str, Tool[Any]]:
         """The tool that loads them; none where there are none."""
         installed = self._installed.skills
-        return {Skill.name: Skill(self._installed.instructions)} if installed else {}
+        return {Skill.name: Skill(self._installed)} if installed else {}
 
     @property
     def folders(self) -> tuple[Path, ...]:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, Protocol, TypeAlias, cast
 
 from msgspec import structs
 
@@ -36,6 +36,12 @@ State: TypeAlias = Literal[
 
 _ENDED: Final = frozenset({"done", "failed", "limit", "stopped"})
 _CHANGE_FIELDS = ("path", "before", "before_sha256", "after_sha256", "mode")
+
+
+class Cancellable(Protocol):
+    """Work that can be ended."""
+
+    def cancel(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +74,8 @@ class SubAgent:
     """True if the person let it end."""
     watch: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """Called whenever something of it is different."""
-    cancel: Callable[[], None] = lambda: None
+    work: Cancellable | None = None
+    """What it does now."""
     jobs: Jobs | None = None
     """Its background commands, of this run of the program."""
 
@@ -89,7 +96,8 @@ class SubAgent:
         """Let it end where it is: what it did so far is its result. One that waits for its turn
         ends when that comes."""
         self.stopped = True
-        self.cancel()
+        if self.work is not None:
+            self.work.cancel()
         self.tell()
 
     def tell(self) -> None:

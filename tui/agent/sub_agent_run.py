@@ -127,7 +127,7 @@ class SubAgentRun:
             one.spent += Spent.on(event.usage, self.ctx.price_of(one.model))
         _follow(one, event)
         if line := _line_of(event):
-            self.tool.emit(f"{line}\n")
+            self.tool.host.emit(f"{line}\n")
         if not isinstance(event, _QUIET):
             self.ctx.publish(facts.SubAgentEvent(one.call_id, one.agent, event))
         one.tell()
@@ -144,7 +144,7 @@ class SubAgentRun:
         one, ctx = self.one, self.ctx
         if one.works:
             one.state = "stopped" if one.stopped else "failed"
-        one.now, one.asks, one.cancel = "", False, lambda: None
+        one.now, one.asks, one.work = "", False, None
         one.seconds = ctx.clock.monotonic() - one.started if one.started else 0.0
         self._note_changes()
         self._answer = last_words(self._records[0 if self._had_ended else self.first :])

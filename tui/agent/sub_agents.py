@@ -103,9 +103,9 @@ class SubAgentStarter:
                 )
 
                 own = await SubAgentWorktree.make(ctx, definition.name, session.id)
-                tool.emit(f"{own.welcome}\n")
+                tool.host.emit(f"{own.welcome}\n")
             agent = await self._agent(one, definition, model, session, own)
-            one.cancel = agent.cancel
+            one.work = agent
             work = SubAgentRun(ctx, one, agent, tool, len(session.records), before, own)
             path = str(one.path) if one.path else None
             about, resumed = one.description, before is not None
@@ -120,7 +120,7 @@ class SubAgentStarter:
                     await work.do(params.prompt, left_open=left_open)
         except asyncio.CancelledError:
             one.state = "interrupted"
-            tool.emit(f"[its work so far is kept: session {one.session_id}]\n")
+            tool.host.emit(f"[its work so far is kept: session {one.session_id}]\n")
             raise
         finally:
             # whatever happened, its session is closed and its worktree left
@@ -149,7 +149,7 @@ class SubAgentStarter:
         if self._places.locked():
             one.now = "waits for its turn"
             most = self._ctx.config.agents.parallel
-            tool.emit(f"Waits for its turn: {plural(most, 'sub-agent')} at the same time.\n")
+            tool.host.emit(f"Waits for its turn: {plural(most, 'sub-agent')} at the same time.\n")
         return self._places
 
     async def _definition(self, name: str) -> AgentDefinition:
@@ -169,7 +169,7 @@ class SubAgentStarter:
             return ctx.link.small_model or ctx.link.model
         model = await asyncio.to_thread(ctx.link.find_model, name)
         if model is None:
-            tool.emit(f"This server has no {one_line(name)}: {ctx.link.model.id} is asked.\n")
+            tool.host.emit(f"This server has no {one_line(name)}: {ctx.link.model.id} is asked.\n")
         return model or ctx.link.model
 
     async def _session(self, before: SubAgent | None, call_id: str) -> Session:

@@ -43,6 +43,7 @@ from tui.tools.jobs import EndedJob, Origin
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext
+    from tui.core.output_store import OutputStore
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +95,17 @@ async def sweep_outputs(ctx: AgentContext, stop: threading.Event) -> None:
     if ctx.toolbox.kept is not None:
         await asyncio.to_thread(sweep, ctx.toolbox.kept.parent, ctx.clock.now().timestamp())
     if ctx.toolbox.outputs is not None:
-        gone = await asyncio.to_thread(ctx.toolbox.outputs.sweep, ctx.clock.now(), stop)
+        gone = await asyncio.to_thread(_swept, ctx.toolbox.outputs, ctx.clock.now(), stop)
         if gone:
             log.info("removed %d kept outputs that no session names", gone)
+
+
+def _swept(outputs: OutputStore, now: datetime, stop: threading.Event) -> int:
+    gone = outputs.sweep(now, stop)
+    for unpacked in outputs.unpacked():
+        gone += unpacked.sweep(now, stop)
+        unpacked.close()
+    return gone
 
 
 @dataclass(slots=True)
@@ -178,7 +187,7 @@ class SupervisedCommands:
         confinement = self.ctx.toolbox.confinement
         for folder, call in folders:
             if confinement is not None:
-                await asyncio.to_thread(confinement.take_over, folder)
+                await asyncio.to_thread(confinement.traces.take_over, folder)
             call_id, job = string_of(call.get("call_id")), string_of(call.get("job"))
             if (call_id, job) in known:
                 await asyncio.to_thread(remove, folder)
@@ -186,7 +195,7 @@ class SupervisedCommands:
                 continue  # until its call gets its result
             elif (command := SupervisedCommand.take_over(folder)) is not None:
                 await self._take_over(command, call_id, job)
-        for line in await confinement.tidy() if confinement is not None else ():
+        for line in await confinement.traces.tidy() if confinement is not None else ():
             self.ctx.publish(Notice(line))
 
     async def _take_over(self, command: SupervisedCommand, call_id: str, job: str) -> None:

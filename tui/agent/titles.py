@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -19,7 +19,7 @@ from tui.agent.side_question import small_request
 from tui.context.overrides import content_of
 from tui.context.untrusted import wrap
 from tui.core.errors import HoldfastError, ProviderError
-from tui.core.facts import Fact, RetryScheduled, TitleChanged
+from tui.core.facts import RetryScheduled, TitleChanged
 from tui.core.images import without_words
 from tui.core.messages import text_of, tool_calls
 from tui.core.text_cleaning import one_line
@@ -55,19 +55,19 @@ class TitleWriter:
 
     def __init__(self, ctx: AgentContext, requests: RequestState) -> None:
         self._ctx, self._requests = ctx, requests
-        self._show: Callable[[Fact], None] | None = None
+        self._on = False
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, show: Callable[[Fact], None]) -> None:
-        """Title the session after the next turn that finishes, and show what comes of it."""
+    def begin(self) -> None:
+        """Title the session after the next turn that finishes."""
         session = self._ctx.session
         if self._ctx.config.titles == "model" and session.path and not self._titled:
-            self._show = show
+            self._on = True
             self._ctx.events.at_rest.append(self._at_rest)
 
     def close(self) -> None:
         """Ask no more; a question that is under way is given up."""
-        self._show = None
+        self._on = False
         if self._task is not None:
             self._task.cancel()
 
@@ -76,7 +76,7 @@ class TitleWriter:
         return any(record.type == "title" for record in self._ctx.records)
 
     def _at_rest(self) -> None:
-        if self._show is None or self._task is not None or self._ctx.session.read_only:
+        if not self._on or self._task is not None or self._ctx.session.read_only:
             return
         if exchange := first_exchange(self._ctx.records):
             self._task = asyncio.create_task(self._write(*exchange), name="title")
@@ -114,13 +114,14 @@ class TitleWriter:
         raise ProviderError("stream_broken", "The answer ended early.")
 
     async def _record(self, changed: TitleChanged) -> None:
-        ctx, show = self._ctx, self._show
-        if show is None or self._titled:
+        ctx, show = self._ctx, self._ctx.events.aside
+        if not self._on or self._titled:
             return
         ctx.recorder.write(changed)
         await ctx.recorder.sync()
         for event in (*ctx.events.take(), changed, self._requests.meter.measure()):
-            show(event)
+            if show is not None:
+                show(event)
 
 
 def first_exchange(records: Sequence[Record]) -> tuple[str, str] | None:

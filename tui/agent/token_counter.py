@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from tui.agent.agent_context import AgentContext
@@ -48,16 +47,16 @@ class TokenCounter:
     def __init__(self, ctx: AgentContext, requests: RequestState) -> None:
         self._ctx = ctx
         self._requests = requests
-        self._show: Callable[[Fact], None] | None = None
+        self._on = False
         self._task: asyncio.Task[None] | None = None
         self._asked: _State | None = None
         self._not_before = 0.0
         self._failed_s = FAILED_S
         ctx.events.at_rest.append(self.schedule)
 
-    def begin(self, show: Callable[[Fact], None]) -> None:
-        """Count from now on, and show what comes of it."""
-        self._show = show
+    def begin(self) -> None:
+        """Count from now on."""
+        self._on = True
         self.schedule()
 
     def schedule(self) -> None:
@@ -68,14 +67,14 @@ class TokenCounter:
 
     def close(self) -> None:
         """Ask no more; a question that is under way is given up."""
-        self._show = None
+        self._on = False
         if self._task is not None:
             self._task.cancel()
 
     def _is_due(self) -> bool:
         ctx, model = self._ctx, self._ctx.link.model.id
         return (
-            self._show is not None
+            self._on
             and ctx.link.first_party
             and not ctx.events.busy
             and not ctx.session.read_only
@@ -126,8 +125,8 @@ class TokenCounter:
         self._failed_s = min(2 * self._failed_s, LONGEST_S)
 
     def _publish(self, event: Fact) -> None:
-        if self._show is not None:
-            self._show(event)
+        if self._on and (show := self._ctx.events.aside) is not None:
+            show(event)
 
     def _debug(self, text: str) -> None:
         if self._ctx.state.verbose:

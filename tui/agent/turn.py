@@ -444,10 +444,10 @@ class TurnRunner:
         confinement = self.ctx.toolbox.confinement
         if confinement is None or self.ctx.parent is not None:
             return
-        lines = await confinement.tidy()
-        for line in dict.fromkeys([*confinement.take_unsaid(), *lines]):
+        lines = await confinement.traces.tidy()
+        for line in dict.fromkeys([*confinement.traces.take_unsaid(), *lines]):
             self.ctx.publish(facts.Notice(f"{line}."))
-        paths = await confinement.changed_files()
+        paths = await confinement.traces.changed_files()
         if paths:
             from tui.permissions.sandbox.run_later import in_words  # noqa: PLC0415 - on demand
 

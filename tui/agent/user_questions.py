@@ -29,11 +29,11 @@ class UserQuestions:
 
     ctx: AgentContext
 
-    async def ask(self, params: AskUserParams, tool: ToolContext) -> ToolOutput:
+    async def run(self, params: AskUserParams, tool: ToolContext) -> ToolOutput:
         """Carry out a call. Cancelling it takes the questions back."""
         questions = params.asked
         answered = await put(self.ctx, tool.call_id, AskUser.name, questions)
-        tool.waited()
+        tool.host.waited()
         answers = list(map(answer_json, questions, _padded(questions, answered)))
         return replace(
             _output(questions, answered), details={"answers": answers, "by": answered.by}

@@ -12,10 +12,9 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tui.agent.prompts import highest_image
-from tui.app.frontend import Frontend
+from tui.app.frontend import AgentHolder, Frontend
 from tui.app.services import AppServices
 from tui.core import image_files, images
 from tui.core.clipboard import INSTEAD, Clip
@@ -25,9 +24,6 @@ from tui.core.image_resize import fitted
 from tui.core.images import Image
 from tui.session.records import Record
 
-if TYPE_CHECKING:
-    from tui.agent.agent import Agent
-
 FOLDER = "attached"
 """In the data folder: what was attached and is not sent yet."""
 
@@ -35,18 +31,16 @@ _ORIGINAL = "The original is unchanged."
 
 
 class PromptImages:
-    """The images of what is typed, queued and brought back. `agent` is whose they will be;
+    """The images of what is typed, queued and brought back, for the agent that `holder` has.
     `clipboard` asks what the system's holds, `copied` what was copied inside this program."""
 
-    def __init__(
-        self, services: AppServices, frontend: Frontend, agent: Callable[[], Agent | None]
-    ) -> None:
+    def __init__(self, services: AppServices, frontend: Frontend, holder: AgentHolder) -> None:
         self.clipboard: Callable[[], Clip] = services.clipboard
         self.copied: Callable[[], str] = str
         self._frontend = frontend
         self._root = services.workspace
         self._folder = services.folders.data / FOLDER
-        self._agent = agent
+        self._holder = holder
         self._known: dict[str, Image] = {}
         self._files: dict[str, str] = {}
 
@@ -83,7 +77,7 @@ class PromptImages:
     def recall(self, text: str) -> None:
         """A text comes back into the prompt: find its images, here or in the record."""
         missing = [word for word in images.words_in(text) if word not in self._known]
-        agent = self._agent()
+        agent = self._holder.agent
         for record in reversed(agent.session.records) if agent and missing else ():
             if record.type == "user" and "images" in record.data:
                 self.learn(record)
@@ -147,7 +141,7 @@ class PromptImages:
         """The words of images, which are known and kept from now on. Raises ImageError."""
         new = [image for image in found if isinstance(image, Image)]
         images.check_together([*self.of(self._frontend.prompt_text).values(), *new])
-        agent = self._agent()
+        agent = self._holder.agent
         taken = [
             highest_image(agent.session.records) if agent else 0,
             *map(images.number_of, self._known),
@@ -170,7 +164,7 @@ class PromptImages:
         return " ".join(parts)
 
     async def _keep(self, fresh: Mapping[str, Image]) -> None:
-        agent = self._agent()
+        agent = self._holder.agent
         if agent is None or agent.session.path is None:
             return  # nothing of this session may stay on the disk, or none stands yet
         for word, image in fresh.items():

@@ -54,8 +54,8 @@ class Conversation:
         self.frontend = frontend
         self.agent: Agent | None = None
         self.opening = False
-        self.queue = SendQueue(lambda: self.agent)
-        self.images = PromptImages(services, frontend, lambda: self.agent)
+        self.queue = SendQueue(self)
+        self.images = PromptImages(services, frontend, self)
         self.drafts = DraftSaver(frontend, self.queue, self.images)
         self.user_commands = user_commands(
             services.folders, services.workspace, services.trust, TAKEN
@@ -150,9 +150,9 @@ class Conversation:
                 first = await agent.start()
             for event in first:
                 self.frontend.show(event)
-            agent.count_tokens(self.frontend.show)
-            agent.title_session(self._titled)
-            agent.jobs.watch(self._job_changed)
+            agent.watch(self._show_aside)
+            agent.count_tokens()
+            agent.title_session()
         finally:
             self.opening = False
             self.frontend.ended()
@@ -244,20 +244,23 @@ class Conversation:
             self.frontend.say("No command is running in the foreground.")
         return moved
 
-    def _job_changed(self, event: Fact) -> None:
-        """Something became of a background command while no turn runs."""
+    def _show_aside(self, event: Fact) -> None:
+        """Show what comes while no turn runs; the end of a background command may wake the
+        agent."""
         self.frontend.show(event)
-        self._wake()
+        match event:
+            case facts.TitleChanged():
+                self.frontend.refresh()
+            case facts.JobStarted() | facts.JobFinished():
+                self._wake()
+            case _:
+                pass
 
     def _wake(self) -> None:
         """Let an idle agent continue where a command has ended and it is to know at once."""
         agent = self.agent
         if agent and agent.jobs.wakes and not self.busy and not agent.session.read_only:
             self.resume_turn()
-
-    def _titled(self, event: Fact) -> None:
-        self.frontend.show(event)
-        self.frontend.refresh()
 
     # At rest
 

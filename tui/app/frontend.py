@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.agent.plans import ApprovedPlan
 
+
+class AgentHolder(Protocol):
+    """What has the agent, None while there is none."""
+
+    @property
+    def agent(self) -> Agent | None: ...
+
+
 Kind: TypeAlias = Literal["turn", "side", "shell"]
 """The kind of work that runs: a turn, work between the turns such as a compaction, or the person's
 own command."""

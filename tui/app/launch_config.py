@@ -91,7 +91,12 @@ def prepare(options: Options, scratch: Path | None = None, trusted: Trust | None
         effort=options.models.effort or "",
         limits=Limits(options.limits.max_turns, options.limits.max_tokens, options.limits.max_cost),
         max_wait_s=MAX_WAIT_S if options.printing.headless and wait is None else wait,
-        notices=(*options.notices, *_ignored(loaded.ignored), *_foreign_server(loaded)),
+        notices=(
+            *options.notices,
+            *_brought_back(home),
+            *_ignored(loaded.ignored),
+            *_foreign_server(loaded),
+        ),
         one_turn=options.printing.headless,
         trust=trusted,
         confined=True,
@@ -151,6 +156,21 @@ def _ignored(settings: Sequence[IgnoredSetting]) -> tuple[str, ...]:
     return tuple(
         f"{shorten(file)}: not applied, because {reason}: {', '.join(keys)}."
         for (file, reason), keys in by_reason.items()
+    )
+
+
+def _brought_back(home: Folders) -> tuple[str, ...]:
+    """Bring back files that a crash left half written. Makes the person's notices of them."""
+    if not home.in_place.is_dir():
+        return ()
+    from tui.core.in_place import bring_back  # noqa: PLC0415 - hardly ever needed
+
+    return tuple(
+        f"{shorten(one.path)} was half written when Holdfast ended; it has its old content again."
+        if one.restored
+        else f"{shorten(one.path)} may have been half written when Holdfast ended. It has changed "
+        "since, so it was left as it is."
+        for one in bring_back()
     )
 
 

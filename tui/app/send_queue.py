@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tui.agent.prompts import ParsedPrompt
 
 if TYPE_CHECKING:
-    from tui.agent.agent import Agent
+    from tui.app.frontend import AgentHolder
 
 
 class SendQueue:
@@ -16,8 +15,8 @@ class SendQueue:
 
     A prompt waits in one of two places. What is typed into a running turn is in the queue of the
     agent and joins that turn. What finds no turn to join (there is no session yet, the person has
-    stopped the turn, a command runs) waits here for a turn of its own. `agent` is the one whose
-    queue counts, None while there is none.
+    stopped the turn, a command runs) waits here for a turn of its own. `holder` has the agent whose
+    queue counts.
 
     **Order.** Commands come before prompts, one at a time, so that the next prompt takes along
     what they printed. Among themselves commands, and prompts, go in the order in which they were
@@ -31,8 +30,8 @@ class SendQueue:
     again, and what commands printed that no prompt took along.
     """
 
-    def __init__(self, agent: Callable[[], Agent | None]) -> None:
-        self._agent = agent
+    def __init__(self, holder: AgentHolder) -> None:
+        self._holder = holder
         self._prompts: list[ParsedPrompt] = []
         self._commands: list[str] = []
         self._heard: list[str] = []
@@ -40,7 +39,7 @@ class SendQueue:
     @property
     def prompts(self) -> tuple[str, ...]:
         """The texts that wait for a turn, those that join the one that runs first."""
-        agent = self._agent()
+        agent = self._holder.agent
         joining = agent.queue if agent else ()
         return (*joining, *(prompt.typed for prompt in self._prompts))
 
@@ -77,7 +76,7 @@ class SendQueue:
         Prompts come together, then those with something attached, and the commands, one at a
         time and the last first: another text at either end would make something else of them.
         """
-        agent = self._agent()
+        agent = self._holder.agent
         texts = [prompt.typed for prompt in agent.unqueue()] if agent else []
         texts += [prompt.typed for prompt in self._prompts if not prompt.attached]
         self._prompts = [prompt for prompt in self._prompts if prompt.attached]
@@ -90,7 +89,7 @@ class SendQueue:
     def after_turn(self, *, done: bool) -> tuple[str, ...]:
         """Empty the agent's queue, whose turn is over: for turns of their own where it is `done`,
         and else for the prompt. Returns what goes back to the prompt."""
-        agent = self._agent()
+        agent = self._holder.agent
         left = agent.unqueue() if agent and agent.queue else ()
         if not done:
             return tuple(prompt.typed for prompt in left)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from tui.app.reports import Level
 from tui.core.clock import Clock
 from tui.core.config import Status
 from tui.core.text_cleaning import one_line
@@ -43,20 +43,28 @@ class StatusFigures:
     turns: int
 
 
+class StatusHolder(Protocol):
+    """What has a status to be shown."""
+
+    def status_figures(self) -> StatusFigures | None:
+        """Return how things are now; None before a session is open."""
+        ...
+
+    def show_status(self, text: str) -> None:
+        """Show the text at the foot of the screen."""
+
+    def say(self, text: str, level: Level) -> None:
+        """Say why there is none, once until it works again."""
+
+
 @dataclass(slots=True, kw_only=True)
 class StatusCommand:
-    """Runs the command once its input has changed, and at most once in its interval.
-
-    `figures` says how things are now, None before a session is open; `show` takes the text for
-    the foot of the screen, `complain` why there is none, once until it works again.
-    """
+    """Runs the command once its input has changed, and at most once in its interval."""
 
     settings: Status
     cwd: Path
     clock: Clock
-    figures: Callable[[], StatusFigures | None]
-    show: Callable[[str], None]
-    complain: Callable[[str], None]
+    holder: StatusHolder
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _last: tuple[str, StatusFigures] | None = None
     _failed: bool = False
@@ -65,7 +73,7 @@ class StatusCommand:
         """Take up changed settings."""
         if settings != self.settings:
             self.settings, self._failed = settings, False
-            self.show("")
+            self.holder.show_status("")
             self.poke()
 
     def poke(self) -> None:
@@ -78,7 +86,7 @@ class StatusCommand:
             await self._wanted.wait()
             await self.clock.sleep(_SETTLE_S)
             self._wanted.clear()
-            command, figures = self.settings.command, self.figures()
+            command, figures = self.settings.command, self.holder.status_figures()
             if not command or figures is None or (command, figures) == self._last:
                 continue
             self._last = command, figures
@@ -87,9 +95,9 @@ class StatusCommand:
 
     async def _run(self, command: str, figures: StatusFigures) -> None:
         text, problem = await output_of(command, dumps(asdict(figures)), self.cwd)
-        self.show(text)
+        self.holder.show_status(text)
         if problem and not self._failed:
-            self.complain(f"Your status command {problem}.")
+            self.holder.say(f"Your status command {problem}.", "warning")
         self._failed = bool(problem)
 
 

@@ -55,9 +55,7 @@ class RunComposition:
                 target=planned.target,
                 isolation=planned.isolation,
                 worktrees=planned.worktrees,
-                open_agent=self._open_agent,
-                ask=self._ask,
-                model_info=self._model_info,
+                agents=self,
                 models=planned.models,
                 clock=clock,
                 publish=publish,
@@ -79,10 +77,10 @@ class RunComposition:
         finally:
             await self._provider.aclose()
 
-    async def _open_agent(self, model: str, folder: Path, session: Path | None) -> Agent:
+    async def open_agent(self, model: str, folder: Path, session: Path | None) -> Agent:
         agent = await asyncio.to_thread(self._new_agent, folder, session)
         if agent.models.current != model:
-            agent.models.use(self._model_info(model))
+            agent.models.use(self.model_info(model))
         return agent
 
     def _new_agent(self, folder: Path, path: Path | None) -> Agent:
@@ -120,7 +118,7 @@ class RunComposition:
         workspace = replace(launch.workspace, root=folder, spare=results, temporary=None)
         return replace(launch, workspace=workspace, boot=launch.boot or next(usual, None))
 
-    async def _ask(self, question: str) -> TaskAttempt:
+    async def ask(self, question: str) -> TaskAttempt:
         """One question to the small model, without tools. Raises HoldfastError, after PATIENCE_S
         too."""
         launch = self._plan.launch
@@ -141,7 +139,7 @@ class RunComposition:
             raise HoldfastError(f"{model} didn't answer within {PATIENCE_S:.0f} s.") from None
         raise HoldfastError(f"{model} didn't finish its answer.")
 
-    def _model_info(self, name: str) -> ModelInfo:
+    def model_info(self, name: str) -> ModelInfo:
         return replace(listed_model(self._plan.launch, name), id=name)
 
 

@@ -44,7 +44,9 @@ class GroupSession:
         new session."""
         if self.agent is None:
             folder = self.place.folder
-            self.agent = await self.run.setup.open_agent(self.models.current, folder, session)
+            self.agent = await self.run.setup.agents.open_agent(
+                self.models.current, folder, session
+            )
             self.section, self.cumulative = section, 0
             self._opened = await self.agent.start()
         return self.agent

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tui.agent.agent import Agent
 from tui.batch.attempt import TaskAttempt
@@ -23,23 +23,36 @@ from tui.core.paths import Folders, folders
 from tui.provider.base import ModelInfo
 
 
+class RunAgents(Protocol):
+    """Makes the agents of a run, and asks its small model."""
+
+    async def open_agent(self, model: str, folder: Path, session: Path | None) -> Agent:
+        """Make an agent that asks the named model and works in a folder, on a session in a file or,
+        without one, on a new session."""
+        ...
+
+    async def ask(self, question: str) -> TaskAttempt:
+        """Put a question to the small model; return its answer with what it cost. Raises
+        HoldfastError."""
+        ...
+
+    def model_info(self, name: str) -> ModelInfo:
+        """Return what is known about a model."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RunSetup:
     """The parts of a run. `task_file` and `target` are real paths.
 
-    `open_agent` makes an agent that asks the named model and works in a folder, on a session in a
-    file or, without one, on a new session;
-    `ask` puts one question to the small model and returns its answer with what it cost, or raises
-    HoldfastError. `at_once` tasks are worked on at a time; more than one in `worktrees`.
+    `at_once` tasks are worked on at a time; more than one in `worktrees`.
     """
 
     task_file: Path
     target: Path
     isolation: Isolation
     worktrees: TaskWorktrees
-    open_agent: Callable[[str, Path, Path | None], Awaitable[Agent]]
-    ask: Callable[[str], Awaitable[TaskAttempt]]
-    model_info: Callable[[str], ModelInfo]
+    agents: RunAgents
     models: ModelPair
     clock: Clock
     publish: Callable[[BatchEvent], None]

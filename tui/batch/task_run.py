@@ -123,7 +123,7 @@ class TaskRun:
         task, model = self.task, self._group.models.current
         agent = await self._group.enter(task.section)
         if agent.models.current != model:
-            agent.models.use(self._setup.model_info(model))
+            agent.models.use(self._setup.agents.model_info(model))
         agent.role = self._role()
         number = task.attempts + 1
         path = self._book.folder.log_of(task.index, number)
@@ -204,7 +204,7 @@ class TaskRun:
     async def _begun_afresh(self, made: TaskAttempt, reason: str) -> str | None:
         """After a failure that nobody knows: ask whether it is worth it, and undo what was done."""
         question = prompts.question(self.task.task, reason, made.output)
-        asking = asyncio.ensure_future(self._setup.ask(question))
+        asking = asyncio.ensure_future(self._setup.agents.ask(question))
         # the person may stop the run while the model thinks about the failure
         await self._run.or_stopped(asking)
         try:

@@ -18,7 +18,7 @@ from tui.app.options.arguments import Options
 from tui.app.reports.branches import NOTHING_SAID, branch_facts, branch_rows, indent
 from tui.app.session_path import workspace_of
 from tui.app.session_repository import add_title
-from tui.cli import request_commands, session_diff, session_replay, session_verify
+from tui.cli import request_commands, session_diff, session_pack, session_replay, session_verify
 from tui.cli.session_io import load, loaded_branch, path_of, print_json
 from tui.context import view
 from tui.context.history import history
@@ -332,6 +332,8 @@ _ACTIONS = {
     "export": export_,
     "report": report,
     "fork": fork,
+    "pack": session_pack.pack_,
+    "unpack": session_pack.unpack_,
     "rename": rename,
     "delete": delete,
 }

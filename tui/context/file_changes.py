@@ -123,7 +123,13 @@ def restore(change: FileChange, keep: Path) -> RestoredFile:
         if old is None:
             remove_real(change.path)
             return RestoredFile(change.path, "deleted", copy)
-        replace_file(change.path, old, real=True)
+        if now is None:
+            replace_file(change.path, old, real=True)
+        else:
+            from tui.core.in_place import put  # noqa: PLC0415 - seldom needed
+
+            state = change.path.lstat()
+            put(change.path, old, old=now, like=state, mode=0o600, check=lambda: None)
         if now is None and change.mode is not None:
             set_real_mode(change.path, change.mode & 0o777)
     except (OSError, StorageError) as error:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-from tui.core.messages import Block, list_of, object_of, text_block
+from tui.context.system_prompt import JOINT, joined_blocks, system_blocks
+from tui.core.messages import Block, list_of, object_of
 from tui.provider.prices import CacheLife
 from tui.session.records import Record
 from tui.tools.limits.clamp import Room
@@ -28,7 +29,8 @@ FRAME: Final = "frame"
 SEAL: Final = "seal"
 """The field that holds the HMAC of a record's other fields."""
 
-_JOINT: Final = "\n\n"
+_FORM: Final = ("system", "layers", "blocks", "sha256")
+"""The fields of its record that also depend on the order of the layers."""
 
 Tools: TypeAlias = Sequence[Mapping[str, Any]]
 
@@ -39,7 +41,8 @@ class Frame:
 
     `layers` are the names and texts that make up the system prompt; `facts` the facts about the
     workspace in it, by name; `files` the hashes of the files whose text is in it, by name; `room`
-    the size allowed for a tool result; `life` how long the server caches what is sent.
+    the size allowed for a tool result; `life` how long the server caches what is sent. `ends` are
+    the numbers of layers up to the end of each block of the system prompt, none if it is one block.
     """
 
     layers: tuple[tuple[str, str], ...]
@@ -48,12 +51,21 @@ class Frame:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     room: Room = field(default_factory=Room)
     life: CacheLife = "5m"
+    ends: tuple[int, ...] = ()
 
     @property
     def system(self) -> list[Block]:
-        """The system prompt, as one block so that it is cached as one."""
-        text = _JOINT.join(text for _, text in self.layers)
-        return [text_block(text)] if text else []
+        """The system prompt, in blocks that each are cached for themselves."""
+        return system_blocks([text for _, text in self.layers], self.ends)
+
+    def says_the_same(self, other: Frame) -> bool:
+        """True if another frame has the same content, whatever the order and the blocks."""
+        one, two = (
+            {name: value for name, value in frame.to_json().items() if name not in _FORM}
+            | {"layers": sorted(frame.layers)}
+            for frame in (self, other)
+        )
+        return canonical(one) == canonical(two)
 
     def to_json(self) -> dict[str, Any]:
         """The fields of its record, without the seal."""
@@ -61,6 +73,7 @@ class Frame:
         return {
             **shown,
             "layers": [[name, len(text)] for name, text in self.layers],
+            **({"blocks": list(self.ends)} if self.ends else {}),
             "facts": dict(self.facts),
             "files": dict(self.files),
             "room": [self.room.bytes, self.room.lines],
@@ -77,7 +90,7 @@ def frame_in(record: Record) -> Frame | None:
     if sha256(canonical(shown)).hexdigest() != data.get("sha256"):
         return None
     # The record has only names and lengths of the layers; their text is in the system prompt.
-    text = str(object_of(system[0]).get("text", "")) if system else ""
+    text = joined_blocks(map(object_of, system))
     layers: list[tuple[str, str]] = []
     start = 0
     for entry in list_of(data.get("layers")):
@@ -85,7 +98,7 @@ def frame_in(record: Record) -> Frame | None:
         if not isinstance(name, str) or not isinstance(size, int):
             return None
         layers.append((name, text[start : start + size]))
-        start += size + len(_JOINT)
+        start += size + len(JOINT)
     room = list_of(data.get("room"))
     sizes = [size for size in room if isinstance(size, int)]
     frame = Frame(
@@ -95,6 +108,7 @@ def frame_in(record: Record) -> Frame | None:
         _strings(data.get("files")),
         Room(*sizes) if len(sizes) == 2 else Room(),
         "1h" if data.get("cache_life") == "1h" else "5m",
+        tuple(end for end in list_of(data.get("blocks")) if isinstance(end, int)),
     )
     return frame if frame.system == system else None
 

@@ -140,7 +140,8 @@ def _take_with_imports(
     """Take an instruction file, and after it the files that it names with `@`, and theirs."""
     sources, _ = into
     before = len(sources)
-    _take(path, origin, _shown(path, root), within=within, into=into)
+    name = shorten(path) if origin == "user" else _shown(path, root, within)
+    _take(path, origin, name, within=within, into=into)
     if len(sources) > before:
         _take_imports(path, sources[-1], root, within=within, into=into, seen=seen)
 
@@ -231,8 +232,12 @@ def _source(origin: Origin, name: str, data: bytes, size: int) -> Source:
 
 
 def _named_boot(path: Path, root: Path) -> Source:
+    """Read a boot file named elsewhere. From a worktree it may be one of the folder that this
+    belongs to: then its name is the same in each of them."""
+    usual = (name for name in BOOT_FILES if path.parts[-2:] == Path(name).parts)
+    inside = os.path.relpath(path, root) if root in path.parents else next(usual, path.name)
     try:
-        return _source("boot", _shown(path, root), *_read(path))
+        return _source("boot", inside, *_read(path))
     except OSError as error:
         raise UsageError(
             f"Can't read the boot file {path}: {error.strerror or error}.",
@@ -240,5 +245,8 @@ def _named_boot(path: Path, root: Path) -> Source:
         ) from error
 
 
-def _shown(path: Path, root: Path) -> str:
-    return os.path.relpath(path, root) if root in path.parents else shorten(path)
+def _shown(path: Path, root: Path, project: Path | None = None) -> str:
+    """Return the name of a file: from the root if it is in the project, so that it is the same in
+    each of its worktrees."""
+    inside = (project or root) in path.parents
+    return os.path.relpath(path, root) if inside else shorten(path)

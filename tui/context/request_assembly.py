@@ -38,12 +38,14 @@ def build(
     life: CacheLife = "5m",
     marks: Iterable[Mark | None] = (),
     prompt_follows: bool = False,
+    first: bool = False,
 ) -> tuple[Request, list[Mark]]:
     """Build a request, and return the places of its marks in the messages. No argument is changed.
 
     It has at most four cache breakpoints: after the system prompt, on the last block that may have
     one, and at `marks`, the most important first. With `prompt_follows` it is everything before a
-    prompt, and that prompt gets the last of them.
+    prompt, and that prompt gets the last of them. The `first` request of a session has one after
+    each block of the system prompt, which other sessions begin with, too.
 
     `think` asks for adaptive thinking where the model has it. `display` is the way in which a model
     that thinks by itself returns its thinking, "" for the model's default; `effort` its depth. All
@@ -52,10 +54,12 @@ def build(
     # The end of the messages comes first: the next request reads up to there from the cache.
     wanted = [_last_mark(messages)] if not prompt_follows else []
     cached = _cached(life)
-    marked, placed = _marked(messages, [*wanted, *marks], _MARKS - 1 - prompt_follows, cached)
+    opening = _marked_system(system, cached, first=first)
+    left = _MARKS - sum("cache_control" in block for block in opening) - prompt_follows
+    marked, placed = _marked(messages, [*wanted, *marks], left, cached)
     request = Request(
         model=model.id,
-        system=_mark_last(system, cached),
+        system=opening,
         messages=marked,
         tools=tools,
         max_tokens=output_room(model, prompt_tokens),
@@ -73,12 +77,17 @@ def thinking_of(model: ModelInfo, *, think: bool, display: str) -> dict[str, str
 
 
 def with_marks(
-    system: list[Block], messages: list[Message], marks: Sequence[Mark], life: CacheLife
+    system: list[Block],
+    messages: list[Message],
+    marks: Sequence[Mark],
+    life: CacheLife,
+    *,
+    first: bool = False,
 ) -> tuple[list[Block], list[Message]]:
     """Put the breakpoints of a request's system prompt and messages at exactly these places."""
     cached = _cached(life)
     marked, _ = _marked(messages, marks, len(marks), cached)
-    return _mark_last(system, cached), marked
+    return _marked_system(system, cached, first=first), marked
 
 
 def _cached(life: CacheLife) -> Block:
@@ -149,9 +158,10 @@ def end_of_turn(messages: Sequence[Message], *, prompt_follows: bool = False) ->
     return None
 
 
-def _mark_last(blocks: Sequence[Block], cached: Block) -> list[Block]:
-    """Put a cache breakpoint on the last block."""
-    return [*blocks[:-1], {**blocks[-1], "cache_control": cached}] if blocks else []
+def _marked_system(blocks: Sequence[Block], cached: Block, *, first: bool) -> list[Block]:
+    """Put a cache breakpoint on the last block of a system prompt; on each in the first request."""
+    start = 0 if first else len(blocks) - 1
+    return [*blocks[:start], *({**block, "cache_control": cached} for block in blocks[start:])]
 
 
 def _last_mark(messages: Sequence[Message]) -> Mark | None:

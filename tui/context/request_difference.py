@@ -105,7 +105,7 @@ def _front(before: Request, after: Request) -> Iterator[str]:
         one, two = getattr(before, name), getattr(after, name)
         if one != two:
             yield f"{name}: {_value(one)}, then {_value(two)}."
-    if _json(before.system) != _json(after.system):
+    if _system(before) != _system(after):
         yield "The system prompts differ."
     one, two = ({str(t.get("name")): _json(t) for t in r.tools} for r in (before, after))
     kinds = {
@@ -131,7 +131,11 @@ def _value(value: object) -> str:
 
 
 def _frame(request: Request) -> str:
-    return _json([request.system, request.tools])
+    return _json([_system(request), request.tools])
+
+
+def _system(request: Request) -> list[Block]:
+    return [_bare(block) for block in request.system]
 
 
 def _bare(block: Block) -> Block:
@@ -211,9 +215,9 @@ def _front_lines(request: Request) -> Iterator[str]:
     yield f"max_tokens: {request.max_tokens}"
     yield f"thinking: {_json(request.thinking)}"
     yield f"effort: {_json(request.effort)}"
-    for block in request.system:
+    for block in _system(request):
         yield "[system]"
-        yield from readable(_bare(block)).split("\n")
+        yield from readable(block).split("\n")
     for tool in request.tools:
         yield f"[tool {tool.get('name')}]"
         yield from readable(tool).split("\n")

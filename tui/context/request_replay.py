@@ -138,7 +138,8 @@ class RequestReplay:
         if frame_record is None or frame is None:
             return replace(made, problem=_NO_FRAME)
         maker = self._maker(fields, fields.rendering(frame_record), frame.room)
-        request = _request(fields, frame, maker, before)
+        first = not self._request_index.of(before)
+        request = _request(fields, frame, maker, before, first=first)
         measured, candidate = maker.trail.measure(request)
         problem = ""
         if replace(measured, bound=sent.bound) != sent:  # what blocks stand for does not count
@@ -193,12 +194,16 @@ def _fields(record: Record) -> SentFields | None:
     return fields
 
 
-def _request(fields: SentFields, frame: Frame, maker: _Maker, before: Sequence[Record]) -> Request:
+def _request(
+    fields: SentFields, frame: Frame, maker: _Maker, before: Sequence[Record], *, first: bool
+) -> Request:
     messages = maker.viewer.build(before, model=fields.model).messages
     if Form(*fields.form[:4]).system_messages:
         messages = maker.lifter.lifted(messages)
     messages = [*with_block(messages)]
-    system, marked = with_marks(frame.system, messages, fields.marks, fields.cache_life)
+    system, marked = with_marks(
+        frame.system, messages, fields.marks, fields.cache_life, first=first
+    )
     return Request(
         fields.model,
         system,

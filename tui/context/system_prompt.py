@@ -1,23 +1,33 @@
 """The system prompt, in layers with caps. Pure; the texts are in `prompts/*.md`.
 
-    identity     1   who the model is                                never cut before the rest
-    role         -   the purpose of a sub-agent, in its own session
+The layers are in three blocks, so that a server's cache can share what is the same elsewhere.
+
+In every folder:
+
+    identity     1   who the model is
     own          -   a text for this session that replaces `identity`, `tools`, `tiers`
-    project      1   AGENTS.md or CLAUDE.md, from the root of the repository to the folder
     security     2   hard-coded, whole in every prompt, not counted in the total cap
     tools        3   how to use the tools
     tiers        3b  the command tiers
-    environment  3c  folders, platform, date
     user         4   the person's own instructions, from the config folder
-    added        -   a text for this session that is added to the rest
-    agents       -   the sub-agents that the model can start
+
+In every worktree of a project:
+
+    project      1   AGENTS.md or CLAUDE.md, from the root of the repository to the folder
     boot         -   the boot file
+    agents       -   the sub-agents that the model can start
     skills       -   the skills that the skill tool loads, by name and description
+
+In one folder or session:
+
+    role         -   the purpose of a sub-agent, in its own session
+    added        -   a text for this session that is added to the rest
+    environment  3c  folders, platform, date
     memory       5   MEMORY.md of the workspace, as untrusted content
     recalled     6   the personal MEMORY.md, as untrusted content
 
-Over the total cap, the last layer is cut first and `identity` last; of several project files the
-one farthest from the folder goes first.
+Over the total cap the layers are cut from 6 to 1, those of the first block last; of several project
+files the one farthest from the folder goes first.
 """
 
 from __future__ import annotations
@@ -29,8 +39,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from tui.context import untrusted
 from tui.context.repairs.json_safety import plain
@@ -43,22 +54,30 @@ log = logging.getLogger(__name__)
 Origin: TypeAlias = Literal[
     "role", "own", "project", "user", "added", "skills", "agents", "boot", "memory", "recalled"
 ]
+BLOCKS: Final = (
+    ("identity", "own", "security", "tools", "tiers", "user"),
+    ("project", "boot", "agents", "skills"),
+    ("role", "added", "environment", "memory", "recalled"),
+)
+"""The layers of each block, in their order."""
 CUT_ORDER: Final = (
     "recalled",
     "memory",
     "skills",
     "boot",
     "agents",
-    "user",
     "added",
     "environment",
-    "tiers",
-    "tools",
     "project",
     "role",
+    "user",
+    "tiers",
+    "tools",
     "own",
     "identity",
 )
+JOINT: Final = "\n\n"
+"""Between two layers of a block."""
 _MADE: Final = frozenset({"role", "own", "added", "agents"})
 """Layers whose text comes from no file that the person would look for."""
 _UNTRUSTED: Final = frozenset({"memory", "recalled"})
@@ -119,9 +138,13 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class SystemPrompt:
-    """The layers in order, and how much of each file is in them."""
+    """The layers in order, and how much of each file is in them.
+
+    `ends` are the numbers of layers up to the end of each block.
+    """
 
     layers: tuple[PromptLayer, ...]
+    ends: tuple[int, ...]
     injected: tuple[Injected, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     """The facts in layer 3c, by name."""
@@ -129,8 +152,8 @@ class SystemPrompt:
     """The hashes of the included files, by name."""
 
     def blocks(self) -> list[Block]:
-        """The layers as the system blocks of a request: one, so that it is cached as one."""
-        return [text_block("\n\n".join(layer.text for layer in self.layers))]
+        """The layers as the system blocks of a request."""
+        return system_blocks([layer.text for layer in self.layers], self.ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +183,19 @@ class _Part:
         return len(self.whole) if self.kept is None else self.kept
 
 
+def system_blocks(texts: Sequence[str], ends: Sequence[int] = ()) -> list[Block]:
+    """Join the texts of layers into the system blocks of a request, one after each of the `ends`;
+    into a single one without these. An empty block is left out: servers refuse it."""
+    starts = (0, *ends)
+    joined = (JOINT.join(texts[a:b]) for a, b in zip(starts, ends or (len(texts),), strict=False))
+    return [text_block(text) for text in joined if text]
+
+
+def joined_blocks(blocks: Iterable[Block]) -> str:
+    """The texts of all layers in system blocks, joined as if they were in a single block."""
+    return JOINT.join(str(block.get("text", "")) for block in blocks)
+
+
 def compose(
     workspace: Workspace,
     *,
@@ -174,27 +210,25 @@ def compose(
     files = list(sources)
     facts = environment(workspace, today, auto_grant, branch)
     environment_text = "\n".join(f"{name}: {value}" for name, value in facts.items())
+    layers = {
+        "security": [_Part("security", _prose("security"), head="# Security\n\n")],
+        "environment": [_Part("environment", environment_text, head="# Environment\n\n")],
+        **{origin: _from_files(files, origin, caps) for origin in get_args(Origin)},
+    }
     # A text for this session replaces the built-in ones, but never the security layer.
-    own = _from_files(files, "own", caps)
-    parts = [
-        *(own or [_Part("identity", _prose("identity"))]),
-        *_from_files(files, "role", caps),
-        *_from_files(files, "project", caps),
-        _Part("security", _prose("security"), head="# Security\n\n"),
-        *([] if own else [_Part("tools", _prose("tools"), head="# Tools\n\n")]),
-        *([] if own else [_Part("tiers", _prose("tiers"), head="# Commands\n\n")]),
-        _Part("environment", environment_text, head="# Environment\n\n"),
-        *_from_files(files, "user", caps),
-        *_from_files(files, "added", caps),
-        *_from_files(files, "agents", caps),
-        *_from_files(files, "boot", caps),
-        *_from_files(files, "skills", caps),
-        *_from_files(files, "memory", caps),
-        *_from_files(files, "recalled", caps),
-    ]
+    if not layers["own"]:
+        layers |= {
+            "identity": [_Part("identity", _prose("identity"))],
+            "tools": [_Part("tools", _prose("tools"), head="# Tools\n\n")],
+            "tiers": [_Part("tiers", _prose("tiers"), head="# Commands\n\n")],
+        }
+    parts = [part for block in BLOCKS for layer in block for part in layers.get(layer, ())]
     parts = _within(parts, caps.max_total_chars)
+    there = [part for part in parts if part.text]
+    sizes = [sum(part.layer in block for part in there) for block in BLOCKS]
     return SystemPrompt(
-        layers=tuple(PromptLayer(_name(part), plain(part.text)) for part in parts if part.text),
+        layers=tuple(PromptLayer(_name(part), plain(part.text)) for part in there),
+        ends=tuple(accumulate(sizes)),
         injected=tuple(
             Injected(part.source.origin, part.source.name, part.source.raw, part.chars)
             for part in parts
@@ -242,7 +276,7 @@ def _of_file(source: Source, cap: int) -> _Part:
 
 def _within(parts: list[_Part], cap: int) -> list[_Part]:
     """Cut the parts to the total cap, in the order of CUT_ORDER."""
-    joints = 2 * (len(parts) - 1)
+    joints = len(JOINT) * (len(parts) - 1)
     over = sum(len(part.text) for part in parts if part.layer != "security") + joints - cap
     fitting = list(parts)
     for layer in CUT_ORDER:

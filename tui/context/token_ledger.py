@@ -49,6 +49,28 @@ _UNLIKE_TEXT = THINKING | {"image", "document"}
 
 
 @dataclass(slots=True)
+class _Reckoning:
+    """The size of the next request: what the server measured last, and the estimate of what came
+    since."""
+
+    measured: int = 0  # tokens
+    estimated: float = 0.0  # tokens added since, or all of them if nothing was measured
+    since: float = 0.0  # their weight
+    comparable: bool = True  # only text was added since, and nothing removed
+    stale: bool = False  # a compaction came after what was measured
+    drift: float | None = None  # of the estimate, at the last measurement
+
+    @property
+    def total(self) -> float:
+        return max(0.0, self.measured + self.estimated)
+
+    def add(self, weight: float, ratio: float) -> None:
+        """Estimate what came since, by its weight."""
+        self.since += weight
+        self.estimated += weight * ratio
+
+
+@dataclass(slots=True)
 class Ledger:
     """The items of the next request to one model, which has `ratio`. Owned by one agent."""
 
@@ -62,14 +84,10 @@ class Ledger:
     _entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     _weights: dict[Kind, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     _pinned: Collection[str] = ()
-    _measured: int = 0  # tokens
-    _estimated: float = 0.0  # tokens added since, or all of them if nothing was measured
-    _since: float = 0.0  # their weight
-    _comparable: bool = True  # only text was added since, and nothing removed
+    _reckoned: _Reckoning = field(default_factory=_Reckoning)
     _thought: bool = False  # in this turn; a model may forget its thinking afterwards
     _prompt: list[Block] | None = None  # unanswered
     _marks: deque[float] = field(default_factory=lambda: deque(maxlen=_TURNS))
-    _drift: float | None = None
     _saved: int = 0
     _stood: dict[str, RecordState] = field(default_factory=dict[str, RecordState])  # as last set
     _seen: Mapping[str, RecordState] = field(
@@ -77,7 +95,6 @@ class Ledger:
     )  # as last given; empty if a record came after its state
     _stands: Mapping[str, Stand] = field(default_factory=dict[str, Stand])
     _summary: Entry | None = None
-    _stale: bool = False  # a compaction came after what was measured
 
     def fixed(self, layers: Iterable[tuple[str, str]], tools: Sequence[Mapping[str, Any]]) -> None:
         """Set what every request has: (name, text) of the system layers, tool schemas."""
@@ -88,10 +105,9 @@ class Ledger:
         for entry in now.values():
             self._weights[entry.kind] += entry.weight
         change = self._weight() - before
-        self._estimated += change * share
-        self._since += change
-        if self._measured and self._fixed.keys() - now.keys():
-            self._comparable = False
+        self._reckoned.add(change, share)
+        if self._reckoned.measured and self._fixed.keys() - now.keys():
+            self._reckoned.comparable = False
         self._fixed = now
 
     def resume(self, records: Sequence[Record]) -> None:
@@ -128,7 +144,7 @@ class Ledger:
         server's measurement stays valid.
         """
         self._pinned = pinned
-        measured = measured and not self._stale
+        measured = measured and not self._reckoned.stale
         remeasure = self._sum_up(summary, measured=measured)
         last_states, last_stands = self._stood, self._stands
         # Mostly, both only grew since the last call: then only the new ones are examined.
@@ -172,7 +188,7 @@ class Ledger:
     @property
     def tokens(self) -> int:
         """Tokens of the next request, without the prompt."""
-        return round(self._total())
+        return round(self._reckoned.total)
 
     def under(self, ratio: float) -> int:
         """The tokens of the next request to a model with another ratio."""
@@ -180,23 +196,21 @@ class Ledger:
 
     def measure(self) -> Measure:
         """The figures for the screen."""
-        total, share = self.tokens, self.share
+        now, total, share = self._reckoned, self.tokens, self.share
         parts: dict[Part, int] = dict.fromkeys(PARTS.values(), 0)
         weight, shown = 0.0, 0
         for kind, own in self._weights.items():  # rounded so that they add up
             weight += own
             parts[PARTS[kind]] += round(weight * share) - shown
             shown = round(weight * share)
-        return Measure(
-            total, self._measured, total - self._measured, parts, self._drift, self._saved
-        )
+        return Measure(total, now.measured, total - now.measured, parts, now.drift, self._saved)
 
     def forecast(self, limit: float) -> int | None:
         """The number of turns like the last ones until the context reaches `limit` tokens.
 
         None if that is unknown, or if the context does not grow; 0 if the limit is reached.
         """
-        now = self._total()
+        now = self._reckoned.total
         if now >= limit:
             return 0
         if len(self._marks) < 2:
@@ -247,7 +261,8 @@ class Ledger:
         return entry.state if entry else None
 
     def _enter(self, record: Record, *, learn: bool, known: Entry | None = None) -> None:
-        self._stale = self._stale or record.type in {"compaction", "uncompaction"}
+        now = self._reckoned
+        now.stale = now.stale or record.type in {"compaction", "uncompaction"}
         if record.type not in SPEAKING:
             return
         content = content_of(record)
@@ -260,12 +275,11 @@ class Ledger:
         unlike = any(str(block.get("type")) in _UNLIKE_TEXT for block in content)
         usage = usage_by(record, self.model)
         if usage is None:
-            self._since += entry.weight
-            self._estimated += entry.weight * self.ratio
-            self._comparable = self._comparable and not unlike
+            now.add(entry.weight, self.ratio)
+            now.comparable = now.comparable and not unlike
         else:
             if usage.context_tokens:  # the other counts are sums, which teach nothing
-                self._take(usage.context)
+                self._reckoned = _Reckoning(usage.context, drift=now.drift)
             else:
                 self._measure(usage.prompt_tokens, usage.total, learn=learn)
             self._thought = self._thought or unlike
@@ -286,21 +300,18 @@ class Ledger:
 
     def _measure(self, prompt: int, total: int, *, learn: bool) -> None:
         """Take the server's count of the tokens so far; `total` includes the answer to them."""
-        self._drift = self._total() / max(1, prompt) - 1
-        if learn and self._comparable:
-            reported = prompt - self._measured
-            self.ratio = estimate.smoothed(self.ratio, self._since, reported)
-        self._take(total)
-
-    def _take(self, total: int) -> None:
-        """Set the size of the context, as counted by the server."""
-        self._measured, self._estimated, self._since = total, 0.0, 0.0
-        self._comparable, self._stale = True, False
+        now = self._reckoned
+        drift = now.total / max(1, prompt) - 1
+        if learn and now.comparable:
+            reported = prompt - now.measured
+            self.ratio = estimate.smoothed(self.ratio, now.since, reported)
+        self._reckoned = _Reckoning(total, drift=drift)
 
     def _begin_turn(self, content: list[Block]) -> None:
         if self._prompt is None:  # not one of several prompts in a row
-            self._marks.append(self._total())
-            self._comparable = self._comparable and not self._thought
+            now = self._reckoned
+            self._marks.append(now.total)
+            now.comparable = now.comparable and not self._thought
             self._thought = False
         self._prompt = content
 
@@ -310,11 +321,11 @@ class Ledger:
         entry.weight = weight
         self._count(entry)
         self._weights[entry.kind] += change
-        if measured and self._measured:
+        now = self._reckoned
+        if measured and now.measured:
             return
-        self._since += change
-        self._estimated += change * share
-        self._comparable = self._comparable and not self._measured
+        now.add(change, share)
+        now.comparable = now.comparable and not now.measured
         for index in range(len(self._marks)):  # earlier turns were no smaller
             self._marks[index] += change * share
 
@@ -338,16 +349,12 @@ class Ledger:
 
     def _reckon(self) -> None:
         """Estimate everything again, because no measurement is valid any more."""
-        self._measured, self._since = 0, self._weight()
-        self._estimated = self._since * self.ratio
-        self._comparable, self._stale, self._drift = True, False, None
+        self._reckoned = _Reckoning()
+        self._reckoned.add(self._weight(), self.ratio)
         self._marks.clear()
 
     def _weight(self) -> float:
         return sum(self._weights.values())
-
-    def _total(self) -> float:
-        return max(0.0, self._measured + self._estimated)
 
     @property
     def share(self) -> float:
@@ -356,7 +363,7 @@ class Ledger:
         If the server reported a total that no tokenizer would give (it adds a long prompt of its
         own, or omits what it had in its cache), this is the ratio.
         """
-        share = self._total() / max(self._weight(), 1.0)
+        share = self._reckoned.total / max(self._weight(), 1.0)
         return share if estimate.plausible(share) else self.ratio
 
 

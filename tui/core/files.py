@@ -86,12 +86,19 @@ REMAINS: Final = re.compile(r"(?:.*/)?\.holdfast-[0-9a-f]{16}\.tmp", re.DOTALL)
 
 
 def atomic_write(
-    path: Path, data: bytes, *, like: os.stat_result | None, mode: int, check: Callable[[], None]
+    path: Path,
+    data: bytes,
+    *,
+    like: os.stat_result | None,
+    mode: int,
+    check: Callable[[], None],
+    owner: bool = False,
 ) -> os.stat_result:
     """Write `data` to a temporary file next to `path`, sync it, and rename it to `path`.
 
-    The mode and, if possible, the owner are those of `like`, the file that is replaced; a new file
-    gets `mode`, within the umask. `path` is a real one (`real_folder`). `check` is called before
+    The mode (without setuid and setgid, as after any write) and, if possible, the owner are those
+    of `like`, the file that is replaced; with `owner`, another one is an error. A new file gets
+    `mode`, within the umask. `path` is a real one (`real_folder`). `check` is called before
     the last step and may raise to prevent it. Returns the new file's stat. Raises OSError; the
     temporary file never stays.
     """
@@ -106,9 +113,12 @@ def atomic_write(
                 file.flush()
                 # The owner first: changing it may clear bits of the mode.
                 if like is not None:
-                    with suppress(OSError):
+                    try:
                         os.fchown(fd, like.st_uid, like.st_gid)
-                    os.fchmod(fd, stat.S_IMODE(like.st_mode))
+                    except OSError:
+                        if owner:
+                            raise
+                    os.fchmod(fd, stat.S_IMODE(like.st_mode) & 0o1777)
                 os.fsync(fd)
                 written = os.fstat(fd)
             check()

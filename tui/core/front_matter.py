@@ -22,6 +22,8 @@ _PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
 _SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 _MAX_CHARS = 8_000
 """Characters of a front matter that is read as YAML, which is slow."""
+_MAX_CHECKED = 200_000
+"""Characters of a whole file that is checked for its syntax."""
 _MAX_DEPTH = 16
 """Depth of lists in lists: PyYAML takes quadratic time for deeper ones, and nobody writes them."""
 _SEPARATED = re.compile(r"(?:[^,(]|\([^()]*\)|\()+")
@@ -106,6 +108,23 @@ def _yaml(front: str) -> dict[str, Any] | None:
         return None
     fields = cast("dict[object, Any]", parsed)
     return {str(name).strip().lower(): value for name, value in fields.items()}
+
+
+def yaml_problem(text: str) -> str:
+    """Return why a text is no YAML, in a line; "" if it is, or if finding out would take long."""
+    if len(text) > _MAX_CHECKED or _depth(text) > _MAX_DEPTH:
+        return ""
+    import yaml  # noqa: PLC0415 - as above
+
+    try:
+        for _ in yaml.parse(text, Loader=getattr(yaml, "CLoader", yaml.BaseLoader)):
+            pass
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}: {error.problem}" if mark else str(error.problem)
+    except (yaml.YAMLError, ValueError) as error:
+        return str(error).split("\n", 1)[0]
+    return ""
 
 
 def _depth(front: str) -> int:

@@ -23,7 +23,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -32,7 +32,7 @@ from typing import Any, cast
 
 from tui.core.errors import HoldfastError
 from tui.core.files import open_real
-from tui.core.paths import folders
+from tui.core.paths import folders, workspace_slug
 from tui.core.private_files import private_dir
 from tui.core.workspace import PRIVATE_DIR, TOOL_RESULTS, checkout_of
 
@@ -45,6 +45,7 @@ _INDEX_BYTES = 64 << 20
 _REMOVED_LINES = 10_000
 _CHUNK = 1 << 20
 _NAME = re.compile(rb"tool-results\\?/([A-Za-z0-9_-]{1,80}\.txt)")
+_OUTPUT = re.compile(r"[A-Za-z0-9_-]{1,80}\.txt")
 _NAME_BYTES = 128
 
 
@@ -80,6 +81,13 @@ class OutputStore:
     def of_session(self, session: Path | None) -> OutputStore:
         """Return the same folder, as another session uses it."""
         return OutputStore(self._folder, session=session, retention=self._retention)
+
+    def unpacked(self) -> Iterator[OutputStore]:
+        """Yield the outputs that were unpacked with sessions of other machines, to be swept: no
+        workspace has them, and the session that names one may be of any."""
+        retention = replace(self._retention, sessions=folders().sessions)
+        for folder in folders().outputs.glob(f"{TOOL_RESULTS}-*/{TOOL_RESULTS}"):
+            yield OutputStore(folder, session=None, retention=retention)
 
     def note(self, path: Path) -> None:
         """Note in the index that this session refers to a file.
@@ -196,14 +204,30 @@ def open_full_copy(path: Path, results: Path) -> int:
 
     A session may have been written by somebody else, so a record is believed only within the folder
     `results`, that of a worktree of ours of the same repository, and those of workspaces that take
-    none; and no link is followed. Raises OSError, OutsideError if it names another place.
+    none; and no link is followed. Where it isn't there, it is looked for among those that were
+    unpacked with a session from another machine. Raises OSError, OutsideError if it names another
+    place.
     """
-    if not _is_result(path, results):
+    trusted = _is_result(path, results)
+    places = [path] if trusted else []
+    if _OUTPUT.fullmatch(path.name):
+        places.append(unpacked_copy(path))
+    for place in places:
+        try:
+            return open_real(place, os.O_RDONLY | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except ValueError:  # a NUL or half a character: no file has such a name
+            raise OutsideError(path) from None
+    if not trusted:
         raise OutsideError(path)
-    try:
-        return open_real(path, os.O_RDONLY | os.O_NONBLOCK)
-    except ValueError:  # a NUL or half a character: no file has such a name
-        raise OutsideError(path) from None
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
+def unpacked_copy(path: Path) -> Path:
+    """The place of a full output that another machine recorded at `path`, and that was unpacked
+    here."""
+    return folders().outputs / workspace_slug(path.parent) / TOOL_RESULTS / path.name
 
 
 def _is_result(path: Path, results: Path) -> bool:

@@ -45,6 +45,11 @@ class Folders:
         return self.data / "checkpoints"
 
     @property
+    def in_place(self) -> Path:
+        """The folder for copies of files while they are written in place."""
+        return self.data / "in-place"
+
+    @property
     def config_file(self) -> Path:
         return self.config / "config.toml"
 

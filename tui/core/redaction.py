@@ -39,6 +39,18 @@ _PEM_MARK = re.compile(r"-----(BEGIN|END) ([A-Z ]*PRIVATE KEY)(?=-----)")
 _PEM_LINES = re.compile(r"(?:(?:\\n|\s)*[A-Za-z0-9+/=]{20,})+")
 _PEM_CHARS = 20_000
 
+_SECRET_NAMES = re.compile(
+    r"(?:^|/)(?:"
+    r"\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:\.[^/]+)?"
+    r"|\.?(?:netrc|npmrc|pypirc|git-credentials|pgpass|htpasswd)"
+    r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?"
+    r"|[^/]*(?:credentials|secrets)(?:\.(?:json|ya?ml|toml|ini|txt))?"
+    r"|[^/]+\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk)"
+    r"|service[-_]account[^/]*\.json"
+    r")$",
+    re.IGNORECASE,
+)
+
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "JVBERi0")
 """The start of PNG, JPEG, GIF, WebP and PDF in base64."""
@@ -55,6 +67,11 @@ def mask(text: str) -> tuple[str, int]:
     text, keys = _mask_private_keys(text)
     text, others = _SHAPES.subn(MASK, text)
     return text, keys + others
+
+
+def is_secret_name(path: str) -> bool:
+    """True if a file with such a path usually holds secrets: `.env`, keys, stored credentials."""
+    return _SECRET_NAMES.search(path) is not None
 
 
 def _mask_private_keys(text: str) -> tuple[str, int]:

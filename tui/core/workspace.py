@@ -71,6 +71,11 @@ class Workspace:
         other = Path(os.path.realpath(spare)) if spare and not _can_keep(real[0]) else None
         return cls(root=real[0], extra=real[1:-1], ceiling=real[-1], scratch=own, spare=other)
 
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders of the file tools, the workspace first."""
+        return (self.root, *self.extra)
+
     def widen(self, widened: bool) -> Workspace:
         return self if widened == self.widened else replace(self, widened=widened)
 
@@ -86,7 +91,7 @@ class Workspace:
             raise ToolError("The path is empty or contains a NUL byte.", hint="Give a file path.")
         given = os.path.expanduser(path)  # noqa: PTH111 - an unknown ~user is a plain name
         try:
-            real = Path(os.path.realpath(self.where(self.root / given)))
+            real = _as_on_disk(Path(os.path.realpath(self.where(self.root / given))))
         except UnicodeEncodeError as error:
             raise ToolError("The path contains half a surrogate pair.") from error
         except OSError as error:  # a link has been replaced before it was read
@@ -107,14 +112,14 @@ class Workspace:
         if self.temporary is None or not _within(path := Path(os.path.normpath(path)), _TMP):
             return path
         home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it may be missing
-        mounted = (self.root, *self.extra, *self.readable, home, Path(os.path.realpath(home)))
+        mounted = (*self.roots, *self.readable, home, Path(os.path.realpath(home)))
         if any(_within(path, folder) for folder in mounted):
             return path
         return self.temporary / path.relative_to(_TMP)
 
     def contains(self, real: Path) -> bool:
         """True if a real path is in an allowed folder."""
-        allowed = (self.root, *self.extra, *((self.ceiling,) if self.widened else ()))
+        allowed = (*self.roots, *((self.ceiling,) if self.widened else ()))
         results = self.tool_results if self.spare is not None else None
         own = (self.scratch, results, self.temporary, *self.readable)
         return any(_within(real, folder) for folder in (*allowed, *own) if folder is not None)
@@ -187,6 +192,25 @@ def _can_keep(root: Path) -> bool:
             return False
         place = inner
     return os.access(place, os.W_OK | os.X_OK)
+
+
+def _as_on_disk(real: Path) -> Path:
+    """Return a path by the names that its parts have on the disk, if they are spelled with other
+    code points there (`é` as one character or two): a file of that name would look like a twin."""
+    if str(real).isascii() or os.path.lexists(real):
+        return real
+    from unicodedata import normalize  # noqa: PLC0415 - hardly ever needed
+
+    place = Path(real.anchor)
+    for part in real.parts[1:]:
+        inner = place / part
+        if not part.isascii() and not os.path.lexists(inner):
+            wanted = normalize("NFC", part)
+            with suppress(OSError):
+                names = [n for n in os.listdir(place) if normalize("NFC", n) == wanted]  # noqa: PTH208
+                inner = place / names[0] if len(names) == 1 else inner
+        place = inner
+    return Path(os.path.realpath(place))
 
 
 def _within(path: Path, folder: Path) -> bool:

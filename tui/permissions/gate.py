@@ -159,7 +159,7 @@ class Gate:
 
 
 def _write(facts: CallFacts, workspace: Workspace) -> _Scope:
-    call, around = facts.call, (workspace.root, *workspace.extra)
+    call, around = facts.call, workspace.roots
     folders = dict.fromkeys(
         next((folder for folder in around if folder in path.parents), None) for path in facts.real
     )

@@ -46,7 +46,7 @@ def plain_environment(workspace: Workspace) -> dict[str, str]:
     """The environment of a tool's process, without anything that could steer a plain command."""
     given = child_environment()
     clean = {name: value for name, value in given.items() if not _STEERS.fullmatch(name)}
-    roots = (workspace.root, *workspace.extra)
+    roots = workspace.roots
     clean["PATH"] = safe_search_path(clean.get("PATH", os.defpath), roots)
     count = clean.get("GIT_CONFIG_COUNT", "")
     first = int(count) if re.fullmatch(r"[0-9]{1,4}", count) else 0

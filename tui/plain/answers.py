@@ -3,7 +3,6 @@ paused, and what is typed while nothing is asked. The terminal echoes them itsel
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,7 +11,7 @@ from tui.core.partly_typed import PartlyTyped
 from tui.core.text_cleaning import clean
 from tui.plain.prompt_reader import MultilineEntry
 from tui.plain.thread_bridge import LineRequest, ThreadBridge
-from tui.plain.tty import PASTE_S, Tty, meant
+from tui.plain.tty import PASTE_S, Tty, TypingOwner, meant
 
 GRACE_S: Final = 0.5
 """A question takes an answer only after this long without a key: what was meant for the prompt must
@@ -21,12 +20,11 @@ never approve anything."""
 
 @dataclass(slots=True)
 class TypedAhead:
-    """Collects lines that are typed ahead: `typed` gets each complete prompt, `kept` the rest,
-    which belongs to the next one."""
+    """Collects lines that are typed ahead: the owner hears each complete prompt, and keeps the
+    rest, which belongs to the next one."""
 
     tty: Tty
-    typed: Callable[[str], object]
-    kept: Callable[[str], object]
+    owner: TypingOwner
     _entry: MultilineEntry = field(default_factory=MultilineEntry)
 
     def take(self) -> bool:
@@ -39,20 +37,20 @@ class TypedAhead:
         if data.endswith("\n"):
             self.hear(data.rstrip("\r\n"))
         else:
-            self.kept(data)
+            self.owner.keep(data)
         return True
 
     def hear(self, line: str) -> None:
         """Take a line."""
         text = self._entry.add(line)
         if text is not None and text.strip():
-            self.typed(PartlyTyped(text, 0) if "\n" in line else text)
+            self.owner.hear(PartlyTyped(text, 0) if "\n" in line else text)
 
     def keys(self, data: str) -> str:
         """Take what was read key by key, and return what is no whole line, which is kept."""
         *lines, unfinished = meant(data).split("\n")
         if unfinished:
-            self.kept(unfinished)
+            self.owner.keep(unfinished)
         for line in lines:
             self.hear(line)
         return unfinished
@@ -63,18 +61,18 @@ class TypedAhead:
         with self.tty.keys():
             while self.tty.ready() and (more := self.tty.read()):
                 data += more
-        self.kept("\n".join(filter(None, (self._entry.text, meant(data)))))
+        self.owner.keep("\n".join(filter(None, (self._entry.text, meant(data)))))
         self._entry.drop()
 
 
 @dataclass(slots=True)
 class AnswerReader:
-    """Asks one question after the other. `ending` returns true once the program ends."""
+    """Asks one question after the other."""
 
     tty: Tty
     bridge: ThreadBridge
     ahead: TypedAhead
-    ending: Callable[[], bool]
+    owner: TypingOwner
     asked: LineRequest | None = None
     """The current question, also before it is shown."""
     shown: bool = False
@@ -110,7 +108,7 @@ class AnswerReader:
         return True
 
     def _over(self) -> bool:
-        return self.ending() or (self.asked is not None and self.asked.cancelled)
+        return self.owner.ending or (self.asked is not None and self.asked.cancelled)
 
     def _answer(self) -> str | None:
         while not self._over():

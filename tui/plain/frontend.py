@@ -68,7 +68,7 @@ class PlainFrontend:
         self.terminal = terminal
         self._find_view = find_view
         self.heard = asyncio.Queue[str]()
-        self.approver = Asker(terminal, self.heard.put_nowait, self._bell)
+        self.approver = Asker(terminal, self)
         self.speaker = FactSpeaker(services.clock, terminal.say)
         self.conversation = Conversation(services, self)
         self.began_work = asyncio.Event()
@@ -82,7 +82,7 @@ class PlainFrontend:
         self._at_prompt = False
         self._stop_next = False
         self._turn_began = 0.0
-        terminal.listen(self.heard.put_nowait, self.interrupt, self.leave)
+        terminal.listen(self)
 
     @property
     def services(self) -> AppServices:
@@ -117,6 +117,10 @@ class PlainFrontend:
         typed = prompt.result()
         self.leaving = self.leaving or typed is None
         return typed
+
+    def typed(self, text: str) -> None:
+        """Take what was typed while nothing was asked."""
+        self.heard.put_nowait(text)
 
     def interrupt(self) -> bool:
         """Ctrl+C: stop what runs, or is about to. False if nothing is."""
@@ -185,7 +189,7 @@ class PlainFrontend:
             return
         seconds = self.services.clock.monotonic() - self._turn_began
         if seconds > LONG_S and result.outcome != "interrupted":
-            self._bell()
+            self.call()
         self.failed = result.error if result.outcome == "failed" else None
 
     async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
@@ -248,7 +252,8 @@ class PlainFrontend:
                 return
             remaining = await act_on_interruption(self.conversation, remaining, answer)
 
-    def _bell(self) -> None:
+    def call(self) -> None:
+        """Call a person who is elsewhere."""
         if self.services.settings.now.notify == "auto":
             self.terminal.bell()
 

@@ -6,14 +6,13 @@ Several lines can be one prompt: with a backslash at the end, or three quotes ar
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from tui.core.partly_typed import PartlyTyped
 from tui.core.text_cleaning import clean
 from tui.plain.editor import Editor
-from tui.plain.tty import Tty
+from tui.plain.tty import Tty, TypingOwner
 
 PROMPT: Final = "> "
 MORE: Final = "... "
@@ -73,8 +72,7 @@ class _Broken(BaseException):
 
 @dataclass(slots=True)
 class PromptReader:
-    """Reads one prompt after the other. `ending` returns true once the program ends; `kept` was
-    typed elsewhere and goes into the next prompt.
+    """Reads one prompt after the other. `kept` was typed elsewhere and goes into the next prompt.
 
     Signal handlers call `interrupt`, `hold` and `end`. They raise only while the editor has the
     line. A signal between two lines is handled before the next; one before the first leaves the
@@ -83,7 +81,7 @@ class PromptReader:
 
     editor: Editor
     tty: Tty
-    ending: Callable[[], bool]
+    owner: TypingOwner
     kept: str = ""
     editing: bool = False
     """True while the editor has the line."""
@@ -110,7 +108,7 @@ class PromptReader:
 
     def begun(self) -> str:
         """Return what is typed by now, and was not sent."""
-        if self.ending():
+        if self.owner.ending:
             edited = self._cut or self._seen or self._prefill
         elif self.editing:
             edited = self._seen = self.editor.begun()
@@ -128,7 +126,7 @@ class PromptReader:
         text."""
         self._prefill, self.kept = "\n".join(filter(None, (text, self.kept))), ""
         self._drop()
-        while not self.ending():
+        while not self.owner.ending:
             try:
                 line = self._line()
             except EOFError:
@@ -139,7 +137,7 @@ class PromptReader:
                 whole = self._entry.add(line)
                 if whole is not None and whole.strip():
                     return PartlyTyped(whole, 0) if "\n" in line else whole
-            elif self.interrupted() and not self.ending() and not self._keeps_editing():
+            elif self.interrupted() and not self.owner.ending and not self._keeps_editing():
                 return None
         return None
 
@@ -177,7 +175,7 @@ class PromptReader:
                 break
             line = self._edited("")
         self.tty.check_gone()  # if it has, the editor returns what was begun as if it was sent
-        return None if line is None or self.ending() else self._pasted
+        return None if line is None or self.owner.ending else self._pasted
 
     def _edited(self, prompt: str) -> str | None:
         self._broken, self._cut, self._seen = False, "", self._prefill
@@ -185,7 +183,7 @@ class PromptReader:
         try:
             try:
                 self.editing = True
-                if self._presses or self.ending():
+                if self._presses or self.owner.ending:
                     return None
                 self.editor.read(prompt, self._prefill, lines)
             finally:

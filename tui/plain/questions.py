@@ -7,10 +7,10 @@ was meant for the prompt and goes there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.damage_report import findings_summary, where
@@ -110,14 +110,22 @@ def _named(name: str, text: list[str]) -> list[str]:
     return [f"{name}, {len(text)} lines:", *(f"  {line}" for line in text)]
 
 
+class Person(Protocol):
+    """The person who is asked."""
+
+    def call(self) -> None:
+        """Call them before a question: they may be elsewhere."""
+
+    def typed(self, text: str) -> None:
+        """Take what they meant for the prompt."""
+
+
 @dataclass(slots=True)
 class Asker:
-    """Asks on a `terminal`. Implements `Approver`. `stray` gets what was meant for the prompt."""
+    """Asks on a `terminal`. Implements `Approver`."""
 
     terminal: Terminal
-    stray: Callable[[str], object]
-    calls: Callable[[], object] = lambda: None
-    """Called before every question: the person may be elsewhere."""
+    person: Person
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -128,7 +136,7 @@ class Asker:
     async def ask(self, call: Call, decision: Decision) -> Answer:
         """Ask for an approval. Cancelling the wait withdraws the question, which counts as no."""
         async with self._asking:
-            self.calls()
+            self.person.call()
             self.terminal.say(*approval_lines(call, decision))
             while True:
                 typed = await self.terminal.answer(_answers(decision))
@@ -151,7 +159,7 @@ class Asker:
         """Ask the model's questions, one after the other. Refusing one ends them."""
         answers: list[UserAnswer] = []
         async with self._asking:
-            self.calls()
+            self.person.call()
             if agent:
                 self.terminal.say(f"Sub-agent {spoken(agent)} asks.")
             for number, question in enumerate(questions, 1):
@@ -216,7 +224,7 @@ class Asker:
         count = len(labels)
         which = "1" if count == 1 else f"1 to {count}"
         async with self._asking:
-            self.calls()
+            self.person.call()
             self.terminal.say(*lines, *numbered(label for _, label in labels))
             while True:
                 typed = await self.terminal.answer(f"{which}, or just Enter for none: ")
@@ -283,7 +291,7 @@ class Asker:
     def _again(self, typed: str, hint: str) -> None:
         """Handle what is no answer: a slip of a key is dropped, a text goes to the prompt."""
         if len(typed.strip()) > _WORD_MAX or " " in typed.strip():
-            self.stray(typed)
+            self.person.typed(typed)
         self.terminal.say(hint)
 
 

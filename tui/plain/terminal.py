@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tui.core.plain_detection import DUMB
 from tui.core.text_cleaning import clean
@@ -29,8 +29,18 @@ _STEPS: Final = 8
 _STEP_S: Final = 0.03
 
 
-def _nobody(*_: object) -> None:
-    pass
+class Listener(Protocol):
+    """Whom the terminal tells, in the loop's thread."""
+
+    def typed(self, text: str) -> None:
+        """Take what is typed while nothing is asked."""
+
+    def interrupt(self) -> bool:
+        """Handle Ctrl+C. False if there was nothing to stop: then it was meant for the prompt."""
+        ...
+
+    def leave(self) -> None:
+        """End: the person leaves, or the terminal has gone."""
 
 
 class Terminal:
@@ -44,15 +54,13 @@ class Terminal:
         self.ended = False
         self.ended_by = 0
         """The signal that told the program to end."""
-        self._typed: Callable[[str], object] = _nobody
-        self._interrupt: Callable[[], object] = _nobody
-        self._leave: Callable[[], object] = _nobody
+        self._listener: Listener | None = None
         self._editor = editor
         self._bridge = ThreadBridge()
-        self._tty = Tty(self._leave_soon)
-        self._prompts = PromptReader(editor, self._tty, self._ending)
-        self._ahead = TypedAhead(self._tty, self._hear, self._keep)
-        self._answers = AnswerReader(self._tty, self._bridge, self._ahead, self._ending)
+        self._tty = Tty(self)
+        self._prompts = PromptReader(editor, self._tty, self)
+        self._ahead = TypedAhead(self._tty, self)
+        self._answers = AnswerReader(self._tty, self._bridge, self._ahead, self)
         self._prompted: LineRequest | None = None
         self._main = threading.get_ident()
         self._over = self._left = False
@@ -80,7 +88,7 @@ class Terminal:
                         self._serve()
             finally:
                 self.ended = True
-                self._leave_soon()
+                self.lost()
                 thread.join()
                 self._bridge.close()
         (result,) = ended
@@ -107,11 +115,11 @@ class Terminal:
         if request is None:
             if self._bridge.wait(keys=not self.gone) and not self._ahead.take():
                 self._left = True
-                self._leave_soon()
+                self.lost()
         elif request.kind == "prompt":
             self._prompt(request)
         else:
-            line = None if self._left or self._ending() else self._answers.ask(request)
+            line = None if self._left or self.ending else self._answers.ask(request)
             self._bridge.give(request, line)
 
     def _prompt(self, request: LineRequest) -> None:
@@ -123,13 +131,13 @@ class Terminal:
                 self._bridge.call(self._interrupted)
             return
         text = self._read(request)
-        if request.cancelled and text is not None:
-            self._bridge.call(self._typed, text)  # something else came first
+        if request.cancelled and text is not None and self._listener is not None:
+            self._bridge.call(self._listener.typed, text)  # something else came first
         self._bridge.give(request, text)
 
     def _read(self, request: LineRequest) -> str | None:
         text: str | None = request.text
-        while not (self._left or self._ending()):
+        while not (self._left or self.ending):
             self._prompted = request
             text = self._prompts.read(text or "")
             self._prompted = None
@@ -152,22 +160,28 @@ class Terminal:
             self._bridge.call(reached.set)
             reached.wait(_STEP_S)
 
-    def _hear(self, text: str) -> None:
+    def hear(self, text: str) -> None:
+        """Hand on a prompt that was typed ahead."""
         self._editor.remember(text)
         with self._listening:
-            if self._typed is _nobody:
+            if self._listener is None:
                 self._early.append(text)
                 return
-        self._bridge.call(self._typed, text)
+        self._bridge.call(self._listener.typed, text)
 
-    def _keep(self, text: str) -> None:
+    def keep(self, text: str) -> None:
+        """Put a text into the next prompt."""
         self._prompts.kept += text
 
-    def _ending(self) -> bool:
+    @property
+    def ending(self) -> bool:
+        """True once the program ends, or the terminal has gone."""
         return self._over or self.ended or self.gone
 
-    def _leave_soon(self) -> None:
-        self._bridge.call(self._leave)
+    def lost(self) -> None:
+        """Let the listener leave."""
+        if self._listener is not None:
+            self._bridge.call(self._listener.leave)
         self._bridge.poke()
 
     # Signals, in the main thread
@@ -195,7 +209,7 @@ class Terminal:
         self._prompts.hold()
         if self._answers.asked is None and not (self._prompts.editing and self._editor.edits):
             self._ahead.end()
-        self._leave_soon()
+        self.lost()
         self._prompts.end()
 
     def _stop(self) -> None:
@@ -219,33 +233,23 @@ class Terminal:
 
         If nothing does, Ctrl+C was meant for the prompt, or something is about to begin.
         """
-        if self._interrupt() is not False:
+        if self._listener is None or self._listener.interrupt():
             return
         if self._prompted or self._bridge.asked:
             signal.pthread_kill(self._main, signal.SIGINT)
         elif steps:
             asyncio.get_running_loop().call_soon(self._interrupted, steps - 1)
 
-    def listen(
-        self,
-        typed: Callable[[str], object],
-        interrupt: Callable[[], object],
-        leave: Callable[[], object],
-    ) -> None:
-        """Set the functions to call for what is typed while nothing is asked, for Ctrl+C, and at
-        the end.
-
-        `interrupt` returns False if there was nothing to stop: then Ctrl+C was meant for the
-        prompt.
-        """
+    def listen(self, listener: Listener) -> None:
+        """Tell the listener from now on, first of what was typed before."""
         self._bridge.meet()
         with self._listening:
-            self._typed, self._interrupt, self._leave = typed, interrupt, leave
+            self._listener = listener
             early, self._early = self._early, []
         for text in early:
-            typed(text)
+            listener.typed(text)
         if self._left:  # Ctrl+D came before
-            leave()
+            listener.leave()
 
     def say(self, *lines: str) -> None:
         """Print lines, without control characters. The line being typed is shown again below

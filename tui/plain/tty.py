@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tui.core.terminal_input import TerminalInput
 from tui.core.text_cleaning import clean
@@ -25,13 +25,31 @@ PASTE_S: Final = 0.03
 """Lines that follow each other faster were pasted, and are one prompt."""
 
 
-class Tty:
-    """The terminal. Once it has gone, `lost` is called, and nothing is written any more; no error
-    is raised for that."""
+class TypingOwner(Protocol):
+    """Takes what the readers of a terminal have read, and tells them when to stop."""
 
-    def __init__(self, lost: Callable[[], object]) -> None:
+    @property
+    def ending(self) -> bool:
+        """True once the program ends."""
+        ...
+
+    def lost(self) -> None:
+        """Note that the terminal has gone."""
+
+    def hear(self, text: str) -> None:
+        """Take a whole prompt that was typed ahead."""
+
+    def keep(self, text: str) -> None:
+        """Take what belongs to the next prompt."""
+
+
+class Tty:
+    """The terminal of an `owner`. Once it has gone, nothing is written any more; no error is raised
+    for that."""
+
+    def __init__(self, owner: TypingOwner) -> None:
         self.gone = False
-        self._lost = lost
+        self._owner = owner
         self._writing = threading.Lock()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._usual: list[Any] | None = None
@@ -127,7 +145,7 @@ class Tty:
     def _lose(self) -> None:
         if not self.gone:
             self.gone = True
-            self._lost()
+            self._owner.lost()
 
 
 def _modes() -> list[Any] | None:

@@ -10,10 +10,10 @@ import json
 import os
 import secrets
 from collections import deque
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import tui
 from tui.core.clock import Clock, timestamp
@@ -121,13 +121,21 @@ def write_session(path: Path, header: Header, records: Iterable[Record]) -> None
 
 def write_new(path: Path, data: bytes) -> None:
     """A new private file that is there whole or not at all. Raises StorageError if it is there."""
+    with new_file(path) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def new_file(path: Path) -> Generator[BinaryIO]:
+    """The stream of a new private file, which appears whole and synced when the block ends, or not
+    at all. Raises StorageError, also if the file is there."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         make_private(path.parent)
-        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            with os.fdopen(file, "wb") as stream:
-                stream.write(data)
+            with os.fdopen(file, "w+b") as stream:
+                yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
             os.link(draft, path, follow_symlinks=False)  # unlike a rename, never over another

@@ -100,6 +100,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "frame": {
         **_each("sha256 reason seal cache_life", _text),
         **_each("system tools layers room", _list),
+        "blocks": _list_of(_whole),
         **_each("facts files", _values(_text)),
     },
     "notice": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import stat as stats
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from tui.tools.file_ledger import SeenFile, Snapshot
 from tui.tools.patch_format import FilePatch, label_of, parse_patch
 from tui.tools.patch_hunks import Patched, added_text, apply_hunks
 from tui.tools.stale_text import ELSEWHERE, StaleFileError, difference, refusal, refused
-from tui.tools.text_decoding import DecodedText, decode, printable
+from tui.tools.text_decoding import DecodedText, decode, printable, valid_text
 
 
 class ApplyPatchParams(Params, frozen=True, kw_only=True):
@@ -96,9 +95,9 @@ class ApplyPatch(Tool[ApplyPatchParams]):
 
     async def run(self, params: ApplyPatchParams, ctx: ToolContext) -> ToolOutput:
         plan = await self._plan(params, ctx)
-        files = await write_files(ctx, plan.writes)
+        files, notes = await write_files(ctx, plan.writes)
         return ToolOutput(
-            [text_block("\n".join([*plan.lines, *plan.notes, *plan.elsewhere]))],
+            [text_block("\n".join([*plan.lines, *notes, *plan.notes, *plan.elsewhere]))],
             summary=plan.summary
             + " · not exact" * bool(plan.notes)
             + f" · {ELSEWHERE}" * bool(plan.elsewhere),
@@ -193,9 +192,11 @@ def _add(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool, _s
 
 
 def _add_new(plan: _Plan, file: FilePatch, place: _Place, whole: bool) -> None:
+    from tui.tools.new_content import new_content  # noqa: PLC0415 - for a write only
+
     text = added_text(file)
     mode = 0o777 if file.mode is not None and file.mode & stats.S_IXUSR else NEW_MODE
-    data = _encoded(DecodedText(""), text, place.shown)
+    data = new_content(DecodedText(""), text, place.path, place.shown).data
     plan.writes.append(FileWrite(place.path, data, None, mode))
     plan.diffs.append(unified(None, text, place.shown, whole=whole))
     plan.lines.append(f"Created {place.shown}: {size(len(data))}.")
@@ -206,7 +207,7 @@ def _add_deleted(plan: _Plan, file: FilePatch, place: _Place, whole: bool) -> No
     if place.found.data is None:
         raise _too_large(place, "Delete it with a command.")
     try:
-        text = _valid(decode(place.found.data, place.shown).text)
+        text = valid_text(decode(place.found.data, place.shown).text)
     except ToolError:
         if file.hunks:
             raise
@@ -224,35 +225,37 @@ def _add_deleted(plan: _Plan, file: FilePatch, place: _Place, whole: bool) -> No
 
 
 def _add_updated(plan: _Plan, file: FilePatch, places: Sequence[_Place], whole: bool) -> None:
+    from tui.tools.new_content import NewContent, new_content  # noqa: PLC0415 - for a write only
+
     place, target = places[0], places[-1]
     snapshot = place.found
     assert snapshot is not None
     if snapshot.data is None:
         raise _too_large(place, "Change it with a command (sed, a short script).")
-    data, moved = snapshot.data, target is not place
+    new, moved = NewContent(snapshot.data), target is not place
     before = after = ""
     if file.hunks:
         source = decode(snapshot.data, place.shown)
         patched = _patched(file, place, source.text)
         if patched.text == source.text and not moved:
             raise ToolError(f"The patch changes nothing in {place.shown}.")
-        data = _encoded(source, patched.text, place.shown)
+        new = new_content(source, patched.text, target.path, target.shown)
         plan.notes += patched.notes
         plan.elsewhere += filter(None, [patched.changed_elsewhere])
-        before, after = _valid(source.text), _valid(patched.text)
+        before, after = valid_text(source.text), valid_text(patched.text)
     name = place.shown if moved else ""
     diff = unified(before, after, target.shown, whole=whole, moved_from=name)
     if moved:
         # A move is a new file and a deletion.
-        mode = stats.S_IMODE(snapshot.stat.st_mode)
-        plan.writes.append(FileWrite(target.path, data, None, mode, place.known))
+        mode = stats.S_IMODE(snapshot.stat.st_mode) & 0o777
+        plan.writes.append(FileWrite(target.path, new.data, None, mode, place.known))
         plan.writes.append(FileWrite(place.path, None, snapshot))
         line = f"Moved {place.shown} to {target.shown}: {diff.summary} lines."
     else:
-        plan.writes.append(FileWrite(place.path, data, snapshot, known=place.known))
+        plan.writes.append(FileWrite(place.path, new.data, snapshot, known=place.known))
         line = f"Edited {place.shown}: {diff.summary} lines."
     plan.diffs.append(diff)
-    plan.lines.append(line)
+    plan.lines.append(" ".join([line, *new.notes]))
 
 
 def _patched(file: FilePatch, place: _Place, text: str) -> Patched:
@@ -278,22 +281,3 @@ def _too_large(place: _Place, hint: str) -> ToolError:
         f"the limit is {size(WHOLE_FILE_LIMIT)}.",
         hint=hint,
     )
-
-
-def _encoded(file: DecodedText, text: str, shown: str) -> bytes:
-    """Encode a text as a file is. Raises ToolError for characters that can't be encoded."""
-    known = set(file.text) if not file.valid else set[str]()
-    odd = {c for c in text if "\ud800" <= c <= "\udfff"}
-    if odd - known:
-        raise ToolError(f"The patch has half a surrogate pair for {shown}, which isn't valid text.")
-    if not file.valid and {c for c in text if not c.isascii()} - known:
-        raise ToolError(
-            f"{shown} isn't UTF-8, so the encoding of the new characters is unknown.",
-            hint="Use ASCII characters only, or convert the file with a command first.",
-        )
-    return file.encode(text)
-
-
-def _valid(text: str) -> str:
-    """Return a text that can be shown: bytes that are no UTF-8 become U+FFFD."""
-    return re.sub("[\ud800-\udfff]", "\ufffd", text)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar
 
-from tui.core.messages import ToolOutput
 from tui.core.questions import AnswerChoice, UserQuestion
-from tui.tools.base import Effect, Params, Tool, ToolContext, about
+from tui.tools.base import AgentTool, Effect, Params, about
 
 
 # Docstrings would go into the tool's schema.
@@ -42,21 +40,12 @@ class AskUserParams(Params, frozen=True):
         )
 
 
-AskQuestions: TypeAlias = Callable[[AskUserParams, ToolContext], Awaitable[ToolOutput]]
-
-
-class AskUser(Tool[AskUserParams]):
+class AskUser(AgentTool[AskUserParams]):
     name: ClassVar[str] = "ask_user"
     effect: ClassVar[Effect] = "none"
     params: ClassVar[type[Params]] = AskUserParams
-
-    def __init__(self, ask: AskQuestions) -> None:
-        self._ask = ask
 
     def label(self, params: AskUserParams) -> str:
         if len(params.questions) == 1:
             return params.questions[0].question
         return ", ".join(one.header for one in params.questions)
-
-    async def run(self, params: AskUserParams, ctx: ToolContext) -> ToolOutput:
-        return await self._ask(params, ctx)

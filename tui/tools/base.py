@@ -33,7 +33,7 @@ from tui.core.clock import Clock
 from tui.core.config import Guard
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
-from tui.core.questions import AskPerson
+from tui.core.questions import UserAnswers, UserQuestion
 from tui.core.workspace import Workspace
 from tui.tools.limits.receipt import Keep
 
@@ -111,27 +111,49 @@ StartReader: TypeAlias = Callable[
 and the files for its output and its errors. None if no sandbox can hide files from it."""
 
 
+class CallHost(Protocol):
+    """The agent, as a call that runs reaches it: whom it tells, and whom it asks."""
+
+    def emit(self, text: str) -> None:
+        """Show text to the person while the tool works. May be called often, from the event loop
+        only."""
+
+    def set_todos(self, todos: Sequence[Todo]) -> None:
+        """Show the task list to the person."""
+
+    def leave(self, output: ToolOutput) -> None:
+        """Keep the output so far: called before a tool that is cancelled raises."""
+
+    def started(self, pid: int) -> None:
+        """Record a process group that the call has started, by its id."""
+
+    def waited(self) -> None:
+        """Leave out the time until now, in which the call waited for the person."""
+
+    async def ask(self, questions: Sequence[UserQuestion]) -> UserAnswers:
+        """Put questions of others than the model to the person, one after the other. Cancelling it
+        withdraws them."""
+        ...
+
+    def reading(self, path: Path) -> Answer:
+        """Return the answer of the person's rules about reading a file, by its real path."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Everything that a tool may use. Made by the dispatcher, one per call.
 
-    - `emit` takes text for the person while the tool works; it may be called often, from the event
-      loop only.
     - `spill_path` is the file for the full raw output of this call (its folder need not exist, see
       `private_file` in `tui.core.private_files`), `kept` the folder where a command of it is kept.
     - `recorded`: the start of the call is on the disk.
-    - A tool that is cancelled passes its output so far to `leave` before it raises. One that starts
-      a process group passes its id to `started`. A tool that waited for the person calls `waited`:
-      that time is not counted.
     - `environment` is that of a command which nobody was asked about; None for the usual one.
     - `starter` starts commands in a sandbox; None for that of the jobs, which confines nothing.
       `start_reader` starts a program that only reads in one; None if there is none.
-    - `reading` is the answer of the person's rules about reading a file, by its real path.
     - `allowed` are the real paths that the call was allowed for; None if that is not decided yet.
     - `document_pages` is the number of pages of a PDF that the model takes as one document; 0 if it
       takes none.
     - `url_access` is the permissions' answer for an address.
-    - `ask` puts questions of others than the model to the person; None if nobody can be asked.
     """
 
     call_id: str
@@ -141,25 +163,20 @@ class ToolContext:
     jobs: Jobs
     spill_path: Path
     kept: Path
-    emit: Callable[[str], None]
-    set_todos: Callable[[Sequence[Todo]], None]
+    host: CallHost
     read_page_bytes: int = 51_200
     guard: Guard = field(default_factory=Guard)
     recorded: bool = True
-    leave: Callable[[ToolOutput], None] = lambda _: None
-    started: Callable[[int], None] = lambda _: None
-    waited: Callable[[], None] = lambda: None
     environment: Mapping[str, str] | None = None
     starter: Starter | None = None
     start_reader: StartReader | None = None
-    reading: Callable[[Path], Answer] = lambda _: "allow"
     allowed: frozenset[Path] | None = None
     document_pages: int = 0
     url_access: Callable[[str], UrlAccess] = lambda _: UrlAccess("deny")
-    ask: AskPerson | None = None
 
 
 P = TypeVar("P", bound=Params)
+P_contra = TypeVar("P_contra", bound=Params, contravariant=True)
 
 
 class Tool(ABC, Generic[P]):
@@ -228,6 +245,24 @@ class Tool(ABC, Generic[P]):
             raise ToolError(
                 f"Wrong arguments for {self.name}: {error}.", hint=f"Its arguments are: {known}."
             ) from error
+
+
+class AgentPart(Protocol[P_contra]):
+    """The part of the agent that carries out the calls of a tool."""
+
+    async def run(self, params: P_contra, tool: ToolContext) -> ToolOutput:
+        """Execute a call, as `Tool.run`."""
+        ...
+
+
+class AgentTool(Tool[P]):
+    """Base class of a tool whose calls a part of the agent carries out."""
+
+    def __init__(self, part: AgentPart[P]) -> None:
+        self._part = part
+
+    async def run(self, params: P, ctx: ToolContext) -> ToolOutput:
+        return await self._part.run(params, ctx)
 
 
 @cache

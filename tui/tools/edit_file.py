@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from tui.core.errors import ToolError
 from tui.core.formatting import size
@@ -28,8 +28,12 @@ from tui.tools.file_access import (
 from tui.tools.file_ledger import SeenFile, Snapshot
 from tui.tools.near_lines import closest, excerpt, near_miss, same_but_blanks
 from tui.tools.stale_text import ELSEWHERE, difference, refused
-from tui.tools.text_decoding import DecodedText, decode, printable
-from tui.tools.text_match import TextMatch, find_matches, flatten, splice
+from tui.tools.text_decoding import DecodedText, decode, printable, valid_text
+from tui.tools.text_match import CELL_MARK, TextMatch, find_matches, flatten, splice
+
+if TYPE_CHECKING:
+    from tui.tools.new_content import NewContent
+    from tui.tools.notebook_cells import NotebookCells
 
 _LISTED = 10
 """Lines of an ambiguous passage, or of many changes, that are named."""
@@ -54,11 +58,12 @@ class EditFileParams(Params, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class _Edited:
-    """The result of the edits. `lines` are their line numbers, `notes` and `differences` describe
-    passages that matched only nearly."""
+    """The result of the edits. `places` are their line numbers, or the numbers of a notebook's
+    cells; `notes` and `differences` describe passages that matched only nearly."""
 
-    data: bytes
-    lines: list[int]
+    new: NewContent
+    unit: str
+    places: list[int]
     diff: UnifiedDiff
     notes: list[str]
     differences: list[str]
@@ -77,12 +82,10 @@ class EditFile(Tool[EditFileParams]):
 
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutput:
         path, snapshot, edited = await self._prepare(params, ctx)
-        details = await replace_file(ctx, path, edited.data, snapshot)
-        diff, lines = edited.diff, edited.lines
-        where = f"at line {lines[0]}" if len(lines) == 1 else f"{len(lines)} times"
-        if len(lines) > 1 and len(params.edits) > 1:
-            where = f"in {len(lines)} places (lines {_listed(lines)})"
-        line = f"Edited {printable(ctx.workspace.show(path))} {where}: {diff.summary} lines."
+        details, notes = await replace_file(ctx, path, edited.new.data, snapshot)
+        diff, shown = edited.diff, printable(ctx.workspace.show(path))
+        line = f"Edited {shown} {_where(edited, len(params.edits))}: {diff.summary} lines."
+        line = " ".join([line, *edited.new.notes, *notes])
         return ToolOutput(
             [text_block("\n".join([line, *edited.notes]))],
             summary=" · ".join([diff.summary, *edited.differences]),
@@ -182,20 +185,21 @@ def _edit(
             f"the limit is {size(WHOLE_FILE_LIMIT)}.",
             hint="Change it with a command (sed, a short script) through run_command.",
         )
+    from tui.tools.new_content import new_content  # noqa: PLC0415 - for a write only
+
     file = decode(found.data, shown)
-    new = file.text
-    lines: list[int] = []
+    cells = _cells(file, params, found.path)
+    unit = "cell" if cells else "line"
+    old = new = cells.text if cells else file.text
+    places: list[int] = []
     notes: list[str] = []
     differences: dict[str, None] = {}
     # Each edit sees the text that the ones before it have made.
     for number, edit in enumerate(params.edits):
         with _numbered(params, number):
             if not file.valid and not edit.new_string.isascii():
-                raise ToolError(
-                    f"{shown} isn't UTF-8, so the encoding of the new characters is unknown.",
-                    hint="Use ASCII characters only, or convert the file with a command first.",
-                )
-            matches = _places(file, new, edit, shown)
+                file.encode(edit.new_string, shown)
+            matches = _matches(file, new, edit, shown, unit)
             before = new
             new, starts = splice(before, matches)
             if new == before:
@@ -203,16 +207,39 @@ def _edit(
                     "The two strings differ only in line endings, which edit_file preserves.",
                     hint="Convert line endings with a command.",
                 )
-            lines += [before.count("\n", 0, start) + 1 for start in starts[:1000]]
+            places += [_place(before, start, unit) for start in starts[:1000]]
             if matches[0].differences:
                 which = f"old_string of edit {number + 1}"
                 which = which if len(params.edits) > 1 else "old_string"
                 notes.append(near_miss(flatten(before), matches[0], which))
                 differences |= dict.fromkeys(matches[0].differences)
-    if new == file.text:
+    if new == old:
         raise ToolError("The edits undo each other; nothing was changed.")
-    diff = _diff(file, new, shown, whole=whole)
-    return _Edited(file.encode(new), lines, diff, notes, list(differences))
+    if cells:
+        new = cells.with_text(new)
+    diff = unified(valid_text(file.text), valid_text(new), shown, whole=whole)
+    content = new_content(file, new, found.path, shown)
+    return _Edited(content, unit, places, diff, notes, list(differences))
+
+
+def _cells(file: DecodedText, params: EditFileParams, path: Path) -> NotebookCells | None:
+    """Return the cells of a notebook that the edits are about; None for other files, and for edits
+    of the JSON around them."""
+    if path.suffix.lower() != ".ipynb":
+        return None
+    from tui.tools.notebook_cells import cells_of  # noqa: PLC0415 - seldom needed
+
+    if (cells := cells_of(file.text)) is None:
+        return None
+    first = flatten(params.edits[0].old_string)
+    return None if first in flatten(file.text) and first not in flatten(cells.text) else cells
+
+
+def _place(text: str, position: int, unit: str) -> int:
+    """Return the number of the line at a position, or that of the notebook's cell."""
+    return (
+        text.count(CELL_MARK, 0, position) if unit == "cell" else text.count("\n", 0, position) + 1
+    )
 
 
 def _of_changed(
@@ -230,14 +257,16 @@ def _of_changed(
         edited = edit(stop)
     except ToolError as error:
         raise refused(change, found, shown) from error
-    after = decode(edited.data, shown).text
-    passages = [flatten(each.old_string) for each in params.edits]
-    if change is None or edited.differences or not change.spares(after, passages):
+    # The passages of a notebook's cells are not as such in its JSON: there, changed lines decide.
+    passages = [flatten(each.old_string) if edited.unit == "line" else "" for each in params.edits]
+    if change is None or edited.differences or not change.spares(edited.new.text, passages):
         raise refused(change, found, shown)
     return replace(edited, notes=[change.note], differences=[ELSEWHERE])
 
 
-def _places(file: DecodedText, text: str, edit: TextEdit, shown: str) -> list[TextMatch]:
+def _matches(
+    file: DecodedText, text: str, edit: TextEdit, shown: str, unit: str
+) -> list[TextMatch]:
     """Find the places of an edit. Raises ToolError for no place, and for several that aren't
     wanted."""
     flat, old, new = map(flatten, (text, edit.old_string, edit.new_string))
@@ -250,44 +279,48 @@ def _places(file: DecodedText, text: str, edit: TextEdit, shown: str) -> list[Te
         raise not_found(replace(file, text=text), old, new, shown)
     if len(matches) == 1:
         return matches
-    lines = [flat.count("\n", 0, match.start) + 1 for match in matches]
+    places = _listed([_place(flat, match.start, unit) for match in matches], unit)
     if differences := matches[0].differences:
         raise ToolError(
             f"old_string isn't in {shown} exactly, and nearly in {len(matches)} places "
-            f"(lines {_listed(lines)}), where {' and '.join(differences)}.",
+            f"({places}), where {' and '.join(differences)}.",
             hint="Copy the passage exactly as it is in the file.",
         )
     raise ToolError(
-        f"old_string occurs {len(matches)} times in {shown} (lines {_listed(lines)}).",
+        f"old_string occurs {len(matches)} times in {shown} ({places}).",
         hint="Add lines around it until it is unique, or set replace_all.",
     )
 
 
-def _listed(lines: Sequence[int]) -> str:
-    return ", ".join(map(str, lines[:_LISTED])) + (", …" if len(lines) > _LISTED else "")
+def _where(edited: _Edited, edits: int) -> str:
+    """Return where a file was edited, in words."""
+    places, count = _listed(edited.places, edited.unit), len(edited.places)
+    if count == 1:
+        return f"{'in' if edited.unit == 'cell' else 'at'} {places}"
+    if edits > 1:
+        return f"in {count} places ({places})"
+    return f"{count} times" + f" ({places})" * (edited.unit == "cell")
 
 
-def _diff(file: DecodedText, new: str, shown: str, *, whole: bool) -> UnifiedDiff:
-    old = file.text
-    if not file.valid:
-        old, new = (
-            t.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for t in (old, new)
-        )
-    return unified(old, new, shown, whole=whole)
+def _listed(places: Sequence[int], unit: str) -> str:
+    """Return the numbers of lines or cells, with the word; a cell is named once."""
+    numbers = list(dict.fromkeys(places)) if unit == "cell" else list(places)
+    word = unit if len(numbers) == 1 else f"{unit}s"
+    return f"{word} {', '.join(map(str, numbers[:_LISTED]))}" + ", …" * (len(numbers) > _LISTED)
 
 
 def not_found(file: DecodedText, old: str, new: str, shown: str) -> ToolError:
     """Explain why `old` is not in the file, as far as that is known, and show what comes close."""
     message = f"old_string isn't in {shown}."
     if shown.lower().endswith(".ipynb"):
-        message += " A notebook is edited as its JSON, which read_file shows with raw=true."
+        message += " Copy from the cells of the notebook as read_file shows them, or its raw JSON."
     if "\ufffd" in old and not file.valid:
         return ToolError(
             message,
             hint="The file isn't UTF-8: choose a passage without the characters shown as \ufffd.",
         )
     flat = flatten(file.text)
-    lines = flat.split("\n")
+    lines = [line.removeprefix(CELL_MARK) for line in flat.split("\n")]
     if (span := same_but_blanks(lines, old)) is not None:
         return ToolError(
             f"{message} Lines {span[0] + 1}-{span[1]} differ from it only in blanks "

@@ -12,16 +12,16 @@ import errno
 import os
 import shutil
 import stat as stats
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
 from threading import Event
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from tui.core.errors import StorageError, ToolError
-from tui.core.files import atomic_write, open_real, real_folder, safe_name
+from tui.core.files import open_real, real_folder, safe_name
 from tui.core.formatting import size
 from tui.core.messages import list_of, object_of
 from tui.core.private_files import private_copy
@@ -29,6 +29,9 @@ from tui.core.workspace import Workspace
 from tui.tools.base import ToolContext
 from tui.tools.file_ledger import Snapshot
 from tui.tools.text_decoding import printable
+
+if TYPE_CHECKING:
+    from tui.core.in_place import Written
 
 T = TypeVar("T")
 
@@ -122,9 +125,7 @@ def take_snapshot(path: Path, shown: str) -> Snapshot | None:
     if not stats.S_ISREG(stat.st_mode):
         raise not_regular(stat.st_mode, shown)
     if not os.access(path, os.W_OK):
-        raise ToolError(
-            f"{shown} is read-only.", hint="Make it writable first, if that is intended."
-        )
+        raise _read_only(path, stat, shown)
     with open_regular(path, shown) as file:
         stat = os.fstat(file.fileno())
         if stat.st_size > WHOLE_FILE_LIMIT:
@@ -134,6 +135,22 @@ def take_snapshot(path: Path, shown: str) -> Snapshot | None:
         except OSError as error:
             raise os_failure("read", shown, error) from error
     return Snapshot(path, stat, data, sha256(data).hexdigest())
+
+
+def _read_only(path: Path, stat: os.stat_result, shown: str) -> ToolError:
+    with suppress(OSError):
+        if os.statvfs(path).f_flag & os.ST_RDONLY:
+            return ToolError(
+                f"{shown} is read-only: its file system is.", hint="Ask the user about it."
+            )
+    if not stat.st_mode & 0o222:
+        return ToolError(
+            f"{shown} is read-only: its mode is {stats.S_IMODE(stat.st_mode):03o}.",
+            hint="Make it writable first, if that is intended.",
+        )
+    return ToolError(
+        f"{shown} is read-only for this user: it belongs to another.", hint="Ask the user about it."
+    )
 
 
 def missing(workspace: Workspace, path: Path) -> ToolError:
@@ -167,6 +184,7 @@ def os_failure(verb: str, shown: str, error: OSError) -> ToolError:
         errno.ENOSPC: "The disk is full: free some space, then try again.",
         errno.EDQUOT: "The disk quota is used up: free some space, then try again.",
         errno.EROFS: "The file system is read-only.",
+        errno.EBUSY: "Something is mounted there, or it is in use.",
         errno.EEXIST: "A part of the path is a file, not a folder.",
         errno.ENOTDIR: "A part of the path is a file, not a folder.",
         errno.ENXIO: "It is a socket, FIFO or device, not a regular file.",
@@ -196,26 +214,30 @@ def _stamp(stat: os.stat_result) -> tuple[int, int, int, int]:
 
 async def replace_file(
     ctx: ToolContext, path: Path, data: bytes, found: Snapshot | None
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Sequence[str]]:
     """Replace the content of `path` by `data`, after copying the old bytes. Raises ToolError.
 
     Returns the fields for the record: path, before (the path of the copy, or None), before_sha256,
-    after_sha256. The ledger knows the new content afterwards.
+    after_sha256; and sentences about how it was written, if not as usual. The ledger knows the new
+    content afterwards.
     """
-    details, stat = await in_thread(partial(_replace, ctx, path, data, found), finish=True)
-    ctx.files.note_seen(path, stat, str(details["after_sha256"]), data)
-    return details
+    details, written = await in_thread(partial(_replace, ctx, path, data, found), finish=True)
+    ctx.files.note_seen(path, written.state, str(details["after_sha256"]), data)
+    return details, written.notes
 
 
 def _replace(
     ctx: ToolContext, path: Path, data: bytes, found: Snapshot | None, stop: Event
-) -> tuple[dict[str, Any], os.stat_result]:
+) -> tuple[dict[str, Any], Written]:
     shown = printable(ctx.workspace.show(path))
     before, before_sha256 = keep_before(ctx, found, shown) if found else (None, None)
     try:
         os.close(real_folder(path.parent, create=True))
         check = partial(check_still_wanted, path, shown, found, stop)
-        stat = atomic_write(path, data, like=found and found.stat, mode=0o666, check=check)
+        from tui.core.in_place import put  # noqa: PLC0415 - for a write only
+
+        old, like = (found.data, found.stat) if found else (None, None)
+        written = put(path, data, old=old, like=like, mode=0o666, check=check)
     except (OSError, ToolError) as error:
         if before is not None:
             before.unlink(missing_ok=True)
@@ -227,7 +249,7 @@ def _replace(
         "before": str(before) if before else None,
         "before_sha256": before_sha256,
         "after_sha256": sha256(data).hexdigest(),
-    }, stat
+    }, written
 
 
 def as_now(details: Mapping[str, Any]) -> tuple[dict[str, Any], list[Path]]:

@@ -15,7 +15,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui.core.errors import ToolError
 from tui.core.files import atomic_write, real_folder
@@ -23,6 +23,9 @@ from tui.tools.base import ToolContext
 from tui.tools.file_access import check_still_wanted, in_thread, keep_before, os_failure
 from tui.tools.file_ledger import Snapshot
 from tui.tools.text_decoding import printable
+
+if TYPE_CHECKING:
+    from tui.core.in_place import Written
 
 NEW_MODE = 0o666
 
@@ -48,8 +51,8 @@ class _Batch:
     kept: list[tuple[Path | None, str | None]] = field(
         default_factory=list[tuple[Path | None, str | None]]
     )
-    written: list[tuple[FileWrite, os.stat_result | None]] = field(
-        default_factory=list[tuple[FileWrite, os.stat_result | None]]
+    written: list[tuple[FileWrite, Written | None]] = field(
+        default_factory=list[tuple[FileWrite, "Written | None"]]
     )
     folders: list[Path] = field(default_factory=list[Path])
     """Folders that were made, the outermost first."""
@@ -58,20 +61,27 @@ class _Batch:
         return printable(self.ctx.workspace.show(path))
 
 
-async def write_files(ctx: ToolContext, writes: Sequence[FileWrite]) -> list[dict[str, Any]]:
+async def write_files(
+    ctx: ToolContext, writes: Sequence[FileWrite]
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Write and delete all files. Raises ToolError; then they are as they were.
 
     Returns for each the fields for the record: path, before (the path of the copy, or None),
-    before_sha256, after_sha256 (None for no file), and the mode of a deleted one.
+    before_sha256, after_sha256 (None for no file), and the mode of a deleted one; and sentences
+    about those that were not written as usual.
     """
     batch = _Batch(ctx)
     details = await in_thread(partial(_write_all, batch, writes), finish=True)
-    for write, stat in batch.written:
-        if stat is None or write.data is None:
+    notes: list[str] = []
+    for write, written in batch.written:
+        if written is None or write.data is None:
             ctx.files.forget(write.path)
-        elif write.known:
-            ctx.files.note_seen(write.path, stat, sha256(write.data).hexdigest(), write.data)
-    return details
+            continue
+        notes += [f"{batch.shown(write.path)}: {note}" for note in written.notes]
+        if write.known:
+            digest = sha256(write.data).hexdigest()
+            ctx.files.note_seen(write.path, written.state, digest, write.data)
+    return details, notes
 
 
 def _write_all(batch: _Batch, writes: Sequence[FileWrite], stop: Event) -> list[dict[str, Any]]:
@@ -123,8 +133,10 @@ def _details(write: FileWrite, kept: Path | None, before_sha256: str | None) -> 
     return details
 
 
-def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> os.stat_result | None:
-    """Write or delete one file. Returns the state of what was written. Raises ToolError."""
+def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> Written | None:
+    """Write or delete one file. Returns what was written. Raises ToolError."""
+    from tui.core.in_place import put  # noqa: PLC0415 - for a write only
+
     path, shown, snapshot = write.path, batch.shown(write.path), write.found
     check = partial(check_still_wanted, path, shown, snapshot, stop)
     try:
@@ -139,8 +151,8 @@ def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> os.stat_result |
         missing = [part for part in (path.parent, *path.parent.parents) if not part.exists()]
         batch.folders += reversed(missing)
         os.close(real_folder(path.parent, create=True))
-        like = snapshot and snapshot.stat
-        return atomic_write(path, write.data, like=like, mode=write.mode, check=check)
+        old, like = (snapshot.data, snapshot.stat) if snapshot else (None, None)
+        return put(path, write.data, old=old, like=like, mode=write.mode, check=check)
     except OSError as error:
         if isinstance(error, InterruptedError):
             raise
@@ -149,18 +161,30 @@ def _write_one(batch: _Batch, write: FileWrite, stop: Event) -> os.stat_result |
 
 def _put_back(batch: _Batch) -> list[str]:
     """Undo what was written, the last first. Returns in words what could not be undone."""
+    from tui.core.in_place import put  # noqa: PLC0415 - for a write only
+
     lost: list[str] = []
-    for write, stat in reversed(batch.written):
+    for write, written in reversed(batch.written):
         shown = batch.shown(write.path)
-        state = None if stat is None else Snapshot(write.path, stat, None, None)
+        state = None if written is None else Snapshot(write.path, written.state, None, None)
         check = partial(check_still_wanted, write.path, shown, state, Event())
         try:
             if write.found is None:
                 check()
                 write.path.unlink()
             else:
-                old, like = write.found.data or b"", write.found.stat
-                atomic_write(write.path, old, like=like, mode=NEW_MODE, check=check)
+                old = write.found.data or b""
+                if written is None:  # it was deleted
+                    atomic_write(write.path, old, like=write.found.stat, mode=NEW_MODE, check=check)
+                else:
+                    put(
+                        write.path,
+                        old,
+                        old=write.data,
+                        like=written.state,
+                        mode=NEW_MODE,
+                        check=check,
+                    )
         except ToolError:
             lost.append(f"{shown} (changed meanwhile)")
         except OSError as error:

@@ -48,8 +48,12 @@ class FindByName(Tool[FindByNameParams]):
             )
         wanted = [*search.exclusions(), "--files"]
         command = await asyncio.to_thread(search.command, root, wanted)
-        shows = search.Shown(root, ctx.reading, names=True)
-        results = _Results(root, glob_matcher(params.pattern), params.max_results, shows)
+        shows = search.Shown(root, ctx.host, names=True)
+        matches = glob_matcher(params.pattern)
+        from tui.tools.search_scope import search_scope  # noqa: PLC0415 - for a search only
+
+        scope = asyncio.ensure_future(asyncio.to_thread(search_scope, root, matches))
+        results = _Results(root, matches, params.max_results, shows)
         ended = await search.run(command, root, b"\0", results.take, ctx.start_reader)
         lines = results.names
         # Without walls, a name counts only if no link leads to it.
@@ -68,6 +72,8 @@ class FindByName(Tool[FindByNameParams]):
         if not lines:
             where = "" if params.path == "." else f" in {params.path}"
             notes.insert(0, f"Nothing matches {params.pattern!r}{where}.")
+        if not results.more:
+            notes += (await scope).line(root, found=bool(lines))
         count = len(lines)
         summary = f"{count}{'+' * results.more} result{'s' * (count != 1)}"
         shown = [root.show(name) for name in lines]

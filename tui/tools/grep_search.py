@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from tui.core.errors import ToolError
@@ -14,11 +16,20 @@ from tui.core.formatting import plural
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
-from tui.tools.search_proof import confirmed_lines, shown_line
+from tui.tools.file_access import open_regular
+from tui.tools.search_proof import confirmed_lines, confirmed_names, shown_line
+from tui.tools.text_decoding import HEAD_BYTES, binary_kind
 
+_BINARY = re.compile(
+    rb"(.*): (?:binary file matches|WARNING: stopped searching binary file after match) "
+    rb'\(found "\\0" byte around offset (\d+)\)',
+    re.DOTALL,
+)
 _MAX_BYTES = 2_000_000
 _COLUMNS = 500
 """Bytes of a line that are shown."""
+_TEXTS = 200
+"""Texts with a NUL that are searched once more."""
 _HELD_LINES = 20_000
 """Lines that ripgrep may hold of one file in each of its threads, if several search at once."""
 
@@ -50,7 +61,12 @@ class GrepSearch(Tool[GrepSearchParams]):
         if params.glob:
             search.check_argument("glob", params.glob)
         root = await asyncio.to_thread(search.find_root, ctx, params.path)
+        from tui.tools.search_scope import search_scope  # noqa: PLC0415 - for a search only
+
+        scope = asyncio.ensure_future(asyncio.to_thread(search_scope, root))
         matches, ended = await _search(params, root, ctx)
+        if matches.nul and not matches.more:
+            await _search_texts(matches, params, ctx)
         if not ended.walled:
             await asyncio.to_thread(matches.prove)
         if ended.status == 2 and ended.stderr and not matches.hits:
@@ -68,6 +84,9 @@ class GrepSearch(Tool[GrepSearchParams]):
             notes.insert(0, f"No match for {params.pattern!r}{where}.")
         files = f"{len(matches.files)} file{'s' * (len(matches.files) != 1)}"
         count = f"{matches.matches} match{'es' * (matches.matches != 1)}"
+        if not matches.more:
+            binary = [root.show(name) for name in sorted(matches.nul)]
+            notes += (await scope).line(root, binary=binary, found=bool(matches.matches))
         lines = [*matches.lines(), *notes]
         return ToolOutput.text("\n".join(lines), summary=f"{count} in {files}")
 
@@ -101,16 +120,39 @@ def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
     options += [f"--regexp={params.pattern}"]
     options += ["--ignore-case"] if params.case_insensitive else []
     options += ["--fixed-strings"] if params.literal else []
-    # A file that is named is searched, whatever its content.
-    return [*options, "--text"] if root.name is not None else options
+    # A file that is named is searched, whatever its content. Of others with a NUL, ripgrep says
+    # that they match.
+    return [*options, "--text" if root.name is not None else "--binary"]
 
 
 async def _collect(
     command: list[str], params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext
 ) -> tuple[_Matches, search.SearchEnd]:
-    shows = search.Shown(root, ctx.reading)
+    shows = search.Shown(root, ctx.host)
     matches = _Matches(root, params.context, params.max_results, shows)
     return matches, await search.run(command, root, b"\n", matches.take, ctx.start_reader)
+
+
+async def _search_texts(matches: _Matches, params: GrepSearchParams, ctx: ToolContext) -> None:
+    """Search the texts among the files that match and have a NUL, and add their lines."""
+    root = matches.root
+    late = [name for name, offset in sorted(matches.nul.items()) if offset >= HEAD_BYTES]
+    texts = await asyncio.to_thread(_texts, root.folder, late[:_TEXTS])
+    if not texts:
+        return
+    wanted = [*_options(params, root)[:-1], "--text"]
+    more, _ = await _collect(search.command(root, wanted, files=texts), params, root, ctx)
+    matches.take_in(more, texts)
+
+
+def _texts(folder: Path, names: Sequence[str]) -> list[str]:
+    """Return the files that begin as a text. Blocks."""
+    found: list[str] = []
+    for name in names:
+        with suppress(OSError, ToolError), open_regular(folder / name, name) as file:
+            if binary_kind(file.read(HEAD_BYTES)) is None:
+                found.append(name)
+    return found
 
 
 def _reason(stderr: str) -> str:
@@ -132,6 +174,8 @@ class _Matches:
     )
     files: set[bytes] = field(default_factory=set[bytes])
     matches: int = 0
+    nul: dict[str, int] = field(default_factory=dict[str, int])
+    """Files with a NUL that match, by their path below the root, and its place."""
     more: bool = False
     changed: int = 0
     _bytes: int = 0
@@ -140,6 +184,12 @@ class _Matches:
     def take(self, record: bytes) -> bool:
         path, nul, line = record.partition(b"\0")
         if not nul:  # the first part of a name with a newline, or a message
+            if told := _BINARY.fullmatch(self._start + record):
+                name = self.root.relative_path(told[1])
+                if self.shows(name):
+                    self.nul[name] = int(told[2])
+                self._start = b""
+                return True
             self._start = record + b"\n" if record.startswith(b"./") else b""
             return True
         if self._start and not path.startswith(b"./"):
@@ -160,8 +210,23 @@ class _Matches:
         self._bytes += len(record)
         return True
 
+    def take_in(self, other: _Matches, names: Sequence[str]) -> None:
+        """Take the matches in some files from another search."""
+        paths = {b"./" + os.fsencode(name) for name in names}
+        kept = [hit for hit in self.hits if hit[0] not in paths]
+        self.hits = [*kept, *other.hits]
+        self.files = {path for path, _, mark, _ in self.hits if mark == ":"}
+        self.matches = sum(mark == ":" for _, _, mark, _ in self.hits)
+        self.more = other.more or self.matches > self.limit
+        for name in names:
+            del self.nul[name]
+
     def prove(self) -> None:
         """Drop the lines that are not in their file if no link is followed. Blocks."""
+        self.nul = {
+            os.fsdecode(name): self.nul[os.fsdecode(name)]
+            for name in confirmed_names(self.root.folder, map(os.fsencode, self.nul))
+        }
         lines: dict[bytes, dict[int, str]] = {}
         for path, number, _, text in self.hits:
             name = os.fsencode(self.root.relative_path(path))

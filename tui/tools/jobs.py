@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from tui.core.clock import Clock, SystemClock
 from tui.core.command_ends import END_UNKNOWN
@@ -253,6 +253,13 @@ class Job:
                 self.path = await asyncio.to_thread(private_link, self.path, self._place)
 
 
+class JobWatcher(Protocol):
+    """Hears of each job."""
+
+    def began(self, job: Job) -> None: ...
+    def ended(self, job: Job) -> None: ...
+
+
 class Jobs:
     """All background commands of one program. `close` leaves none running."""
 
@@ -262,10 +269,9 @@ class Jobs:
         starter: Starter | None = None,
         session: Path | None = None,
     ) -> None:
-        """`began` and `ended` are called with each job, at its start and at its end. `starter`
-        starts commands that nothing confines; `session` is the file that they belong to."""
-        self.began: Callable[[Job], None] = lambda _: None
-        self.ended: Callable[[Job], None] = lambda _: None
+        """`starter` starts commands that nothing confines; `session` is the file that they belong
+        to."""
+        self.watcher: JobWatcher | None = None
         self.leaving = False
         """True if running commands are left to the next run of the program, see `leave`."""
         self.first_number = 1
@@ -373,8 +379,9 @@ class Jobs:
                 read=read,
             )
             self._jobs[job_id] = job
-            self.began(job)
-            job.at_end(lambda: self.ended(job))
+            if (watcher := self.watcher) is not None:
+                watcher.began(job)
+                job.at_end(lambda: watcher.ended(job))
         return job
 
     def _next_id(self) -> str:

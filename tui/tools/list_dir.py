@@ -56,7 +56,7 @@ def _list(ctx: ToolContext, path: Path, stop: Event) -> tuple[int, list[str], in
         for entry in entries:
             if stop.is_set():
                 raise InterruptedError("cancelled")
-            if ctx.reading(path / entry.name) == "deny":
+            if ctx.host.reading(path / entry.name) == "deny":
                 hidden += 1
                 continue
             count += 1

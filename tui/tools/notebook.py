@@ -67,7 +67,7 @@ def parse(source: BinaryIO) -> Notebook:
     kernel = object_of(object_of(book.get("metadata")).get("kernelspec"))
     name = clean(string_of(kernel.get("display_name")) or string_of(kernel.get("name")))
     title = ", ".join(filter(None, ["Notebook", plural(len(cells), "cell"), name]))
-    hint = "To edit it, read the raw JSON with raw=true."
+    hint = "edit_file edits the text of its cells."
     return Notebook("\n".join([f"[{title}. {hint}]", *parts]) + "\n", len(cells), images)
 
 

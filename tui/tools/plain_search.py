@@ -190,19 +190,23 @@ def _rules_above(
     ]
 
 
-def _lines(file: BinaryIO, *, text: bool) -> Iterator[bytes]:
-    """Yield the lines of a text, without line ends; none of a binary file."""
-    head = file.read(_HEAD)
-    if head[:2] in _WIDE:
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a text, without line ends."""
+    head = file.read(len(_WIDE[0]))
+    if head in _WIDE:
         yield from (head + file.read()).decode("utf-16", "replace").encode().splitlines()
         return
-    if b"\0" in head and not text:
-        return
-    file.seek(3 if head.startswith(b"\xef\xbb\xbf") else 0)
+    file.seek(0)
+    file.seek(3 if file.read(3) == b"\xef\xbb\xbf" else 0)
     while line := file.readline(_LINE):
-        if b"\0" in line and not text:
-            return
         yield line.rstrip(b"\n").removesuffix(b"\r")
+
+
+def _nul(file: BinaryIO) -> int:
+    """Return the place of a NUL at the beginning of a file that is no wide text; -1 for none."""
+    head = file.read(_HEAD)
+    file.seek(0)
+    return -1 if head[:2] in _WIDE else head.find(b"\0")
 
 
 @dataclass(slots=True)
@@ -220,17 +224,29 @@ class _Searcher:
             self._print(name, file)
 
     def _print(self, name: bytes, file: BinaryIO) -> None:
+        """Print the matches in a file; from a NUL on, only that there is one."""
         before: list[tuple[int, bytes]] = []
         context, after, matches, write = self.options.context, 0, 0, sys.stdout.buffer.write
-        for number, line in enumerate(_lines(file, text=self.options.text), 1):
+        nul, place = -1 if self.options.text else _nul(file), 0
+        for number, line in enumerate(_lines(file), 1):
             full = bool(self.options.max_count) and matches >= self.options.max_count
             if full and not after:
                 return
+            if nul < 0 and not self.options.text and b"\0" in line:
+                nul = place + line.index(b"\0")
+            place += len(line) + 1
             if not full and self.pattern.search(line.decode("utf-8", "surrogateescape")):
+                if nul >= 0:
+                    self.found = True
+                    write(b'%s: binary file matches (found "\\0" byte around offset %d)\n'
+                          % (name, nul))  # fmt: skip
+                    return
                 for earlier, words in before:
                     write(self._line(name, earlier, b"-", words))
                 write(self._line(name, number, b":", line))
                 before, after, matches, self.found = [], context, matches + 1, True
+            elif nul >= 0:
+                after = 0
             elif after:
                 after -= 1
                 write(self._line(name, number, b"-", line))
@@ -248,7 +264,7 @@ def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(add_help=False)
     for name in ("no-config", "no-messages", "hidden", "null", "no-ignore", "files", "no-heading",
                  "with-filename", "line-number", "crlf", "max-columns-preview", "ignore-case",
-                 "fixed-strings", "text"):  # fmt: skip
+                 "fixed-strings", "text", "binary"):  # fmt: skip
         parser.add_argument(f"--{name}", action="store_true")
     for name in ("color", "sort", "engine"):
         parser.add_argument(f"--{name}")
@@ -256,7 +272,7 @@ def _parsed() -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, default=0)
     parser.add_argument("--glob", action="append", default=[])
     parser.add_argument("--regexp", default="")
-    parser.add_argument("path")
+    parser.add_argument("paths", nargs="+")
     return parser.parse_args()
 
 
@@ -277,9 +293,10 @@ def main() -> None:
     except (re.error, RecursionError, OverflowError) as error:
         os.write(2, f"regex parse error (ripgrep isn't installed): {error}\n".encode())
         sys.exit(2)
-    # A path without a final slash is the one file to search.
-    if not options.path.endswith("/"):
-        searcher.search(os.fsencode(options.path), os.open(options.path, _READ))
+    # Paths without a final slash are the files to search.
+    if not options.paths[0].endswith("/"):
+        for path in options.paths:
+            searcher.search(os.fsencode(path), os.open(path, _READ))
         sys.exit(0 if searcher.found else 1)
     here = Path.cwd()
     top = None if options.no_ignore else _repository(here)

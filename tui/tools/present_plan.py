@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar
 
-from tui.core.messages import ToolOutput
-from tui.tools.base import Effect, Params, Tool, ToolContext, about
+from tui.tools.base import AgentTool, Effect, Params, about
 
 
 class PresentPlanParams(Params, frozen=True):
@@ -14,19 +12,10 @@ class PresentPlanParams(Params, frozen=True):
     plan: Annotated[str, about("The whole plan, as Markdown.", min_length=1)]
 
 
-PresentPlanCall: TypeAlias = Callable[[PresentPlanParams, ToolContext], Awaitable[ToolOutput]]
-
-
-class PresentPlan(Tool[PresentPlanParams]):
+class PresentPlan(AgentTool[PresentPlanParams]):
     name: ClassVar[str] = "present_plan"
     effect: ClassVar[Effect] = "none"
     params: ClassVar[type[Params]] = PresentPlanParams
 
-    def __init__(self, present: PresentPlanCall) -> None:
-        self._present = present
-
     def label(self, params: PresentPlanParams) -> str:
         return params.title
-
-    async def run(self, params: PresentPlanParams, ctx: ToolContext) -> ToolOutput:
-        return await self._present(params, ctx)

@@ -30,7 +30,7 @@ from tui.tools.file_access import (
 )
 from tui.tools.file_ledger import SeenFile
 from tui.tools.paging import Page, PageLimits, read_page
-from tui.tools.text_decoding import HEAD_BYTES, binary_kind, bom_of, printable
+from tui.tools.text_decoding import HEAD_BYTES, binary_kind, encoding_of, only_cr, printable
 
 if TYPE_CHECKING:
     from tui.tools.notebook import Notebook
@@ -209,7 +209,7 @@ def _image(
 
 def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, SeenFile]:
     """Return the file as UTF-8 that can seek, and its state."""
-    bom, encoding = bom_of(head)
+    bom, encoding = encoding_of(head)
     if encoding == "utf-8" and stat.st_size > _READ_BYTES:
         return file, _hashed(file, stat)
     if stat.st_size > WHOLE_FILE_LIMIT:
@@ -221,6 +221,8 @@ def _text(file: BinaryIO, head: bytes, stat: os.stat_result) -> tuple[BinaryIO, 
     seen = SeenFile(stat, sha256(data).hexdigest(), data)
     if encoding != "utf-8":
         data = data[len(bom) :].decode(encoding, "replace").encode()
+    if b"\n" not in data and only_cr(data.decode("latin-1")):
+        data = data.replace(b"\r", b"\n")
     return io.BytesIO(data), seen
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -14,7 +13,7 @@ from tui.core.command_ends import END_UNKNOWN
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
 from tui.keeper.command import CommandEnd, SupervisedCommand
-from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext, about
+from tui.tools.base import CallHost, CallPreview, Effect, Params, Tool, ToolContext, about
 from tui.tools.jobs import Job, Origin
 from tui.tools.limits.receipt import Keep
 from tui.tools.output_capture import Capture
@@ -72,7 +71,7 @@ class RunCommand(Tool[RunCommandParams]):
                 call_id=ctx.call_id,
                 elsewhere=ctx.recorded,
             )
-            ctx.started(job.pid)
+            ctx.host.started(job.pid)
             text = f"{_started(job)} {_use(job.id)}"
             return _job_result(text, job)
         call = {"call_id": ctx.call_id, "session": ctx.jobs.session}
@@ -88,7 +87,7 @@ class RunCommand(Tool[RunCommandParams]):
                 timeout=params.timeout if ctx.jobs.session else 0.0,
                 elsewhere=ctx.recorded,
             )
-            ctx.started(command.pid)
+            ctx.host.started(command.pid)
             return await follow(command, ctx, params.timeout, wanted)
 
     async def resume(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutput | None:
@@ -133,7 +132,7 @@ async def follow(
 
     Raises CommandDetachedError if the program leaves it.
     """
-    capture, live = Capture(ctx.guard), _Live(ctx.emit)
+    capture, live = Capture(ctx.guard), _Live(ctx.host)
     reading = _Reading(command, capture, live)
     started = ctx.clock.monotonic() - already
     timed_out = moved = False
@@ -158,7 +157,7 @@ async def follow(
             live.flush()
     except asyncio.CancelledError:
         # The partial output is still recorded.
-        ctx.leave(ToolOutput([text_block(capture.text)], full=capture.full, raw=capture.raw))
+        ctx.host.leave(ToolOutput([text_block(capture.text)], full=capture.full, raw=capture.raw))
         command.close()
         raise
     seconds = ctx.clock.monotonic() - started
@@ -205,7 +204,7 @@ class _Live:
     `add` is for the thread that reads, `flush` for the event loop.
     """
 
-    emit: Callable[[str], None]
+    host: CallHost
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pending: list[str] = field(default_factory=list[str])
     _chars: int = 0
@@ -229,7 +228,7 @@ class _Live:
             newest = newest.partition("\n")[2] or newest  # starts with a whole line
             text = f"\n[… output too fast to show …]\n{newest}"
         if text:
-            self.emit(text)
+            self.host.emit(text)
 
 
 def _job_path(ctx: ToolContext) -> Path:

@@ -20,7 +20,7 @@ from tui.core.files import open_real
 from tui.core.formatting import plural
 from tui.core.redaction import child_environment
 from tui.core.workspace import PRIVATE_DIR, safe_search_path
-from tui.tools.base import Answer, RunningProgram, StartReader, ToolContext
+from tui.tools.base import Answer, CallHost, RunningProgram, StartReader, ToolContext
 from tui.tools.file_access import missing, not_regular, opened_folder, os_failure, resolve_now
 from tui.tools.text_decoding import printable
 
@@ -72,14 +72,14 @@ class Shown:
     """
 
     root: SearchRoot
-    reading: Callable[[Path], Answer]
+    host: CallHost
     names: bool = False
     _known: dict[str, Answer] = field(default_factory=dict[str, "Answer"])
 
     def __call__(self, relative: str) -> bool:
         answer = self._known.get(relative)
         if answer is None:
-            answer = self._known[relative] = self.reading(self.root.folder / relative)
+            answer = self._known[relative] = self.host.reading(self.root.folder / relative)
         return answer == "allow" or (self.names and answer == "ask")
 
     def notes(self) -> list[str]:
@@ -126,7 +126,7 @@ def find_root(ctx: ToolContext, path: str) -> SearchRoot:
         raise not_regular(mode, shown)
     folder = real if stats.S_ISDIR(mode) else real.parent
     own = (workspace.temporary,) if workspace.temporary else ()
-    allowed = (workspace.root, *workspace.extra, *workspace.readable, *own)
+    allowed = (*workspace.roots, *workspace.readable, *own)
     base = next((f for f in allowed if real.is_relative_to(f)), None)
     return SearchRoot(
         folder=folder,
@@ -147,9 +147,15 @@ def ripgrep() -> Path | None:
 
 
 def command(
-    root: SearchRoot, wanted: Sequence[str], *, most: int = 0, in_order: bool = True
+    root: SearchRoot,
+    wanted: Sequence[str],
+    *,
+    most: int = 0,
+    in_order: bool = True,
+    files: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command line of ripgrep, or its stand-in, with the options `wanted`. Blocks.
+    """Return the command line of ripgrep, or its stand-in, with the options `wanted`, for the whole
+    root or for some `files` in it. Blocks.
 
     Matches come by path, found by one thread. With `most` ripgrep uses several: files come as they
     are done, each with at most so many matches; likewise if not `in_order`. Inside a folder that is
@@ -161,7 +167,8 @@ def command(
     options += ["--no-ignore"] if root.inside_excluded else []
     program = ripgrep()
     words = [str(program)] if program else [sys.executable, "-I", "-S", "-c", _OWN, _CODE]
-    return [*words, *options, *wanted, "--", f"./{root.name or ''}"]
+    places = [f"./{name}" for name in files or [root.name or ""]]
+    return [*words, *options, *wanted, "--", *places]
 
 
 def exclusions() -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Protocol
 
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
@@ -15,19 +14,28 @@ class SkillParams(Params, frozen=True, kw_only=True):
     arguments: Annotated[str, about("What to use it on, if the skill asks for that.")] = ""
 
 
+class SkillTexts(Protocol):
+    """The texts of the skills that there are."""
+
+    def instructions(self, name: str, arguments: str) -> str:
+        """Return what the model gets of a skill. Blocks; raises ToolError."""
+        ...
+
+
 class Skill(Tool[SkillParams]):
-    """Loads a skill. `look_up` takes a name and arguments, and returns the text; it is called in a
-    thread."""
+    """Loads a skill."""
 
     name: ClassVar[str] = "skill"
     effect: ClassVar[Effect] = "read"
     params: ClassVar[type[Params]] = SkillParams
 
-    def __init__(self, look_up: Callable[[str, str], str]) -> None:
-        self._look_up = look_up
+    def __init__(self, skills: SkillTexts) -> None:
+        self._skills = skills
 
     async def run(self, params: SkillParams, ctx: ToolContext) -> ToolOutput:  # noqa: ARG002
-        text = await in_thread(lambda _stop: self._look_up(params.name, params.arguments))
+        text = await in_thread(
+            lambda _stop: self._skills.instructions(params.name, params.arguments)
+        )
         return ToolOutput.text(text, summary="loaded")
 
     def label(self, params: SkillParams) -> str:

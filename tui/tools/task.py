@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar
 
-from tui.core.messages import ToolOutput
-from tui.tools.base import Effect, Params, Tool, ToolContext, about
+from tui.tools.base import AgentTool, Effect, Params, about
 from tui.tools.limits.receipt import Keep
 
 
@@ -21,10 +19,7 @@ class TaskParams(Params, frozen=True, kw_only=True):
     ] = ""
 
 
-RunSubAgent: TypeAlias = Callable[[TaskParams, ToolContext], Awaitable[ToolOutput]]
-
-
-class SubAgentTool(Tool[TaskParams]):
+class SubAgentTool(AgentTool[TaskParams]):
     """Starts a sub-agent. Its calls pass the permissions by themselves, one by one."""
 
     name: ClassVar[str] = "task"
@@ -32,14 +27,8 @@ class SubAgentTool(Tool[TaskParams]):
     keep: ClassVar[Keep] = "ends"
     params: ClassVar[type[Params]] = TaskParams
 
-    def __init__(self, run: RunSubAgent) -> None:
-        self._run = run
-
     def subject(self, params: TaskParams) -> str:
         return params.agent
 
     def label(self, params: TaskParams) -> str:
         return f"{params.agent}: {params.description}"
-
-    async def run(self, params: TaskParams, ctx: ToolContext) -> ToolOutput:
-        return await self._run(params, ctx)

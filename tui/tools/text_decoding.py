@@ -53,34 +53,76 @@ _KINDS = (
 class DecodedText:
     """A decoded file. `encode` gives back the bytes it came from, unless `text` was changed.
 
-    Bytes that are no UTF-8 are in `text` as lone surrogates; `valid` is False then.
+    Bytes that are no UTF-8 are in `text` as lone surrogates; `valid` is False then. In a file whose
+    lines end in CR alone (`cr`), `text` has LF in its place.
     """
 
     text: str
     encoding: str = "utf-8"
     bom: bytes = b""
     valid: bool = True
+    cr: bool = False
 
-    def encode(self, text: str) -> bytes:
-        """Encode another text as this file is. `text` may have all characters of `self.text`."""
+    def encode(self, text: str, shown: str) -> bytes:
+        """Encode another text as this file is. Raises ToolError for characters that it has not and
+        that can't be encoded as its others are."""
+        if not text.isascii():
+            new = set(text) - (set(self.text) if not self.valid else set[str]())
+            if any("\ud800" <= char <= "\udfff" for char in new):
+                raise ToolError(
+                    f"The new text of {shown} has half a surrogate pair, which isn't valid text.",
+                    hint="Send the character as a whole.",
+                )
+            if not self.valid and any(not char.isascii() for char in new):
+                raise ToolError(
+                    f"{shown} isn't UTF-8, so the encoding of the new characters is unknown.",
+                    hint="Use ASCII characters only, or convert the file with a command (iconv) "
+                    "first.",
+                )
+        if self.cr:
+            text = text.replace("\r\n", "\n").replace("\n", "\r")
         return self.bom + text.encode(self.encoding, _errors(self.encoding))
+
+    def form(self) -> list[str]:
+        """Return in words what a change keeps that a usual file does not have."""
+        crlf = self.text.count("\r\n")
+        endings = "CR" if self.cr else "CRLF" if crlf == self.text.count("\n") else "mixed"
+        return [
+            *([f"{self.encoding.upper()} encoding"] if self.encoding != "utf-8" else []),
+            *(["unknown encoding"] if not self.valid else []),
+            *(["BOM"] if self.bom else []),
+            *([f"{endings} line endings"] if crlf or self.cr else []),
+        ]
 
 
 def decode(data: bytes, shown: str) -> DecodedText:
     """Decode a whole file. Raises ToolError for a binary file and for broken UTF-16."""
-    kind = binary_kind(data[:HEAD_BYTES])
-    if kind is None and b"\0" in data and not bom_of(data)[0]:
+    head = data[:HEAD_BYTES]
+    kind = binary_kind(head)
+    bom, encoding = encoding_of(head)
+    if kind is None and encoding == "utf-8" and b"\0" in data:
         kind = "binary data after some text"
     if kind is not None:
         raise ToolError(f"{shown} isn't a text file: {kind}.")
-    bom, encoding = bom_of(data)
     try:
         text = data[len(bom) :].decode(encoding, _errors(encoding))
     except UnicodeDecodeError as error:
         raise ToolError(
             f"{shown} starts as {encoding}, but isn't valid: {error.reason}."
         ) from error
-    return DecodedText(text, encoding, bom, valid=not re.search(r"[\ud800-\udfff]", text))
+    cr = only_cr(text)
+    valid = not re.search(r"[\ud800-\udfff]", text)
+    return DecodedText(text.replace("\r", "\n") if cr else text, encoding, bom, valid, cr)
+
+
+def valid_text(text: str) -> str:
+    """Return a text that can be shown: bytes that are no UTF-8 become U+FFFD."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def only_cr(text: str) -> bool:
+    """True if the lines of a text end in CR, as on the first Macintosh."""
+    return "\r" in text and "\n" not in text
 
 
 def _errors(encoding: str) -> str:
@@ -92,10 +134,26 @@ def bom_of(head: bytes) -> tuple[bytes, str]:
     return next(((bom, name) for bom, name in _BOMS if head.startswith(bom)), (b"", "utf-8"))
 
 
+def encoding_of(head: bytes) -> tuple[bytes, str]:
+    """Return the byte order mark and the encoding of a file that starts with `head`: without a
+    mark, UTF-8, or UTF-16 if every other byte is NUL and the rest reads as a text."""
+    bom, encoding = bom_of(head)
+    if not bom and b"\0" in head[:2]:
+        wide = "utf-16-be" if head[0] == 0 else "utf-16-le"
+        text = head[: len(head) // 2 * 2].decode(wide, "replace")
+        if _WIDE_TEXT.fullmatch(text) and head.count(b"\0") * 4 > len(head):
+            return b"", wide
+    return bom, encoding
+
+
+_WIDE_TEXT = re.compile(r"[\t\n\f\r\x20-\x7e\xa0-\u024f\u0370-\u052f\u2010-\u2044\u20ac]{4,}")
+"""Text of which UTF-16 is recognised without a mark: two bytes of other data are hardly ever so."""
+
+
 def binary_kind(head: bytes) -> str | None:
     """Return the kind of binary file that starts with `head`; None for text, also in an unknown
     encoding."""
-    if bom_of(head)[0]:
+    if encoding_of(head) != (b"", "utf-8"):
         return None
     nul = b"\0" in head
     if not nul and _is_utf8_start(head):

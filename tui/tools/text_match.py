@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from tui.tools.diff import LineMatcher
 from tui.tools.paging import without_numbers
 
 _BLANKS = " \t"
@@ -28,6 +29,8 @@ _MOST = 1000
 _Convert: TypeAlias = Callable[[str], str | None]
 """Converts a line to the file's indentation; None if that is not known."""
 
+CELL_MARK: Final = "\0"
+"""Begins the line above each cell of a notebook's text: no passage reaches over it."""
 TRAILING = "trailing whitespace differs"
 INDENTATION = "indentation differs"
 CHARACTERS = "quotes, dashes or spaces differ"
@@ -299,23 +302,41 @@ def _same_ends(old: str, passage: str, new: str) -> str:
 def splice(text: str, matches: Sequence[TextMatch]) -> tuple[str, list[int]]:
     """Replace all matches. Returns the text, and the position of each replacement in the old one.
 
-    The matches are in order and don't overlap. A replacement gets the line ending of its place,
+    The matches are in order and don't overlap. A replacement gets the line endings of its place,
     otherwise the first one of the text; everything outside the places is untouched.
     """
     crlf = [hit.start() - n for n, hit in enumerate(re.finditer("\r\n", text))]
-    default = "\n"
-    if crlf and text.find("\n") == text.find("\r\n") + 1:
-        default = "\r\n"
+    default = first_ending(text)
     pieces: list[str] = []
     spots: list[int] = []
     done = 0
     for match in matches:
         begin = match.start + bisect_left(crlf, match.start)
         end = match.end + bisect_left(crlf, match.end)
-        passage = text[begin:end]
-        first = passage.find("\n")
-        ending = default if first < 0 else "\r\n" if passage[first - 1 : first] == "\r" else "\n"
-        pieces += (text[done:begin], match.new.replace("\n", ending))
+        pieces += (text[done:begin], with_endings(text[begin:end], match.new, default))
         spots.append(begin)
         done = end
     return "".join((*pieces, text[done:])), spots
+
+
+def first_ending(text: str) -> str:
+    """Return the line ending of a text's first line: CRLF or LF."""
+    return "\r\n" if 0 <= text.find("\r\n") == text.find("\n") - 1 else "\n"
+
+
+def with_endings(old: str, new: str, default: str) -> str:
+    """Return a flat text with the line endings of the one that it replaces, which may be mixed: a
+    line that stays keeps its own, others get that of the line in their place, or before it."""
+    crlf = old.count("\r\n")
+    if crlf in {0, old.count("\n")} or "\n" not in new:
+        return new.replace("\n", "\r\n" if crlf else "\n" if "\n" in old else default)
+    lines, news = old.split("\n"), new.split("\n")
+    bare = [line.removesuffix("\r") for line in lines[:-1]] + lines[-1:]
+    last = len(lines) - 2  # the last part has no ending
+    pieces: list[str] = []
+    for tag, i1, i2, j1, j2 in LineMatcher(bare, news).get_opcodes():
+        for number, line in enumerate(news[j1:j2]):
+            place = i1 + number if tag == "equal" else min(i1 + number, i2 - 1)
+            place = max(0, min(place, last))
+            pieces += (line, "\r\n" if lines[place] != bare[place] else "\n")
+    return "".join(pieces[:-1])

@@ -19,7 +19,7 @@ class TodoWrite(Tool[TodoWriteParams]):
     params: ClassVar[type[Params]] = TodoWriteParams
 
     async def run(self, params: TodoWriteParams, ctx: ToolContext) -> ToolOutput:
-        ctx.set_todos(params.todos)
+        ctx.host.set_todos(params.todos)
         if not params.todos:
             return ToolOutput.text("The list is empty now.", summary="empty")
         count = Counter(item.status for item in params.todos)

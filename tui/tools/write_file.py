@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from tui.core.errors import ToolError
 from tui.core.formatting import size
@@ -15,7 +16,10 @@ from tui.tools.diff import UnifiedDiff, unified
 from tui.tools.file_access import in_thread, replace_file, resolve, take_snapshot
 from tui.tools.file_ledger import Snapshot
 from tui.tools.stale_text import refusal
-from tui.tools.text_decoding import decode, printable
+from tui.tools.text_decoding import DecodedText, decode, printable, valid_text
+
+if TYPE_CHECKING:
+    from tui.tools.new_content import NewContent
 
 
 class WriteFileParams(Params, frozen=True, kw_only=True):
@@ -31,18 +35,18 @@ class WriteFile(Tool[WriteFileParams]):
     params: ClassVar[type[Params]] = WriteFileParams
 
     async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutput:
-        path, data, snapshot, diff = await self._prepare(params, ctx)
+        path, new, snapshot, diff = await self._prepare(params, ctx)
         shown = printable(ctx.workspace.show(path))
-        if snapshot is not None and snapshot.data == data:
-            return ToolOutput.text(
-                f"{shown} already has exactly this content.", summary="no change"
-            )
-        details = await replace_file(ctx, path, data, snapshot)
+        if snapshot is not None and snapshot.data == new.data:
+            line = f"{shown} already has exactly this content."
+            return ToolOutput.text(" ".join([line, *new.notes]), summary="no change")
+        details, notes = await replace_file(ctx, path, new.data, snapshot)
         if snapshot is None:
             lines = "1 line" if diff.added == 1 else f"{diff.added} lines"
-            line, summary = f"Created {shown}: {size(len(data))}.", f"new, {lines}"
+            line, summary = f"Created {shown}: {size(len(new.data))}.", f"new, {lines}"
         else:
             line, summary = f"Replaced {shown}: {diff.summary} lines.", diff.summary
+        line = " ".join([line, *new.notes, *notes])
         return ToolOutput([text_block(line)], summary=summary, display=diff.text, details=details)
 
     async def preview(self, params: WriteFileParams, ctx: ToolContext) -> CallPreview:
@@ -51,39 +55,36 @@ class WriteFile(Tool[WriteFileParams]):
 
     async def _prepare(
         self, params: WriteFileParams, ctx: ToolContext, *, whole: bool = False
-    ) -> tuple[Path, bytes, Snapshot | None, UnifiedDiff]:
+    ) -> tuple[Path, NewContent, Snapshot | None, UnifiedDiff]:
         """Compare the new content with the file. Raises ToolError if it cannot or must not be
         written."""
         path = await resolve(ctx, params.path)
         shown = printable(ctx.workspace.show(path))
-        try:
-            data = params.content.encode()
-        except UnicodeEncodeError as error:
-            raise ToolError(
-                "The content contains half a surrogate pair, which isn't valid text.",
-                hint="Send the character as a whole.",
-            ) from error
-        snapshot, diff = await in_thread(partial(_compare, path, shown, params.content, whole))
+        snapshot = await in_thread(lambda _stop: take_snapshot(path, shown))
         seen = ctx.files.before(snapshot, shown) if snapshot else None
-        if snapshot and seen and snapshot.data != data:
+        work = partial(_compare, path, shown, params.content, whole, snapshot)
+        new, diff = await in_thread(work)
+        if snapshot and seen and snapshot.data != new.data:
             raise await refusal(seen, snapshot, shown)
-        return path, data, snapshot, diff
+        return path, new, snapshot, diff
 
 
 def _compare(
-    path: Path, shown: str, content: str, whole: bool, _stop: Event
-) -> tuple[Snapshot | None, UnifiedDiff]:
-    snapshot = take_snapshot(path, shown)
-    if snapshot is None:
-        return None, unified(None, content, shown, whole=whole)
-    try:
-        old = decode(snapshot.data, shown).text if snapshot.data is not None else None
-    except ToolError:
-        old = None
+    path: Path, shown: str, content: str, whole: bool, found: Snapshot | None, _stop: Event
+) -> tuple[NewContent, UnifiedDiff]:
+    """Return the new content, in the form of the text that is there, and the difference."""
+    old: DecodedText | None = None
+    with suppress(ToolError):
+        old = decode(found.data, shown) if found and found.data is not None else None
+    from tui.tools.new_content import whole_content  # noqa: PLC0415 - for a write only
+
+    new = whole_content(old or DecodedText(""), content, path, shown)
     if old is not None:
-        return snapshot, unified(old, content, shown, whole=whole)
-    was = size(snapshot.stat.st_size)
-    new = unified(None, content, shown, whole=whole)
-    return snapshot, UnifiedDiff(
-        f"{shown}: {was}, not shown as text, is replaced by:\n{new.text}", new.added, 0
-    )
+        was, now = valid_text(old.text), valid_text(new.text)
+        return new, unified(was, now, shown, whole=whole)
+    diff = unified(None, content, shown, whole=whole)
+    if found is not None:
+        was = size(found.stat.st_size)
+        text = f"{shown}: {was}, not shown as text, is replaced by:\n{diff.text}"
+        diff = UnifiedDiff(text, diff.added, 0)
+    return new, diff

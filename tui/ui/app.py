@@ -430,7 +430,7 @@ class HoldfastApp(ThemedApp):
         self.chat.notice.clear()
         submitted = await route(self.conversation, text)
         if submitted is not None:
-            self.chat.follow()
+            self.chat.conversation.follow()
         return submitted != "refused"
 
     def _wait(self, text: str) -> None:

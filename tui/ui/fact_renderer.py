@@ -94,7 +94,7 @@ class FactRenderer:
                 chat.show_mode()
             case facts.RequestSent(model=model):  # voids what an earlier attempt streamed
                 self._take_back()
-                chat.settle()
+                chat.activity.settle()
                 chat.retry.done()
                 chat.work(f"waiting for {model}", listening=True)
             case facts.ThinkingDelta(text):
@@ -110,7 +110,7 @@ class FactRenderer:
                     self._answer.add(item)
             case facts.AssistantMessage(text=text, usage=usage):
                 self._answer.keep()
-                chat.settle(usage.output_tokens)
+                chat.activity.settle(usage.output_tokens)
                 self._calls.written()
                 self.last_answer = text or self.last_answer
             case facts.ToolStarted(id_, name, input_, label, seconds):
@@ -170,7 +170,7 @@ class FactRenderer:
             case facts.ExamStarted():
                 chat.retry.recover("context", "checking the summary …")
             case facts.Alive():
-                chat.hear()
+                chat.activity.hear()
             case facts.ContextMeasured():
                 chat.measure(event)
             case facts.ContextChanged(changes):

@@ -99,9 +99,7 @@ class ScreenFrontend:
             settings=settings.now.status,
             cwd=services.workspace,
             clock=services.clock,
-            figures=self._figures,
-            show=chat.show_own_status,
-            complain=lambda problem: self.say(problem, "warning"),
+            holder=self,
         )
         settings.follow(lambda now: now.status, self.status.use)
         app.run_worker(self.status.watch(), group="status")
@@ -193,7 +191,11 @@ class ScreenFrontend:
         )
         self.chat.add(NoticeItem(text, "warning"))
 
-    def _figures(self) -> StatusFigures | None:
+    def show_status(self, text: str) -> None:
+        status = self.chat.status
+        status.state = replace(status.state, own=text)
+
+    def status_figures(self) -> StatusFigures | None:
         agent, measured = self.conversation.agent, self.chat.left.meter.state
         if agent is None:
             return None
@@ -252,7 +254,7 @@ class ScreenFrontend:
     def began(self, kind: Kind, phase: str) -> None:
         self.chat.query("ResumeCard").remove()
         if kind != "side":
-            self.chat.follow()
+            self.chat.conversation.follow()
         agent = self.conversation.agent
         if kind == "turn" and agent is not None:
             self.chat.retry.other = fallback_for(self.services, agent.models.current)
@@ -351,7 +353,7 @@ class ScreenFrontend:
         screen = SessionsScreen(
             SessionRepository.of(self.services),
             current=agent.session.path if agent else None,
-            rename=self.conversation.rename if agent else None,
+            conversation=self.conversation if agent else None,
         )
         screen.awaited = agent is None  # the program has not begun yet
         picked = await self.app.push_screen_wait(screen)

@@ -159,7 +159,7 @@ class ToolCalls:
             event = replace(event, text=printed)  # what the model gets has no colours
         whole = self._whole(event.id, event.text)
         fill(item, replace(event, text=whole))
-        if event.name == "shell" and not self._chat.output_in_sight:  # the person wants to see it
+        if event.name == "shell" and not self._chat.side.in_sight:  # the person wants to see it
             item.folded = False
         streamed = event.id in self._outputs
         self._printed -= sum(map(len, self._outputs.get(event.id, ())))

@@ -57,7 +57,7 @@ class Played:
             except OSError as error:  # it was not started
                 return str(error)
             await running.wait()
-        await self.confinement.tidy()
+        await self.confinement.traces.tidy()
         try:
             return running.read().decode(errors="replace")
         finally:
@@ -94,7 +94,7 @@ async def play(
         texts = [await played.step(step, level) for step in steps]
         named = [
             str(path.relative_to(scene.workspace))
-            for path in await played.confinement.changed_files()
+            for path in await played.confinement.traces.changed_files()
         ]
     finally:
         await played.confinement.close()
@@ -131,17 +131,17 @@ async def test_a_job_in_the_background_plants_nothing(
     ready = scene.workspace / "ready"
     command = "until test -e ready; do :; done; echo x > .git/commondir; : > done; exec sleep 60"
     job = await played.start([BASH, "-c", command], Level.WORKSPACE)
-    assert await played.confinement.tidy() == []
+    assert await played.confinement.traces.tidy() == []
     ready.touch()
     async with asyncio.timeout(PATIENCE_S):
         while not (scene.workspace / "done").exists():
             await asyncio.to_thread(ready.exists)
     if left:  # by a program that was killed: the next one finds it
         later = Played.begin(scene, engine)
-        later.confinement.take_over(job.folder)
+        later.confinement.traces.take_over(job.folder)
         job.kill()
         await job.wait()
-        assert len(await later.confinement.tidy()) == 1
+        assert len(await later.confinement.traces.tidy()) == 1
         played = later
     job.kill()
     await job.wait()

@@ -54,7 +54,7 @@ async def test_a_stopped_deletion_leaves_a_clone(
         said = await played.step(command, Level.WORKSPACE)
         assert is_whole(scene)
         assert git(scene, "rev-list", "--count", "HEAD") == "3"
-        found = played.confinement.stopped_clones(command, scene.workspace, said)
+        found = played.confinement.traces.stopped_clones(command, scene.workspace, said)
         assert found is not None
         assert found.words(scene.workspace) == "deletes or moves the clone build/dep whole"
     finally:
@@ -98,7 +98,7 @@ async def test_what_is_left_of_a_clone_stops_git(
     try:
         start = await played.start([BASH, "-c", command], Level.WORKSPACE)
         await start.wait()
-        (line,) = await played.confinement.tidy()
+        (line,) = await played.confinement.traces.tidy()
         start.discard()
     finally:
         await played.confinement.close()
@@ -136,7 +136,7 @@ async def test_a_clone_is_deleted_once_where_that_is_allowed(engine: Engine, sce
     command = "rm -rf build"
     try:
         said = await played.step(command, Level.WORKSPACE)
-        found = confinement.stopped_clones(command, scene.workspace, said)
+        found = confinement.traces.stopped_clones(command, scene.workspace, said)
         assert found is not None
         assert found.words(scene.workspace).endswith("the clones build/dep, build/other whole")
         starter = confinement.starter(Level.WORKSPACE, clones=found)
@@ -145,7 +145,7 @@ async def test_a_clone_is_deleted_once_where_that_is_allowed(engine: Engine, sce
         assert again.end is not None
         assert again.end.returncode == 0
         again.discard()
-        assert await confinement.tidy() == []
+        assert await confinement.traces.tidy() == []
         assert not (scene.workspace / "build").exists()
     finally:
         await confinement.close()
@@ -160,13 +160,13 @@ async def test_settings_planted_while_a_clone_may_be_deleted_are_moved(
     clone = scene.workspace / "build/dep"
     try:
         said = await played.step("rm -rf build", Level.WORKSPACE)
-        found = confinement.stopped_clones("rm -rf build", scene.workspace, said)
+        found = confinement.traces.stopped_clones("rm -rf build", scene.workspace, said)
         command = "cd build/dep; git config core.fsmonitor evil; echo x > .git/hooks/post-commit"
         starter = confinement.starter(Level.WORKSPACE, clones=found)
         again = await played.start([BASH, "-c", command], Level.WORKSPACE, starter)
         await again.wait()
         again.discard()
-        moved = await confinement.tidy()
+        moved = await confinement.traces.tidy()
         assert len(moved) == 2
         assert not (clone / ".git/config").exists()
         assert not (clone / ".git/hooks").exists()
@@ -250,6 +250,6 @@ async def test_worktrees_that_the_program_makes_are_not_named(engine: Engine, sc
     try:
         await played.step("true", Level.WORKSPACE)
         await asyncio.to_thread(Repository.of(scene.workspace).enter, "one", scene.workspace)
-        assert await played.confinement.changed_files() == []
+        assert await played.confinement.traces.changed_files() == []
     finally:
         await played.confinement.close()

@@ -214,6 +214,25 @@ def test_what_somebody_changed_meanwhile_is_left_alone(
     assert (root / "a").read_text() == "3"
 
 
+def test_a_file_that_something_is_mounted_over_comes_back(
+    root: Path, checkpoints: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a.txt").write_text("old")
+    first = checkpoints.take()
+    (root / "a.txt").write_text("other")
+    mounted = (root / "a.txt").stat().st_ino
+
+    def busy(*_: object, **_more: object) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    now = checkpoints.take()
+    monkeypatch.setattr(os, "replace", busy)
+    (done,) = restore(checkpoints.difference(first.id, now.id), checkpoints)
+    assert (done.outcome, (root / "a.txt").read_text()) == ("restored", "old")
+    assert (root / "a.txt").stat().st_ino == mounted
+    assert sorted(path.name for path in root.iterdir()) == ["a.txt"]
+
+
 def test_nothing_is_written_through_a_link(root: Path, checkpoints: CheckpointStore) -> None:
     outside = root.parent / "outside"
     outside.mkdir()

@@ -120,4 +120,4 @@ async def test_the_person_sees_every_state_while_it_runs(tmp_path: Path) -> None
     bench = Bench(tmp_path)
     await bench.run(COMMAND.replace("2999", "999"))
     bar = BAR[: 13 * 1000].replace(b"\r", b"\n").decode()
-    assert "".join(bench.heard) == bar + "done\n"
+    assert "".join(bench.host.emitted) == bar + "done\n"

@@ -12,6 +12,7 @@ from typing import Any
 from tests.support.clock import PATIENCE_S
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import CheckerSettings, DiagnosticSettings
+from tui.core.workspace import Workspace
 from tui.tools.lsp import CheckerPlace, Checkers, FileEdit, problem_lines
 
 WILD = Path(__file__).with_name("wild_server.py")
@@ -23,8 +24,12 @@ def wild(mode: str, **fields: Any) -> CheckerSettings:
     return CheckerSettings(command=command, files=("*.txt",), **fields)
 
 
-async def as_it_is(words: Sequence[str], _: Mapping[str, str]) -> Sequence[str]:
-    return words
+class NoSandbox:
+    async def command(self, words: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
+        return words
+
+    async def close(self) -> None:
+        pass
 
 
 def checkers_of(
@@ -36,9 +41,8 @@ def checkers_of(
     brought: Sequence[str] = (),
 ) -> Checkers:
     """Checkers that nothing confines."""
-    place = CheckerPlace(
-        root, dict(os.environ), as_it_is, clock or SystemClock(), lambda path: path.name
-    )
+    workspace = Workspace.at(root, ceiling="/")
+    place = CheckerPlace(workspace, dict(os.environ), NoSandbox(), clock or SystemClock())
     return Checkers(settings, place, search_path, brought)
 
 

@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import PATIENCE_S
+from tui.agent.composition import McpSandbox
 from tui.core.config import McpServer, SandboxSettings
 from tui.core.messages import text_of
 from tui.core.workspace import Workspace
 from tui.permissions.sandbox.confinement import Confinement
-from tui.permissions.sandbox.walls import Level
 from tui.tools.mcp import Server, Servers
 
-LEVELS = {
-    "read-only": Level.READ_ONLY,
-    "workspace": Level.WORKSPACE,
-    "network": Level.NETWORK,
-}
 SCRIPT = """
 import pathlib
 from mcp.server import MCPServer
@@ -50,9 +45,6 @@ def servers_in(tmp_path: Path, engine: str, level: str) -> Servers:
         settings, Workspace.at(work, ceiling="/"), tmp_path / "session", tmp_path / "cache"
     )
 
-    async def confine(command: Sequence[str], env: Mapping[str, str], level: str) -> list[str]:
-        return await confinement.command(command, env, LEVELS[level])
-
     command = [sys.executable, str(work / "writer.py")]
     config = msgspec.convert({"command": command, "sandbox": level}, McpServer)
     return Servers(
@@ -60,13 +52,12 @@ def servers_in(tmp_path: Path, engine: str, level: str) -> Servers:
         cwd=work,
         log_folder=tmp_path / "log",
         environment=dict(os.environ),
-        confine=confine,
-        on_close=confinement.close,
+        sandbox=McpSandbox(confinement),
     )
 
 
 async def write(server: Server, path: Path | str) -> str:
-    answer = server.calls.call("write", {"path": str(path)}, lambda _: None)
+    answer = server.calls.call("write", {"path": str(path)}, FakeHost())
     return text_of((await asyncio.wait_for(answer, PATIENCE_S)).content)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import PATIENCE_S
 from tests.tools.mcp.test_offers import TELLING
 from tests.tools.mcp.test_servers import started
@@ -62,11 +63,9 @@ async def fill(person: Person, schema: dict[str, Any] = FORM) -> Reply:
 
 
 async def call(server: Server, tool: str, ask: AskPerson | None, **args: object) -> ToolOutput:
-    told: list[str] = []
-    output = await asyncio.wait_for(
-        server.calls.call(tool, dict(args), told.append, ask), PATIENCE_S
-    )
-    return output.with_lines(told)
+    host = FakeHost(person=ask)
+    output = await asyncio.wait_for(server.calls.call(tool, dict(args), host), PATIENCE_S)
+    return output.with_lines(host.emitted)
 
 
 async def test_a_form_is_shown_field_by_field_checked_and_sent_after_a_last_look() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import PATIENCE_S
 from tests.tools.mcp.test_servers import OURS, call, started
 from tui.core.config import McpServer
@@ -20,7 +21,7 @@ HANGS = McpServer(command=sys.executable, args=("-c", "import sys; sys.stdin.rea
 
 
 async def read(server: Server, uri: str) -> ToolOutput:
-    return await asyncio.wait_for(server.calls.read_resource(uri, lambda _: None), PATIENCE_S)
+    return await asyncio.wait_for(server.calls.read_resource(uri, FakeHost()), PATIENCE_S)
 
 
 async def test_resources_and_prompts_are_listed_and_read(tmp_path: Path):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp_types import Tool
 
-from tui.core.messages import ToolOutput
+from tests.support.call_host import UNCALLED
 from tui.tools.mcp.tool import McpTool
 
 PATH = {"type": "object", "properties": {"path": {"type": "string"}}}
@@ -16,10 +16,7 @@ DEFINITIONS = {"url": {"type": "string"}}
 
 
 def made(schema: dict[str, Any]) -> McpTool:
-    async def call(*_: object) -> ToolOutput:
-        return ToolOutput.text("")
-
-    return McpTool("s", Tool(name="t", input_schema=schema), call)
+    return McpTool("s", Tool(name="t", input_schema=schema), UNCALLED)
 
 
 @pytest.mark.parametrize("choice", ["oneOf", "anyOf", "allOf"])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import PATIENCE_S
 from tui.core.config import McpServer
 from tui.core.errors import ToolError
@@ -34,7 +35,7 @@ async def started(tmp_path: Path, **configured: McpServer) -> AsyncGenerator[Ser
 
 
 async def call(server: Server, tool: str, **args: object) -> ToolOutput:
-    return await asyncio.wait_for(server.calls.call(tool, dict(args), lambda _: None), PATIENCE_S)
+    return await asyncio.wait_for(server.calls.call(tool, dict(args), FakeHost()), PATIENCE_S)
 
 
 async def test_a_server_lists_answers_fails_and_dies(
@@ -72,13 +73,14 @@ async def test_a_server_lists_answers_fails_and_dies(
         wrong = await call(odd, "echo", words=1)
         assert wrong.is_error
 
-        said: asyncio.Queue[str] = asyncio.Queue()
-        waiting = asyncio.create_task(odd.calls.call("slow", {}, said.put_nowait))
-        progress = await asyncio.wait_for(said.get(), PATIENCE_S)
+        told = asyncio.Event()
+        host = FakeHost(on_output=told.set)
+        waiting = asyncio.create_task(odd.calls.call("slow", {}, host))
+        await asyncio.wait_for(told.wait(), PATIENCE_S)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert progress == "1 of 3 begun\n"
+        assert host.emitted[0] == "1 of 3 begun\n"
 
         with pytest.raises(ToolError, match="die of the MCP server odd failed"):
             await call(odd, "die")

@@ -8,8 +8,9 @@ from typing import cast
 import pytest
 from mcp_types import Tool
 
+from tests.support.call_host import UNCALLED
 from tui.core.errors import ToolError
-from tui.core.messages import ToolOutput, as_meant, text_of
+from tui.core.messages import as_meant, text_of
 from tui.tools.base import ToolContext
 from tui.tools.mcp.call_tool import CallTool
 from tui.tools.mcp.search_tools import SearchTools
@@ -21,11 +22,8 @@ CONTEXT = cast("ToolContext", None)
 
 
 def tool(name: str, about: str = "", server: str = "s", *arguments: str) -> McpTool:
-    async def call(*_: object) -> ToolOutput:
-        raise AssertionError
-
     schema = {"type": "object", "properties": {one: {"type": "string"} for one in arguments}}
-    return McpTool(server, Tool(name=name, description=about, input_schema=schema), call)
+    return McpTool(server, Tool(name=name, description=about, input_schema=schema), UNCALLED)
 
 
 TOOLS = (

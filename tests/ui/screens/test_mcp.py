@@ -9,13 +9,13 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from tests.support.call_host import UNCALLED
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.agent.agent_servers import AgentServers
 from tui.agent.request.break_cost import SwitchPrice
 from tui.core.config import McpServer
 from tui.core.errors import StorageError, ToolError
-from tui.core.messages import ToolOutput
 from tui.tools.mcp import Server
 from tui.tools.mcp.oauth import OpenPage
 from tui.tools.mcp.redirect import Paste
@@ -43,13 +43,9 @@ class Listed:
         self.name, self.description = name, description
 
 
-async def nobody(*_: object) -> ToolOutput:
-    raise AssertionError("it is not called")
-
-
 def tool(server: str, name: str, description: str) -> McpTool:
     listed: Any = Listed(name, description)
-    return McpTool(server, listed, nobody)
+    return McpTool(server, listed, UNCALLED)
 
 
 def servers(folder: Path) -> tuple[Restarts, ...]:

@@ -301,7 +301,7 @@ async def test_why_a_call_did_not_run_is_read_whole_in_the_pane(declined: bool) 
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         (item,) = items(app, ToolItem)
         app.frontend.renderer.open_output(item)
-        if not app.chat.output_in_sight:
+        if not app.chat.side.in_sight:
             app.chat.panes.toggle()
         view = app.chat.output
 

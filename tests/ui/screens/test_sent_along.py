@@ -62,7 +62,7 @@ async def test_what_it_prints_is_in_sight_in_the_pane_or_on_its_card(
         await until(pilot, lambda: ended(app))
         (item,) = items(app, ToolItem)
         assert item.folded == folded
-        assert (app.chat.output_in_sight, app.chat.output.text) == (folded, "one\ntwo")
+        assert (app.chat.side.in_sight, app.chat.output.text) == (folded, "one\ntwo")
         rows = [line.text.strip() for line in draw(item, size[0], defaultdict(Style))]
         assert rows[1:] == ([] if folded else ["│ one", "│ two"])
 

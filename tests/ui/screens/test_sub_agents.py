@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -109,9 +110,15 @@ async def test_without_any_the_kinds_are_not_chosen():
 async def test_one_that_works_is_followed_and_stopped():
     world = World()
     async with running(world, (100, 30)) as (app, pilot):
-        stopped: list[bool] = []
+        stopped = asyncio.Event()
+
+        class Work:
+            def cancel(self) -> None:
+                stopped.set()
+
         one = SubAgent("t1", "5ab", None, "explore", "find it", "m", state="running")
-        one.cancel, one.started, one.now = lambda: stopped.append(True), 1.0, "list_dir ."
+        one.work = Work()
+        one.started, one.now = 1.0, "list_dir ."
         every, records = child_records(), list[Record]()
         app.push_screen(SubAgentScreen(one, records, world.clock))
         await until(pilot, lambda: isinstance(app.screen, SubAgentScreen))
@@ -130,7 +137,7 @@ async def test_one_that_works_is_followed_and_stopped():
         screen.follow()
         assert card.state == "ok"
         await pilot.press("x")
-        assert stopped == [True]
+        assert stopped.is_set()
         assert one.stopped
         records.append(
             record("assistant", 9, content=[call("c2", "list_dir", path="b")], model="m")

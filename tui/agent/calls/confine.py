@@ -148,7 +148,7 @@ async def _explained(
 ) -> Ran:
     """Add what was moved away or put back after a command, and which wall it met."""
     # What only reads puts nothing anywhere; another sub-agent's command may be starting.
-    moved = await confinement.tidy() if level is not Level.READ_ONLY else []
+    moved = await confinement.traces.tidy() if level is not Level.READ_ONLY else []
     lines = [f"[{line}]" for line in moved]
     text, names = text_of(output.content), partial(_named_needs, ctx, call.call)
     met = await confinement.explain(text, level, names, failed=output.is_error)
@@ -203,7 +203,7 @@ async def _past_clones(ctx: AgentContext, call: Call, trial: Trial, ran: Ran) ->
     confined = trial.level not in {Level.READ_ONLY, Level.OUTSIDE} and not call.background
     if confinement is not None and confined:
         stopped = await asyncio.to_thread(
-            confinement.stopped_clones,
+            confinement.traces.stopped_clones,
             call.command or "",
             _folder(ctx.workspace, call),
             text_of(output.content),

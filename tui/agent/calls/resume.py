@@ -49,6 +49,6 @@ async def _taken_over(
         if ctx.checkpoints is not None:
             output = (await ctx.checkpoints.after(state.id)).added_to(output)
         if ctx.toolbox.confinement is not None:
-            lines = [f"[{line}]" for line in await ctx.toolbox.confinement.tidy()]
+            lines = [f"[{line}]" for line in await ctx.toolbox.confinement.traces.tidy()]
             output = output.with_lines(lines) if lines else output
     return output

@@ -59,9 +59,6 @@ class PendingCall:
         """The part of its output that matters if not all of it fits."""
         return self.tool.keep if self.tool is not None else "head"
 
-    def set_partial(self, output: ToolOutput) -> None:
-        self.output = output
-
     def add_output(self, text: str) -> None:
         self.partial = (self.partial + text)[-PARTIAL_CHARS:]
 

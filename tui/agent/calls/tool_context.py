@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.calls.finish import SHOWN_CHARS, spill_path
@@ -13,9 +13,10 @@ from tui.agent.calls.state import CallContext, PendingCall
 from tui.agent.user_questions import put
 from tui.core.documents import PAGE_TOKENS
 from tui.core.facts import ProcessBegan, TodosChanged, ToolOutputChunk
+from tui.core.messages import ToolOutput
 from tui.core.questions import UserAnswers, UserQuestion
 from tui.core.text_cleaning import without_colours
-from tui.tools.base import Todo, ToolContext
+from tui.tools.base import Answer, CallHost, Todo, ToolContext
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.limits.pipeline import GuardLimits
 from tui.tools.process import born
@@ -35,21 +36,15 @@ def tool_context(shared: CallContext, state: PendingCall) -> ToolContext:
     return ToolContext(
         call_id=state.id,
         start_reader=confinement.start_reader if confinement is not None else None,
-        reading=_reading(ctx),
         workspace=ctx.workspace,
         clock=ctx.clock,
         files=ctx.toolbox.files,
         jobs=ctx.toolbox.jobs,
         spill_path=spill_path(ctx, state),
         kept=shared.commands.folder(state.id),
-        emit=partial(_emit, ctx, state, room),
-        set_todos=partial(_set_todos, ctx),
+        host=_Host(ctx, state, room),
         read_page_bytes=limits.page_bytes,
         guard=limits.config,
-        leave=state.set_partial,
-        started=partial(_record_process, ctx, state),
-        waited=partial(_restart_time, ctx, state),
-        ask=partial(_ask, ctx, state),
         document_pages=document_pages(shared, limits),
     )
 
@@ -78,44 +73,43 @@ def chunks_of(text: str) -> Iterator[str]:
         start = end
 
 
-def _emit(ctx: AgentContext, state: PendingCall, room: Room, text: str) -> None:
-    state.add_output(without_colours(text))
-    for part in chunks_of(clamp_text(text, room, "ends")):
-        ctx.publish(ToolOutputChunk(state.id, part))
+@dataclass(slots=True)
+class _Host(CallHost):
+    """The agent, as one call reaches it."""
 
+    ctx: AgentContext
+    state: PendingCall
+    room: Room
+    _rules: ReadingRules | None = None
 
-def _set_todos(ctx: AgentContext, todos: Sequence[Todo]) -> None:
-    items = tuple({"text": todo.text, "status": todo.status} for todo in todos)
-    ctx.publish(TodosChanged(items))
+    def emit(self, text: str) -> None:
+        self.state.add_output(without_colours(text))
+        for part in chunks_of(clamp_text(text, self.room, "ends")):
+            self.ctx.publish(ToolOutputChunk(self.state.id, part))
 
+    def set_todos(self, todos: Sequence[Todo]) -> None:
+        items = tuple({"text": todo.text, "status": todo.status} for todo in todos)
+        self.ctx.publish(TodosChanged(items))
 
-def _record_process(ctx: AgentContext, state: PendingCall, pid: int) -> None:
-    command = " ".join(str(state.call.get("input", {}).get("command", "")).split())
-    ctx.record(ProcessBegan(state.id, pid, born(pid), command[:LABEL_CHARS]))
+    def leave(self, output: ToolOutput) -> None:
+        self.state.output = output
 
+    def started(self, pid: int) -> None:
+        command = " ".join(str(self.state.call.get("input", {}).get("command", "")).split())
+        self.ctx.record(ProcessBegan(self.state.id, pid, born(pid), command[:LABEL_CHARS]))
 
-def _restart_time(ctx: AgentContext, state: PendingCall) -> None:
-    """Count the call's seconds from now: a person's thinking is not the tool's time."""
-    state.started = ctx.clock.monotonic()
+    def waited(self) -> None:
+        """Count the call's seconds from now: a person's thinking is not the tool's time."""
+        self.state.started = self.ctx.clock.monotonic()
 
+    async def ask(self, questions: Sequence[UserQuestion]) -> UserAnswers:
+        try:
+            return await put(self.ctx, self.state.id, self.state.name, questions)
+        finally:
+            self.waited()
 
-async def _ask(
-    ctx: AgentContext, state: PendingCall, questions: Sequence[UserQuestion]
-) -> UserAnswers:
-    try:
-        return await put(ctx, state.id, state.name, questions)
-    finally:
-        _restart_time(ctx, state)
-
-
-def _reading(ctx: AgentContext) -> Callable[[Path], Literal["allow", "ask", "deny"]]:
-    """Return the answer of the rules about reading a file; they are resolved at its first use."""
-    rules: list[ReadingRules] = []
-
-    def answer(path: Path) -> Literal["allow", "ask", "deny"]:
-        if not rules:
-            policy = ctx.rules.gate.policy
-            rules.append(policy.reading(ctx.workspace, elevated=ctx.state.elevated))
-        return rules[0].answer(path)
-
-    return answer
+    def reading(self, path: Path) -> Answer:
+        if self._rules is None:  # resolved at their first use
+            policy, elevated = self.ctx.rules.gate.policy, self.ctx.state.elevated
+            self._rules = policy.reading(self.ctx.workspace, elevated=elevated)
+        return self._rules.answer(path)

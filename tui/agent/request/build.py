@@ -51,6 +51,7 @@ def build(
         life=target.life,
         marks=[*shared, *marks[:1], *([end] if end else []), *marks[1:]],
         prompt_follows=prompt_follows,
+        first=not requests.sent.all(),
     )
     # An effort that waits for a break takes the switch of thinking with it.
     if target.held is not None:

@@ -150,16 +150,21 @@ class FrameState:
         sources = [*sources, *(source for source in again if source.name in below)]
         own = any(record.type == "memory" for record in self._ctx.records)
         found: list[dict[str, Any]] = []
+        # A file may only have another name than in an old frame, where it was a path.
+        gone = told.keys() - {source.name for source in sources}
+        renamed = {told[name]: name for name in gone}
         for source in sources:
             same = told.get(source.name) == hash_of(source)
             if same or (own and source.origin == "memory"):
+                continue
+            if source.name not in told and hash_of(source) in renamed:
+                gone -= {renamed[hash_of(source)]}
                 continue
             lead = f"{source.name} has changed. It now says:"
             text = f"{lead}\n\n{newer_version(source, caps)}"
             files = {source.name: hash_of(source)}
             found.append({"kind": "file", "text": text, "files": files})
-        here = {source.name for source in sources}
-        for name in told.keys() - here:
+        for name in gone:
             if told[name]:
                 text = f"{name} is gone. What it said no longer applies."
                 found.append({"kind": "file", "text": text, "files": {name: ""}})
@@ -368,6 +373,7 @@ class FrameState:
                 dict(prompt.files) if prompt else {},
                 Room(guard.clamp_bytes, guard.clamp_lines),
                 ctx.link.cache_life,
+                prompt.ends if prompt else (),
             )
         return self._now
 
@@ -375,7 +381,7 @@ class FrameState:
         """Record a new frame. What was thought after another one is left out from here on."""
         frame, ctx = self._fresh(), self._ctx
         reason, self._outdated = self._outdated or "new", ""
-        if before is not None and canonical(before.to_json()) == canonical(frame.to_json()):
+        if before is not None and before.says_the_same(frame):
             return
         if ctx.session.redact:
             masked, _ = mask_values({"layers": dict(frame.layers), "tools": frame.tools})

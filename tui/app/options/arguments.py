@@ -145,6 +145,8 @@ class SessionsOptions:
     unmask: int | None = None
     branch: str | None = None
     git_note: bool = False
+    with_secrets: bool = False
+    redact: bool = False
     follow: bool = False
 
 

@@ -365,6 +365,19 @@ COMMANDS = (
         _flag("--at MESSAGE", "copy up to this message"),
     ),
     _sessions(
+        "pack",
+        "a session with all that belongs to it as one file, for another machine",
+        _ID,
+        _flag("-o FILE", "write to FILE", dest="out"),
+        _flag("--with-secrets", "pack what looks secret, too"),
+        _flag("--redact", "mask what looks secret; such a pack can only be read"),
+    ),
+    _sessions(
+        "unpack",
+        "take over a packed session, for this folder",
+        Positional("FILE", "target", "a pack", "file"),
+    ),
+    _sessions(
         "rename",
         "rename a session",
         second=Positional("TITLE", "title", "the title, in quotes", "name"),

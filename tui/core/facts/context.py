@@ -115,7 +115,7 @@ class ThinkingBroken(RecordFact, frozen=True, tag="break"):
 class FrameMade(RecordFact, frozen=True, tag="frame"):
     """The beginning of every request from here on: see `tui.context.frame`."""
 
-    written = "system tools layers facts files room cache_life? sha256 reason version seal"
+    written = "system tools layers blocks? facts files room cache_life? sha256 reason version seal"
 
     system: list[dict[str, Any]]
     tools: list[dict[str, Any]]
@@ -128,6 +128,7 @@ class FrameMade(RecordFact, frozen=True, tag="frame"):
     version: str
     seal: str
     cache_life: str = ""
+    blocks: tuple[int, ...] = ()
 
 
 class FrameAwaited(RecordFact, frozen=True, tag="reload"):

@@ -7,7 +7,6 @@ the engine enforces.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import shutil
@@ -15,15 +14,15 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.errors import HoldfastError
-from tui.core.git.in_place import IN_PLACE, MADE
 from tui.core.paths import Folders, workspace_slug
-from tui.core.workspace import WORKTREES, Workspace
+from tui.core.workspace import Workspace
+from tui.permissions.sandbox.command_traces import CommandTraces
 from tui.permissions.sandbox.walls import Level, Plan, Walls
 
 if TYPE_CHECKING:
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
     from tui.permissions.named_needs import NamedNeeds
     from tui.permissions.sandbox.engine import Confined, Engine, Sandbox
     from tui.permissions.sandbox.explain import Explanation
-    from tui.permissions.sandbox.folder_lists import FolderLists
-    from tui.permissions.sandbox.git_quarantine import GitBefore
-    from tui.permissions.sandbox.git_settings import GitSettings
-    from tui.permissions.sandbox.git_walls import CloneAccess, GitAnswers, GitPlaces
     from tui.permissions.sandbox.inner_clones import StoppedClones
 
 log = logging.getLogger(__name__)
@@ -45,10 +40,6 @@ NO_LEVELS: frozenset[Level] = frozenset()
 _EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
 _MOUNTS = frozenset({"bubblewrap", "launcher"})
 """Engines that replace folders of the machine by others."""
-_OWN_FILES = ("config.toml", "hooks.json", "plans", "run")
-"""Files in `.holdfast/` that decide about later calls."""
-_STATE = "before"
-"""The file in a kept command's folder with the earlier state of what its walls do not protect."""
 _PLANNED_S = 10.0
 """Seconds for which the plan of a search's walls is reused."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
@@ -82,29 +73,15 @@ class Confinement:
     denied: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     reason: str = ""
     cure: str = ""
+    traces: CommandTraces = field(init=False)
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
     _planned: tuple[Walls, Plan, float] | None = None
-    _ran_later: Mapping[Path, tuple[int, int]] | None = None
-    _before: GitBefore | None = None
-    """The state of git's folders before the commands that may write."""
-    _since_ns: int = 0
-    """The time at which the first of them began."""
-    _lists: FolderLists | None = None
-    _new_clones: set[Path] = field(default_factory=set[Path])
-    """Clones that commands made since they were last reported, and that are in the index."""
-    _done: list[str] = field(default_factory=list[str])
-    """Lines about what was done before a command, to be reported after it."""
-    _unsaid: list[str] = field(default_factory=list[str])
-    _writers: list[Path] = field(default_factory=list[Path])
-    """The folders of commands that may write, and may still run."""
     _zygote: WarmParent | None = None
-    _outside: dict[Path, frozenset[Path]] = field(default_factory=dict[Path, "frozenset[Path]"])
-    """Folders outside a root that git had when the session began: no command can add to them."""
-    _git_settings: GitSettings | None = None
-    _places: dict[Path, GitPlaces] = field(default_factory=dict[Path, "GitPlaces"])
-    _git_answers: dict[Path, GitAnswers] = field(default_factory=dict[Path, "GitAnswers"])
     _forwards: dict[int, asyncio.Server] = field(default_factory=dict[int, asyncio.Server])
+
+    def __post_init__(self) -> None:
+        self.traces = CommandTraces(self)
 
     @classmethod
     def of_session(
@@ -166,8 +143,8 @@ class Confinement:
     ) -> Starter:
         """Return the starter of kept commands at a level; at `Level.OUTSIDE` without walls.
 
-        With `git_settings` the command may write those of the repository; `tidy` then checks them.
-        With `clones` it may do with these what it was stopped at.
+        With `git_settings` the command may write those of the repository; `traces.tidy` then checks
+        them. With `clones` it may do with these what it was stopped at.
         """
         if level is Level.OUTSIDE:
             return self.outside
@@ -175,6 +152,7 @@ class Confinement:
         async def start(
             argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep
         ) -> tuple[int, MonitorReport]:
+            from tui.core.git.in_place import IN_PLACE  # noqa: PLC0415 - on demand
             from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - on demand
 
             engine = await self.engine()
@@ -183,23 +161,25 @@ class Confinement:
             if self._sandbox is None:
                 self._sandbox = Sandbox(engine, self._parent())
             writes = level is not Level.READ_ONLY
-            # Before the first command that may write: what it changes can only be told by
-            # comparison.
-            if writes and self._ran_later is None:
-                self._since_ns = time.time_ns()
-                await asyncio.to_thread(self._note_before)
+            traces = self.traces
+            if writes:
+                await traces.begin()
             async with IN_PLACE.shared():
-                access = self._access(argv, cwd, clones) if writes else None
-                walls = await asyncio.to_thread(
-                    self._with_git, access=access, git_settings=git_settings, writes=writes
-                )
-                if writes:
-                    await asyncio.to_thread(self._note_state, keep.folder)
+                access = traces.access(argv, cwd, clones) if writes else None
+
+                def prepared() -> Walls:
+                    walls = self.walls()
+                    walls = traces.with_git(walls, access, git_settings=git_settings, writes=writes)
+                    if writes:
+                        traces.save(keep.folder)
+                    return walls
+
+                walls = await asyncio.to_thread(prepared)
                 started = await self._sandbox.start_supervised(
                     argv, cwd=cwd, environment=environment, walls=walls, level=level, keep=keep
                 )
             if writes:
-                self._writers.append(keep.folder)
+                traces.add(keep.folder)
             return started
 
         return start
@@ -214,6 +194,7 @@ class Confinement:
     ) -> Confined | None:
         """Start a program of ours that only reads, as a read-only command; it ends with the
         program. None if no walls hide files from it, or none could be built around it."""
+        from tui.core.git.in_place import IN_PLACE  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.engine import Sandbox  # noqa: PLC0415 - on demand
 
         engine = await self.engine()
@@ -244,7 +225,7 @@ class Confinement:
         Blocks."""
         from tui.permissions.sandbox.engine import planned_walls  # noqa: PLC0415 - on demand
 
-        walls, now = self._with_git(access=None, git_settings=False, writes=False), time.monotonic()
+        walls, now = self.traces.with_git(self.walls(), writes=False), time.monotonic()
         known = self._planned
         if known is None or known[0] != walls or now - known[2] > _PLANNED_S:
             known = self._planned = walls, planned_walls(walls, Level.READ_ONLY), now
@@ -257,30 +238,6 @@ class Confinement:
         from tui.keeper.command import PlainStarter  # noqa: PLC0415 - on demand
 
         return await PlainStarter(self._parent())(argv, cwd, environment, keep)
-
-    def take_over(self, folder: Path) -> None:
-        """Adopt a command that an earlier run of the program left: the state from before it counts,
-        and it may still write. Blocks."""
-        from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
-
-        with suppress(OSError, LookupError, ValueError, TypeError, AttributeError):
-            state = json.loads((folder / _STATE).read_bytes())
-            before = GitBefore.from_json(state["git"])
-            self._before = before | self._before if self._before else before
-            self._since_ns = min(self._since_ns or state["since"], state["since"])
-            later = {Path(path): (times[0], times[1]) for path, times in state["later"].items()}
-            self._ran_later = {**(self._ran_later or self._file_states()), **later}
-            self._writers.append(folder)
-
-    def _note_state(self, folder: Path) -> None:
-        """Save what `tidy` and `changed_files` need for the next run of the program."""
-        from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
-
-        git = (self._before or GitBefore()).to_json()
-        later = {str(path): times for path, times in (self._ran_later or {}).items()}
-        with suppress(OSError):
-            state = json.dumps({"git": git, "later": later, "since": self._since_ns})
-            (folder / _STATE).write_bytes(state.encode())
 
     def _parent(self) -> WarmParent:
         from tui.permissions.sandbox.engine import warm_parent  # noqa: PLC0415 - on demand
@@ -302,106 +259,11 @@ class Confinement:
 
         def words() -> list[str]:
             writes = level is not Level.READ_ONLY
-            walls = self._with_git(access=None, git_settings=False, writes=writes)
+            walls = self.traces.with_git(self.walls(), writes=writes)
             full = [program, *argv[1:]]
             return Sandbox(engine).command(full, self.workspace.root, environment, walls, level)
 
         return await asyncio.to_thread(words)
-
-    @property
-    def _roots(self) -> tuple[Path, ...]:
-        return (self.workspace.root, *self.workspace.extra)
-
-    async def changed_files(self) -> list[Path]:
-        """Return the files that commands changed since the last call, of those that tools run
-        later."""
-        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
-
-        before, self._ran_later = self._ran_later, None
-        if before is None:
-            return []
-        after, filled = await asyncio.to_thread(self._changed)
-        self._new_clones.clear()
-        if self._writing():
-            self._ran_later = after
-        paths = {*run_later.changed(before, after), *filled}
-        return sorted(path for path in paths if not self._is_own_worktree(path, before))
-
-    def _is_own_worktree(self, link: Path, before: Collection[Path]) -> bool:
-        """True if the `.git` belongs to a worktree of ours, new and not made by a command: once the
-        folder for worktrees exists, no command can put one into it."""
-        place = link.parent.parent
-        if link in before or place.parts[-2:] != WORKTREES:
-            return False
-        walled = any(path.parent.parent == place for path in before)
-        return link.name == ".git" and (walled or link.parent in MADE)
-
-    def _changed(self) -> tuple[dict[Path, tuple[int, int]], list[Path]]:
-        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
-
-        after = self._file_states()
-        return after, run_later.changed_in_filled(self._roots, self._since_ns, self._listing())
-
-    def _note_before(self) -> None:
-        """Record the files that tools run later, before the first command that may change them.
-        Remains of a clone left by earlier commands are moved away: git there would act on the
-        repository around it."""
-        from tui.permissions.sandbox.git_quarantine import old_remains, remains  # noqa: PLC0415
-
-        self._ran_later = self._file_states()
-        links = [path for path in self._ran_later if path.name == ".git"]
-        old = old_remains((path for path in links if path.parent not in self._roots), self._roots)
-        self._done += [f"{one}" for one in remains(old, self._quarantine)]
-
-    def _file_states(self) -> dict[Path, tuple[int, int]]:
-        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.git_walls import inner_repositories  # noqa: PLC0415 - on demand
-
-        inner = [one for root in self._roots for one in inner_repositories(root, self.environment)]
-        return run_later.file_states(self._roots, inner, self._listing())
-
-    def _listing(self) -> FolderLists:
-        from tui.permissions.sandbox.run_later import folder_lists  # noqa: PLC0415 - on demand
-
-        self._lists = self._lists or folder_lists()
-        return self._lists
-
-    @property
-    def _quarantine(self) -> Path:
-        return self.cache.parent / "quarantine"
-
-    def _writing(self) -> bool:
-        """True if a command that may write still runs."""
-        from tui.keeper.command import lives  # noqa: PLC0415 - on demand
-
-        self._writers = [folder for folder in self._writers if lives(folder)]
-        return bool(self._writers)
-
-    async def tidy(self) -> list[str]:
-        """Undo what commands put where git would run it; return what was done, in lines.
-
-        As long as one of them runs, the state from before it counts.
-        """
-        before = self._before
-        if not self._writing():
-            self._before = None
-        settings, self._git_settings = self._git_settings, None
-        lines, self._done = self._done, []
-        if before:
-            moved = await asyncio.to_thread(before.settle, self._quarantine, self._listing())
-            lines += [str(one) for one in moved]
-            self._before = self._before and self._before.without(moved)
-            if before.changed_indexes:
-                lines += await asyncio.to_thread(self._settle_new_clones)
-        self._unsaid += lines
-        if settings:
-            lines += await asyncio.to_thread(settings.settle, self._quarantine)
-        return lines
-
-    def take_unsaid(self) -> list[str]:
-        """Return what `tidy` moved away since the last call: the person is told once a turn."""
-        lines, self._unsaid = self._unsaid, []
-        return lines
 
     async def ports(self) -> dict[int, int]:
         """Map the ports that commands listen on behind the walls to the ones at 127.0.0.1 that lead
@@ -444,38 +306,6 @@ class Confinement:
         )
         return explain_failure(met, level, self.walls(), named, failed=failed, signs=signed)
 
-    def _settle_new_clones(self) -> list[str]:
-        """Move the settings of clones away that commands made, if git runs them when it reads the
-        repository around: that applies to those in its index. Blocks."""
-        from tui.permissions.sandbox.git_quarantine import move_away  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.git_settings import programs_of_new  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
-            inner_repositories,
-            settings_by_file,
-        )
-
-        roots, known = self._roots, {path.parent for path in self._ran_later or ()}
-        inner = [one for root in roots for one in inner_repositories(root, self.environment)]
-        lines: list[str] = []
-        for place in inner:
-            if place in known or not os.path.lexists(place / ".git"):
-                continue
-            self._new_clones.add(place)
-            for file, settings in settings_by_file(place, self.environment, roots).items():
-                if programs := programs_of_new(settings):
-                    why = f"git status would run {', '.join(programs)}"
-                    lines += map(str, move_away(file, roots, self._quarantine, why))
-        return lines
-
-    def stopped_clones(
-        self, command: str, cwd: Path, output: str, *, failed: bool = True
-    ) -> StoppedClones | None:
-        """The clones at whose walls a command was stopped. Blocks."""
-        from tui.permissions.sandbox.inner_clones import stopped_at  # noqa: PLC0415 - on demand
-
-        clones = [path for places in self._places.values() for path in places.clones]
-        return stopped_at(command, cwd, output, clones, failed=failed) if clones else None
-
     async def close(self) -> None:
         """End everything that still runs, and remove the session's /tmp."""
         if self._choice is not None:
@@ -484,14 +314,12 @@ class Confinement:
             server.close()
         zygote, self._zygote, self._sandbox = self._zygote, None, None
         await asyncio.to_thread(self._remove, zygote)
-        self._writers = []
-        for line in await self.tidy():
-            log.warning("%s", line)
+        await self.traces.close()
 
     def _remove(self, zygote: WarmParent | None) -> None:
         if zygote is not None:
             zygote.close()
-        if self._writing():
+        if self.traces.writing():
             return  # it continues, for the next run of the program
         with suppress(OSError):
             shutil.rmtree(self.folder)
@@ -538,71 +366,3 @@ class Confinement:
             keep_env=tuple(given.keep_env),
             share_caches=given.share_caches,
         )
-
-    def _of_session(self, root: Path, places: GitPlaces) -> GitPlaces:
-        """Remove the folders elsewhere that git names only since the session began."""
-        folders = (*places.folders, *places.objects)
-        outside = frozenset(path for path in folders if not path.is_relative_to(root))
-        known = self._outside.setdefault(root, outside)
-        if outside <= known:
-            return places
-        new = outside - known
-        return replace(
-            places,
-            folders=tuple(path for path in places.folders if path not in new),
-            objects=tuple(path for path in places.objects if path not in new),
-            roots=tuple(path for path in places.roots if path not in new),
-            written=tuple(path for path in places.written if path not in new),
-        )
-
-    def _clones(self) -> list[Path]:
-        """The folders with a `.git` of their own, as far as they are known."""
-        folders = [path.parent for path in self._ran_later or () if path.name == ".git"]
-        return [*folders, *self._new_clones.difference(folders)]
-
-    def _access(self, argv: Sequence[str], cwd: Path, asked: StoppedClones | None) -> CloneAccess:
-        """The access of a command to the clones in the workspace: git that works in one writes it,
-        and so may what a person was asked about."""
-        from tui.permissions.sandbox.git_walls import CloneAccess  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.inner_clones import worked_in  # noqa: PLC0415 - on demand
-
-        clones = [path for path in self._clones() if path not in self._roots]
-        line = argv[2] if len(argv) == 3 and argv[1] == "-c" else ""
-        opened = worked_in(line, cwd, clones) if clones else frozenset[Path]()
-        given = frozenset(asked.clones if asked else ())
-        if asked and asked.deletes:
-            return CloneAccess(opened - given, given)
-        return CloneAccess(opened | given)
-
-    def _with_git(self, *, access: CloneAccess | None, git_settings: bool, writes: bool) -> Walls:
-        """Add what git needs to the walls, and record the state of what a command with an access
-        may write. A command that only reads needs just git's folders, and they stay the same."""
-        from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
-            GitAnswers,
-            git_places,
-            with_git,
-        )
-
-        walls = self.walls()
-        for root in self._roots:
-            below = [path for path in self._clones() if access and path.is_relative_to(root)]
-            if writes or root not in self._places:
-                known = self._git_answers.setdefault(root, GitAnswers())
-                places = git_places(root, self.environment, below, known, access)
-                self._places[root] = self._of_session(root, places)
-            places = self._places[root]
-            if git_settings and places.folders and self._git_settings is None:
-                self._git_settings = GitSettings.of(places.folders[0])
-                # The settings file that the person opened is not protected.
-                open_one = self._git_settings.path
-                protected = tuple(path for path in places.protected if path != open_one)
-                places = replace(places, protected=protected)
-            walls = with_git(walls, places)
-            if access is not None:
-                now = GitBefore.of(places, self._listing())
-                self._before = self._before | now if self._before else now
-        own = [root / ".holdfast" / name for root in self._roots for name in _OWN_FILES]
-        own.append(Path(sys.prefix))
-        return replace(walls, protected=(*walls.protected, *own))

@@ -34,6 +34,7 @@ from tui.provider.anthropic.classify import (
     not_the_api,
     stream_error,
 )
+from tui.provider.anthropic.parallel_starts import ParallelStarts
 from tui.provider.anthropic.sse import (
     EVENT_MAX,
     BadEventDataError,
@@ -112,6 +113,7 @@ class AnthropicProvider:
         self._window = context_window
         self._loading: asyncio.Task[AsyncAnthropic] | None = None
         self._known: dict[str, tuple[ModelInfo, float]] = {}
+        self._starts = ParallelStarts(clock)
 
     async def load(self) -> None:
         """Load the SDK in a thread; call it after the first paint. May be called again.
@@ -123,8 +125,11 @@ class AnthropicProvider:
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         """Make one attempt. Closing the iterator or cancelling closes the connection at once."""
         client, model = await self._client(), request.model
-        yield AttemptStarted(1, model)
-        async with Silence(self._clock, self._first_byte_s, self._stall_s) as silence:
+        async with (
+            self._starts.start(request) as start,
+            Silence(self._clock, self._first_byte_s, self._stall_s) as silence,
+        ):
+            yield AttemptStarted(1, model)
             response, chunks = await self._open(client, request, silence)
             answer, decoder = AnswerBuilder(model), EventDecoder()
             shown_at = self._clock.monotonic()
@@ -141,6 +146,8 @@ class AnthropicProvider:
                     events = self._decoded(decoder, chunk)
                     for event in events:
                         sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
+                        if event["type"] == "message_start":
+                            start.begin()
                     for delta in self._deltas(answer, events, response, model):
                         shown = True
                         yield delta

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from tui.core.errors import HoldfastError
 
 RACY_NS: Final = 2_000_000_000
 """A file that changed so shortly before it was looked at may change again and keep its times."""
+FILE_BYTES_MAX: Final = 50_000_000
+"""The content of a larger file isn't stored."""
 NEVER: Final = 0
 """The stamp of what must be read again: no file has it."""
 
@@ -122,6 +125,18 @@ def is_repository(change: Change) -> bool:
     """True if the path is the `.git` of a nested repository, of which only that it is there is
     known."""
     return change.path.name == ".git"
+
+
+COLUMNS: Final = "kind, mode, size, stamp, digest, ignored"
+"""The columns of an entry in the store, in the order of its fields."""
+_KINDS: Final = (Kind.FILE, *Kind)
+"""The kinds by their stored numbers, from 1."""
+
+
+def entry_of(row: Sequence[Any]) -> PathEntry:
+    """Make the entry of a row with the `COLUMNS`."""
+    kind, mode, size, stamp, digest, ignored = row
+    return PathEntry(_KINDS[kind], mode, size, stamp, digest, bool(ignored))
 
 
 def stamp_of(state: os.stat_result) -> int:

@@ -1,7 +1,7 @@
 """Putting files back as a checkpoint has them: content, permissions, links, folders.
 
-No path is followed through a symbolic link, and nothing is written into a file that stands: it is
-replaced. What has changed since the newer of the two checkpoints is left alone.
+No path is followed through a symbolic link, and a file is replaced as a whole, except where
+something is mounted over it. What has changed since the newer of the two checkpoints is left alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from tui.core.files import read_small, real_folder
 from tui.core.real_folders import NOT_THERE
 from tui.session.checkpoints.entries import (
+    FILE_BYTES_MAX,
     Change,
     CheckpointError,
     Kind,
@@ -26,7 +27,7 @@ from tui.session.checkpoints.entries import (
     PathEntry,
     RestoredFile,
 )
-from tui.session.checkpoints.store import FILE_BYTES_MAX, CheckpointStore
+from tui.session.checkpoints.store import CheckpointStore
 
 _FOLDERS = frozenset({Kind.FOLDER, Kind.OMITTED})
 _OWN = stat.S_IRWXU
@@ -128,13 +129,26 @@ class _Restoring:
             elif new is not None and (new.kind, new.digest) == (old.kind, old.digest):
                 _set_mode(path.name, old.mode, folder)
             else:
-                self._replace(path.name, old, folder)
+                self._replace(path, old, folder)
         self._say(change, "restored")
 
-    def _replace(self, name: str, old: PathEntry, folder: int) -> None:
-        """Put a file or a link in the place of what is there."""
+    def _replace(self, path: Path, old: PathEntry, folder: int) -> None:
+        """Put a file or a link in the place of what is there; a file that something is mounted over
+        gets the content."""
         assert old.digest is not None
         data = self.store.content(old.digest)
+        try:
+            self._rename(path.name, old, data, folder)
+        except OSError as error:
+            if error.errno != errno.EBUSY or old.kind is not Kind.FILE:
+                raise
+            from tui.core.in_place import put  # noqa: PLC0415 - seldom needed
+
+            present, state = read_small(path, limit=FILE_BYTES_MAX, real=True)
+            put(path, data, old=present, like=state, mode=old.mode, check=lambda: None)
+            _set_mode(path.name, old.mode, folder)
+
+    def _rename(self, name: str, old: PathEntry, data: bytes, folder: int) -> None:
         temporary = f".holdfast-{secrets.token_hex(8)}.tmp"
         try:
             if old.kind is Kind.LINK:

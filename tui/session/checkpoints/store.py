@@ -20,12 +20,15 @@ from hashlib import sha256
 from pathlib import Path
 from stat import S_IMODE
 from threading import Event, Lock
-from typing import Any, Final
+from typing import Final
 
 from tui.core.files import read_small
 from tui.core.paths import Folders, workspace_slug
 from tui.core.real_folders import NOT_THERE, RealFolders
+from tui.session.checkpoints import transfer
 from tui.session.checkpoints.entries import (
+    COLUMNS,
+    FILE_BYTES_MAX,
     NEVER,
     RACY_NS,
     Change,
@@ -35,13 +38,13 @@ from tui.session.checkpoints.entries import (
     CheckpointStoppedError,
     Kind,
     PathEntry,
+    entry_of,
     stamp_of,
 )
 from tui.session.checkpoints.known import KnownPaths
 from tui.session.checkpoints.scan import ScannedPath, scan
+from tui.session.checkpoints.transfer import StoredState
 
-FILE_BYTES_MAX: Final = 50_000_000
-"""The content of a larger file isn't stored."""
 IGNORED_FILE_BYTES_MAX: Final = 1_000_000
 """Nor that of a larger one that git ignores."""
 FREE_BYTES_MIN: Final = 100_000_000
@@ -50,8 +53,6 @@ are stored."""
 _BUSY_S: Final = 60.0
 _DAY_S: Final = 86_400.0
 _VERSION: Final = 1
-_KINDS: Final = (Kind.FILE, *Kind)
-"""The kinds by their stored numbers, from 1."""
 _TABLES: Final = """
 CREATE TABLE about (id TEXT NOT NULL, first INTEGER NOT NULL, pruned REAL NOT NULL);
 CREATE TABLE checkpoint (n INTEGER PRIMARY KEY, time REAL NOT NULL);
@@ -65,9 +66,6 @@ CREATE INDEX entry_since ON entry (since);
 CREATE INDEX entry_until ON entry (until);
 CREATE TABLE content (digest BLOB PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL)
 """
-_ENTRY: Final = "kind, mode, size, stamp, digest, ignored"
-
-
 _NAMED: Final = 50
 """Paths that a checkpoint names."""
 
@@ -160,6 +158,30 @@ class CheckpointStore:
                 return data
         raise CheckpointError("The stored copy is damaged or gone.")
 
+    def states(self, checkpoints: Iterable[str]) -> list[StoredState]:
+        """Return those of these checkpoints that are stored, oldest first, to be added to the store
+        of another machine. Raises CheckpointError where there is no store, or a damaged one."""
+        with self._transaction() as db:
+            numbered: dict[int, str] = {}
+            for id_ in checkpoints:
+                with suppress(CheckpointError):
+                    numbered.setdefault(self._stored(db, id_), id_)
+            return list(transfer.states(db, numbered.items()))
+
+    def adopt(self, moved: Sequence[StoredState], contents: Iterable[bytes]) -> str:
+        """Add checkpoints of another machine as past states of this workspace; `contents` are of
+        their files and links. Returns the id of the state of the workspace now. Raises
+        CheckpointError; then none is added."""
+        self.take()
+        with self._transaction(write=True) as db:
+            self._sync(db)
+            known = (one for one in moved if self._is_stored(db, one.id))
+            here = {one.id for one in known}
+            for data in contents:
+                _store(db, data)
+            last = transfer.adopt(db, moved, here, self._last(db))
+            return f"{self._id}-{last}"
+
     def prune(self) -> None:
         """Drop checkpoints that are too old or too many, once a day. Raises CheckpointError."""
         with self._transaction(write=True) as db:
@@ -236,9 +258,9 @@ class CheckpointStore:
             return
         for (path,) in db.execute("SELECT path FROM entry WHERE until > ?", (self._n,)):
             self._known.drop(path)
-        new = f"SELECT path, {_ENTRY} FROM entry WHERE since > ? AND until IS NULL"  # noqa: S608 - our own column names
+        new = f"SELECT path, {COLUMNS} FROM entry WHERE since > ? AND until IS NULL"  # noqa: S608 - our own column names
         for path, *row in db.execute(new, (self._n,)):
-            self._known.put(path, _entry(row))
+            self._known.put(path, entry_of(row))
         self._n = last
 
     def _read_changes(
@@ -334,9 +356,18 @@ class CheckpointStore:
         """The number of a checkpoint that is here."""
         id_, first = db.execute("SELECT id, first FROM about").fetchone()
         store, _, n = checkpoint.rpartition("-")
-        if store == id_ and n.isdecimal() and first <= int(n[:12]) <= self._last(db):
-            return int(n)
+        here = (
+            int(n[:12]) if store == id_ and n.isdecimal() else transfer.adopted_as(db, checkpoint)
+        )
+        if here is not None and first <= here <= self._last(db):
+            return here
         raise CheckpointError("Its checkpoint isn't stored any more.")
+
+    def _is_stored(self, db: sqlite3.Connection, checkpoint: str) -> bool:
+        try:
+            return self._stored(db, checkpoint) > 0
+        except CheckpointError:
+            return False
 
     @staticmethod
     def _last(db: sqlite3.Connection) -> int:
@@ -401,18 +432,13 @@ def _store(db: sqlite3.Connection, data: bytes) -> bytes:
 def _at(db: sqlite3.Connection, path: bytes, n: int) -> PathEntry | None:
     """Return the entry that a path had in a checkpoint."""
     row = db.execute(
-        f"SELECT {_ENTRY}, until FROM entry WHERE path = ? AND since <= ?"  # noqa: S608 - our own column names
+        f"SELECT {COLUMNS}, until FROM entry WHERE path = ? AND since <= ?"  # noqa: S608 - our own column names
         " ORDER BY since DESC LIMIT 1",
         (path, n),
     ).fetchone()
     if row is None or (row[-1] is not None and row[-1] <= n):
         return None
-    return _entry(row[:-1])
-
-
-def _entry(row: Sequence[Any]) -> PathEntry:
-    kind, mode, size, stamp, digest, ignored = row
-    return PathEntry(_KINDS[kind], mode, size, stamp, digest, bool(ignored))
+    return entry_of(row[:-1])
 
 
 def _counts(entry: PathEntry) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from tui.core.clock import Clock
 from tui.core.config import CheckerSettings
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.files import read_small
+from tui.core.workspace import Workspace
 from tui.tools.lsp.problems import Problem
 
 CheckerState: TypeAlias = Literal["off", "starting", "ready", "failed"]
@@ -22,10 +23,6 @@ FILE_MAX: Final = 1024**2
 """Maximum bytes of a file that is checked."""
 CHECK_S: Final = 30.0
 """Seconds after which the problems of a file are no longer waited for."""
-
-StartCommand: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Sequence[str]]]
-"""Turns a command and its environment into the words that start it: in a sandbox, if there is one.
-Raises HoldfastError if it may not be started."""
 
 T = TypeVar("T")
 
@@ -43,16 +40,26 @@ class FileEdit:
     after: str
 
 
+class CheckerSandbox(Protocol):
+    """The sandbox of all checkers."""
+
+    async def command(self, words: Sequence[str], environment: Mapping[str, str]) -> Sequence[str]:
+        """Return the words that start a command: in a sandbox, if there is one. Raises
+        HoldfastError if it may not be started."""
+        ...
+
+    async def close(self) -> None:
+        """End it, once all checkers have ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckerPlace:
-    """The place where checkers run, and how they are started. `shown` names a path for the
-    person."""
+    """The place where checkers run, and how they are started."""
 
-    root: Path
+    workspace: Workspace
     environment: Mapping[str, str]
-    start_command: StartCommand
+    sandbox: CheckerSandbox
     clock: Clock
-    shown: Callable[[Path], str]
 
 
 class Checker(ABC):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -32,14 +32,13 @@ class Checkers:
     """All checkers of a session and its sub-agents.
 
     `search_path` is where programs are looked for, `brought` are the paths of the folder's own
-    programs that the person trusts. `on_close` is called when all have ended.
+    programs that the person trusts.
     """
 
     settings: DiagnosticSettings
     place: CheckerPlace
     search_path: str
     brought: Sequence[str] = ()
-    on_close: Callable[[], Awaitable[None]] | None = None
     _known: dict[str, Checker | None] = field(default_factory=dict[str, "Checker | None"])
     """Checkers by name; None if the program does not exist."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
@@ -90,8 +89,7 @@ class Checkers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(one.close() for one in self.all))
-        if self.on_close is not None:
-            await self.on_close()
+        await self.place.sandbox.close()
 
     async def _check(self, edits: Sequence[FileEdit]) -> None:
         work = [
@@ -145,7 +143,7 @@ class Checkers:
     def _words(self, config: CheckerSettings) -> tuple[str, ...]:
         """Return the words that start a checker, with the full path of its program; none if it does
         not exist. Blocks."""
-        program = program_of(config, self.place.root, self.brought, self.search_path)
+        program = program_of(config, self.place.workspace.root, self.brought, self.search_path)
         return (program, *config.words[1:]) if program else ()
 
 

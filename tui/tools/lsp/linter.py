@@ -59,7 +59,7 @@ class Linter(Checker):
             except HoldfastError as error:
                 self.fail(error)
                 return
-        shown = self.place.shown(edit.path)
+        shown = self.place.workspace.show(edit.path)
         names = (shown, str(edit.path), f"./{shown}")
         lines = edit.after.splitlines()
         problems = of_linter(printed, shown, names, lines, self.name)
@@ -90,9 +90,9 @@ class Linter(Checker):
         """Return the command's output about a file. Raises TimeoutError, OSError, HoldfastError."""
         place = self.place
         words = [word.replace(FILE, str(path)) for word in self.words]
-        command = await place.start_command(words, place.environment)
+        command = await place.sandbox.command(words, place.environment)
         process = await asyncio.create_subprocess_exec(
-            *command, cwd=place.root, env=dict(place.environment),
+            *command, cwd=place.workspace.root, env=dict(place.environment),
             stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True,
         )  # fmt: skip
         try:

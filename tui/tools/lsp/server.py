@@ -138,17 +138,17 @@ class LanguageServer(Checker):
             from tui.tools.lsp.client import Connection  # noqa: PLC0415 - 0.6 s
 
             place = self.place
-            words = await place.start_command(self.words, place.environment)
+            words = await place.sandbox.command(self.words, place.environment)
             connection = await Connection.start(
                 words,
                 env=place.environment,
-                cwd=place.root,
+                cwd=place.workspace.root,
                 config=self.config,
                 published=self._take_published,
             )
             self._connection = connection
             self._watching = asyncio.create_task(self._watch(connection))
-            await within(place.clock, START_S, connection.initialize(place.root))
+            await within(place.clock, START_S, connection.initialize(place.workspace.root))
             self.state = "ready"
         except TimeoutError as error:
             self.fail(f"it didn't answer within {START_S:.0f} s")
@@ -216,7 +216,7 @@ class LanguageServer(Checker):
         file, connection = self._files.get(path), self._connection
         if file is None or connection is None or (version is not None and version < file.version):
             return
-        lines, shown = file.text.splitlines(), self.place.shown(path)
+        lines, shown = file.text.splitlines(), self.place.workspace.show(path)
         file.current = of_server(said, shown, lines, connection.column, self.name)
         file.arrived.set()
 

@@ -4,13 +4,13 @@ to be read, and its prompts."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
-from tui.core.questions import AskPerson
+from tui.tools.base import CallHost
 from tui.tools.mcp.catalogue import McpPrompt
 from tui.tools.mcp.connection import CALL_S, ServerLink
 from tui.tools.mcp.open_call import OpenCall, OpenCalls
@@ -35,19 +35,13 @@ class Calls:
         """The calls that wait for their answers now."""
         return self._open.all
 
-    async def call(
-        self,
-        tool: str,
-        arguments: dict[str, Any],
-        emit: Callable[[str], None],
-        ask: AskPerson | None = None,
-    ) -> ToolOutput:
-        """Call one of its tools; `ask` puts to the person what it asks meanwhile. Raises ToolError
+    async def call(self, tool: str, arguments: dict[str, Any], host: CallHost) -> ToolOutput:
+        """Call one of its tools; `host` puts to the person what it asks meanwhile. Raises ToolError
         when the server does not answer as it should."""
         client = await self._connection.client()
         questions: list[dict[str, Any]] = []
         try:
-            async with self._open.begin(CALL_S, emit, ask) as call:
+            async with self._open.begin(CALL_S, host) as call:
                 questions = call.asked
                 output = await self._called(client, tool, arguments, call)
         except Exception as error:
@@ -59,14 +53,12 @@ class Calls:
             replace(output, details={**output.details, "asked": questions}) if questions else output
         )
 
-    async def read_resource(
-        self, uri: str, emit: Callable[[str], None], ask: AskPerson | None = None
-    ) -> ToolOutput:
+    async def read_resource(self, uri: str, host: CallHost) -> ToolOutput:
         """Read a resource. Raises ToolError as `call` does."""
         client = await self._connection.client()
-        emit(f"{uri}\n")
+        host.emit(f"{uri}\n")
         try:
-            async with self._open.begin(CALL_S, emit, ask):
+            async with self._open.begin(CALL_S, host):
                 result = await client.read_resource(uri, cache_mode="bypass")
         except Exception as error:
             raise self._connection.failure(f"Reading {uri:.200}", error) from error
@@ -104,7 +96,7 @@ class Calls:
         ) -> None:
             call.heard()
             share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
-            call.tell(f"{share} {message or ''}".rstrip() + "\n")
+            call.host.emit(f"{share} {message or ''}".rstrip() + "\n")
 
         try:
             return tool_output(

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from tui.core.formatting import size
-from tui.tools.mcp.tool import DROPPED, SCHEMA_MAX, CallServer, McpTool
+from tui.tools.mcp.tool import DROPPED, SCHEMA_MAX, McpTool, ServerCalls
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -47,7 +47,7 @@ class McpPrompt:
 
 
 async def list_tools(
-    client: Client, server: str, globs: Sequence[str], call: CallServer
+    client: Client, server: str, globs: Sequence[str], calls: ServerCalls
 ) -> tuple[tuple[McpTool, ...], str]:
     """The tools it offers, sorted by name: the order that a server lists them in may change. Then
     which of them the model cannot get, and why.
@@ -58,7 +58,7 @@ async def list_tools(
     odd = 0
     async for page in _pages(client.list_tools):
         tools += [
-            McpTool(server, tool, call)
+            McpTool(server, tool, calls)
             for tool in page.tools
             if tool.execution is None or tool.execution.task_support != "required"
         ]

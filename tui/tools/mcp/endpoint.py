@@ -10,11 +10,11 @@ import asyncio
 import os
 import re
 import shlex
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 from msgspec import ValidationError, convert, structs
 
@@ -29,8 +29,18 @@ if TYPE_CHECKING:
     from tui.tools.mcp.token_store import TokenVault
     from tui.tools.mcp.transport import Streams
 
-Confine: TypeAlias = Callable[[Sequence[str], Mapping[str, str], str], Awaitable[list[str]]]
-"""A command, its environment and a level, to the words that start it behind those walls."""
+
+class ServerSandbox(Protocol):
+    """The sandbox of all servers."""
+
+    async def command(
+        self, argv: Sequence[str], environment: Mapping[str, str], level: str
+    ) -> list[str]:
+        """Return the words that start a command in it, at a level as the settings name it."""
+        ...
+
+    async def close(self) -> None: ...
+
 
 _SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -39,15 +49,15 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 @dataclass(eq=False)
 class Endpoint:
     """The means to start or reach one server. `environment` is what its process gets, the usual one
-    if it is None; `confine` turns its command into one that starts it in the sandbox, where the
-    settings want that; `vault` keeps the tokens of the person's sign-in."""
+    if it is None; its command is started in the `sandbox`, where the settings want that; `vault`
+    keeps the tokens of the person's sign-in."""
 
     name: str
     config: McpServer
     cwd: Path
     log_file: Path
     environment: Mapping[str, str] | None = None
-    confine: Confine | None = None
+    sandbox: ServerSandbox | None = None
     vault: TokenVault | None = None
 
     @property
@@ -92,9 +102,9 @@ class Endpoint:
         command: Sequence[str] = config.words
         with await asyncio.to_thread(_open_log, self.log_file) as words:
             if config.sandbox != "outside":
-                if self.confine is None:
+                if self.sandbox is None:
                     raise ToolError("It should run in the sandbox, but there is none.")
-                command = await self.confine(command, environment, config.sandbox)
+                command = await self.sandbox.command(command, environment, config.sandbox)
             async with open_process(
                 command, env=environment, cwd=self.cwd, errors=words
             ) as streams:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.core.errors import ToolError
-from tui.core.questions import AskPerson, UserAnswers, UserQuestion
+from tui.core.questions import UserAnswers, UserQuestion
+from tui.tools.base import CallHost
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult, ErrorData
@@ -25,12 +26,11 @@ ASKS_MAX: Final = 20
 
 @dataclass(slots=True, eq=False)
 class OpenCall:
-    """`tell` takes words for the person. `asked` is what was asked so far, and how that ended."""
+    """`asked` is what was asked so far, and how that ended."""
 
     patience_s: float
     limit: asyncio.Timeout
-    tell: Callable[[str], None]
-    ask_person: AskPerson | None
+    host: CallHost
     asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     _waits: set[asyncio.Future[UserAnswers]] = field(
         default_factory=set[asyncio.Future[UserAnswers]]
@@ -44,9 +44,9 @@ class OpenCall:
 
     async def ask(self, questions: Sequence[UserQuestion]) -> UserAnswers:
         """Ask the person. Their time isn't the server's, and what is asked ends with the call."""
-        if self.ask_person is None or self.limit.expired():
+        if self.limit.expired():
             return UserAnswers(by="default")
-        wait = asyncio.ensure_future(self.ask_person(questions))
+        wait = asyncio.ensure_future(self.host.ask(questions))
         self._waits.add(wait)
         self.limit.reschedule(None)
         try:
@@ -74,12 +74,10 @@ class OpenCalls:
     all: list[OpenCall] = field(default_factory=list[OpenCall])
 
     @asynccontextmanager
-    async def begin(
-        self, patience_s: float, tell: Callable[[str], None], ask: AskPerson | None
-    ) -> AsyncGenerator[OpenCall]:
+    async def begin(self, patience_s: float, host: CallHost) -> AsyncGenerator[OpenCall]:
         """While a request waits for its answer; raises TimeoutError where none comes."""
         async with asyncio.timeout(patience_s) as limit:
-            call = OpenCall(patience_s, limit, tell, ask)
+            call = OpenCall(patience_s, limit, host)
             self.all.append(call)
             token = _current.set(call)
             try:
@@ -129,7 +127,7 @@ class OpenCalls:
                 )
         except ToolError as error:
             entry["action"] = "error"
-            call.tell(f"{self.server} asks what can't be shown: {error.message}\n")
+            call.host.emit(f"{self.server} asks what can't be shown: {error.message}\n")
             return ErrorData(code=INVALID_PARAMS, message=error.message)
         entry["action"] = reply.action
         if reply.content:

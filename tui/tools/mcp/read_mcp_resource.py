@@ -35,7 +35,7 @@ class ReadMcpResource(Tool[ReadMcpResourceParams]):
             names = ", ".join(one.name for one in self._servers.all)
             raise ToolError(f"No MCP server {params.server}.", hint=f"There are: {names}.")
         if params.uri:
-            return await server.calls.read_resource(params.uri, ctx.emit, ctx.ask)
+            return await server.calls.read_resource(params.uri, ctx.host)
         await server.connection.client()
         resources = server.resources
         lines = [f"{one.uri}  {one.title}" for one in resources[:LISTED_MAX]]

@@ -109,7 +109,7 @@ class Server(Endpoint):
     async def list_offers(self, client: Client) -> None:
         """List what it offers. One that cannot list its resources or prompts has none."""
         self.tools, self.left_out = await list_tools(
-            client, self.name, self.config.tools, self.calls.call
+            client, self.name, self.config.tools, self.calls
         )
         known = client.server_capabilities
         if known.resources:

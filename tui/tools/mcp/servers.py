@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.core.config import McpServer
-from tui.tools.mcp.endpoint import Confine
+from tui.tools.mcp.endpoint import ServerSandbox
 from tui.tools.mcp.server import Server
 from tui.tools.mcp.tool import McpTool
 
@@ -38,14 +38,13 @@ class Servers:
         log_folder: Path,
         patience_s: float = PATIENCE_S,
         environment: Mapping[str, str] | None = None,
-        confine: Confine | None = None,
+        sandbox: ServerSandbox | None = None,
         vault: TokenVault | None = None,
-        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.patience_s = patience_s
-        self._on_close = on_close
+        self._sandbox = sandbox
         self.all = tuple(
-            Server(name, config, cwd, log_folder / _log_name(name), environment, confine, vault)
+            Server(name, config, cwd, log_folder / _log_name(name), environment, sandbox, vault)
             for name, config in sorted(configured.items())
         )
 
@@ -73,8 +72,8 @@ class Servers:
     async def close(self) -> None:
         """Leave all of them."""
         await asyncio.gather(*(server.stop() for server in self.all))
-        if self._on_close is not None:
-            await self._on_close()
+        if self._sandbox is not None:
+            await self._sandbox.close()
 
 
 def _log_name(server: str) -> str:

@@ -6,15 +6,14 @@ import hashlib
 import json
 import re
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
 
 from tui.core.errors import ToolError
 from tui.core.images import MEDIA_TYPES
 from tui.core.messages import Block, ToolOutput, image_block, text_block
-from tui.core.questions import AskPerson
-from tui.tools.base import CallPreview, Effect, Params, Tool, ToolContext
+from tui.tools.base import CallHost, CallPreview, Effect, Params, Tool, ToolContext
 
 if TYPE_CHECKING:
     import mcp_types
@@ -30,11 +29,14 @@ SCHEMA_MAX: Final = 64 * 1024
 _WRAPPER: Final = "arguments"
 _CHOICES: Final = frozenset({"oneOf", "anyOf", "allOf", "not"})
 
-CallServer: TypeAlias = Callable[
-    [str, dict[str, Any], Callable[[str], None], AskPerson | None], Awaitable[ToolOutput]
-]
-"""Calls a tool of the server by its own name. The last arguments take words on the progress, and
-put to the person what the server asks."""
+
+class ServerCalls(Protocol):
+    """The requests to the server of a tool."""
+
+    async def call(self, tool: str, arguments: dict[str, Any], host: CallHost) -> ToolOutput:
+        """Call a tool by its own name: `host` is told of the progress, and asks the person what the
+        server asks."""
+        ...
 
 
 class McpParams(Params, frozen=True, kw_only=True):
@@ -54,16 +56,16 @@ class McpTool(Tool[McpParams]):
     effect: ClassVar[Effect] = "run"
     params: ClassVar[type[Params]] = McpParams
 
-    def __init__(self, server: str, tool: mcp_types.Tool, call: CallServer) -> None:
+    def __init__(self, server: str, tool: mcp_types.Tool, calls: ServerCalls) -> None:
         self.name = tool_name(server, tool.name)  # type: ignore[misc]  # one class, many tools
         self.own_name = tool.name
         self.server = server
         self._description = (tool.description or tool.title or tool.name)[:DESCRIPTION_MAX]
         self._schema, self._wrapped = api_schema(tool.input_schema)
-        self._call = call
+        self._calls = calls
 
     async def run(self, params: McpParams, ctx: ToolContext) -> ToolOutput:
-        return await self._call(self.own_name, params.arguments, ctx.emit, ctx.ask)
+        return await self._calls.call(self.own_name, params.arguments, ctx.host)
 
     def subject(self, params: McpParams) -> str:
         return json.dumps(params.arguments, ensure_ascii=False, sort_keys=True)

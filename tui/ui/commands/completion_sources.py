@@ -4,7 +4,7 @@ ripgrep lists so that ignore files count."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Final
 from tui.app import manual
 from tui.app.commands.table import COMMANDS, ELSEWHERE
 from tui.app.conversation import Conversation
+from tui.app.frontend import AgentHolder
 from tui.app.mcp_offers import prompts_of, resources_of
 from tui.core.clock import Clock
 from tui.core.errors import ToolError
@@ -33,7 +34,7 @@ class PromptSources:
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
         services = conversation.services
-        self._files = WorkspaceFiles(services.workspace, services.clock, self._start_reader)
+        self._files = WorkspaceFiles(services.workspace, services.clock, conversation)
 
     def commands(self) -> Sequence[Suggestion]:
         """Return all names, then the aliases."""
@@ -78,10 +79,6 @@ class PromptSources:
             case _:
                 return [Suggestion(word) for word in match.offers] if match else []
 
-    def _start_reader(self) -> StartReader | None:
-        agent = self._conversation.agent
-        return agent.permissions.start_reader if agent is not None else None
-
     async def files(self) -> Sequence[str]:
         """Return the files of the workspace and the resources of MCP servers."""
         files = await self._files.paths()
@@ -112,14 +109,9 @@ FRESH_S: Final = 15.0
 class WorkspaceFiles:
     """Paths relative to `root`, folders with a final slash, listed again when they are old."""
 
-    def __init__(
-        self,
-        root: Path,
-        clock: Clock,
-        start_reader: Callable[[], StartReader | None] = lambda: None,
-    ) -> None:
-        """`start_reader` returns what starts a listing behind the walls, or None."""
-        self._root, self._clock, self._start_reader = root, clock, start_reader
+    def __init__(self, root: Path, clock: Clock, holder: AgentHolder | None = None) -> None:
+        """A listing is made behind the walls of the agent that `holder` has, if it has any."""
+        self._root, self._clock, self._holder = root, clock, holder
         self._made: float | None = None
         self._paths: Sequence[str] = ()
         self._making: asyncio.Task[None] | None = None
@@ -135,7 +127,9 @@ class WorkspaceFiles:
         return self._paths
 
     async def _list(self) -> None:
-        files = await _files_below(self._root, self._start_reader())
+        agent = self._holder.agent if self._holder else None
+        start = agent.permissions.start_reader if agent else None
+        files = await _files_below(self._root, start)
         self._paths = await asyncio.to_thread(with_folders, files)
         self._made = self._clock.monotonic()
 

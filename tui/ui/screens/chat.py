@@ -14,7 +14,6 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Static
 
 from tui.core.clock import Clock
 from tui.core.formatting import plural
@@ -24,6 +23,7 @@ from tui.ui.screens.conversation_side import ConversationSide
 from tui.ui.screens.footer import ActivityIndicator
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.screens.pane_layout import TALL, WIDE, Panes
+from tui.ui.screens.prompt_side import PromptSide
 from tui.ui.start.first_frame import prompt_place
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
@@ -31,7 +31,6 @@ from tui.ui.widgets.keys import CHAT_KEYS, bindings
 from tui.ui.widgets.panes import (
     CachedHorizontal,
     CachedRender,
-    CachedVertical,
     PaneRule,
     Splitter,
 )
@@ -41,14 +40,13 @@ from tui.ui.widgets.welcome_text import Cover, Intro
 if TYPE_CHECKING:
     from tui.core.facts import ContextMeasured
     from tui.permissions.types import Mode
-    from tui.ui.widgets.autocomplete import Sources, Suggestions
     from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.conversation.items_view import PreparedItems
     from tui.ui.widgets.conversation.view import ConversationView
     from tui.ui.widgets.notices import TodoList
     from tui.ui.widgets.output_view import OutputView
     from tui.ui.widgets.retry_banner import RetryBanner
-    from tui.ui.widgets.search_bars import PromptSearch, SearchBar
+    from tui.ui.widgets.search_bars import SearchBar
 
 
 _AROUND_PROMPT = 5
@@ -110,8 +108,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.side = OutputSide(id="side")
         self.prompt_rule = PaneRule(id="prompt-rule")
         self.prompt = Prompt(id="prompt")
+        self.ask = PromptSide(self.prompt_rule, self.prompt, id="ask")
         self.status = StatusLine(id="status")
-        self._phase = ActivityIndicator(clock, self.prompt_rule)
+        self.activity = ActivityIndicator(clock, self.prompt_rule)
         self._keys, self._placeholder = footer.IDLE_HINTS, footer.TO_ASK
         self._keymap: Keymap = DEFAULT_KEYS
         self._mode: Mode = "ask"
@@ -124,7 +123,6 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._end_shown = bool(end)
         self._spin: Timer | None = None
         self._covers_phase = False
-        self._search: PromptSearch | None = None
         self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
 
     def compose(self) -> ComposeResult:
@@ -138,13 +136,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             yield self.left
             yield self.splitter
             yield self.side
-        with CachedVertical(id="ask") as ask:
-            ask.styles.padding = self._ask_padding()
-            yield self.prompt_rule
-            with CachedHorizontal(id="prompt-row"):
-                yield Static("❯", id="caret", markup=False)
-                yield self.prompt
-            yield PaneRule(id="foot-rule")
+        self.ask.styles.padding = self._ask_padding()
+        yield self.ask
         yield self.status
         if self._covered:
             yield Cover(id="cover")
@@ -187,8 +180,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def _lay_out(self) -> None:
         """Arrange what depends on the size and on whether anything was said."""
         self.set_class(self.size.height < _LOW, "-low")
-        for ask in self.query("#ask"):
-            ask.styles.padding = self._ask_padding()
+        self.ask.styles.padding = self._ask_padding()
         self._show_begun()
         self._show_placeholder()
         self.panes.arrange()
@@ -225,23 +217,18 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     @property
     def busy(self) -> bool:
-        return bool(self._phase.what)
+        return bool(self.activity.what)
 
     @property
     def calm(self) -> bool:
         """True if nothing moves by itself (`motion = "reduced"`). Seconds are still counted."""
-        return self._phase.calm
+        return self.activity.calm
 
     @calm.setter
     def calm(self, calm: bool) -> None:
-        self._phase.calm = calm
+        self.activity.calm = calm
         level = "none" if calm else constants.TEXTUAL_ANIMATIONS
         self.app.animation_level = level  # pyright: ignore[reportUnknownMemberType]
-
-    @property
-    def output_in_sight(self) -> bool:
-        """True if the output is visible beside the conversation."""
-        return self.side.display and not self.has_class("-narrow")
 
     def work(
         self,
@@ -267,25 +254,16 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
                 self._spin.resume()
         keys = self._keymap.get("to_background", ()) if movable else ()
         offer = f"{shown(keys[0])}: to the background" if keys else ""
-        entered = self._phase.enter(
+        entered = self.activity.enter(
             phase, listening=listening, since=since, counts=counts, offer=offer
         )
-        self._phase.stream(streamed)
+        self.activity.stream(streamed)
         if entered:
             self._tick()
 
-    def settle(self, count: int = 0) -> None:
-        """Note that the answer is complete with that many tokens, or void."""
-        self._phase.settle(count)
-
-    def hear(self) -> None:
-        """Note that the server is alive, though there is nothing to show."""
-        if self.busy:
-            self._phase.hear()
-
     def idle(self) -> None:
         """Show that nothing is going on any more."""
-        self._phase.leave()
+        self.activity.leave()
         if self._spin:
             self._spin.pause()
         self._hints(footer.IDLE_HINTS, footer.TO_READ if self._read_only else footer.TO_ASK)
@@ -309,10 +287,6 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         vim = (f"{self._vim_mode} · ", footer.VIM_MODES[self._vim_mode]) if self._vim_mode else ""
         self.prompt_rule.right = Content.assemble(vim, (text, style))
 
-    def show_own_status(self, text: str) -> None:
-        """Show in the status line what the person's own status command printed."""
-        self.status.state = replace(self.status.state, own=text)
-
     def show_saving(self, trouble: str) -> None:
         """Show why nothing is saved, until it is again."""
         if trouble and not self._read_only:
@@ -333,11 +307,6 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         if self.has_class("-fresh"):
             self._set_fresh(False)
         self.conversation.append(item)
-
-    def follow(self) -> None:
-        """Go to the end of the conversation and follow it."""
-        if self.conversation.size:  # one that was never laid out is there already
-            self.conversation.action_edge(1)
 
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)
@@ -395,34 +364,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._show_keys()
         await self.left.find(text)
 
-    async def suggest(self, sources: Sources) -> None:
-        """Let the prompt show suggestions. Called once, after `furnish`."""
-        from tui.ui.widgets.autocomplete import Suggestions  # noqa: PLC0415
-
-        popup = Suggestions(sources, id="suggestions")
-        await self.query_one("#ask").mount(popup, before="#prompt-row")
-        self.prompt.suggestions = popup
-
-    def on_suggestions_picked(self, event: Suggestions.Picked) -> None:
-        event.stop()
-        self.prompt.focus()
-        self.prompt.pick()
-
     async def action_search_history(self) -> None:
-        """Search earlier prompts; the typed text stays until one is taken."""
-        from tui.ui.widgets.search_bars import PromptSearch  # noqa: PLC0415 - only where asked for
-
-        if self._search is None:
-            self._search = PromptSearch(id="prompt-search")
-            await self.query_one("#ask").mount(self._search, before="#prompt-row")
-        if self.prompt.past.entries:
-            self._search.open(self.prompt.past.entries)
-        else:
+        if not await self.ask.search():
             self.notice.say("No prompts in this folder yet.")
-
-    def on_prompt_search_taken(self, event: PromptSearch.Taken) -> None:
-        event.stop()
-        self.prompt.put_whole(event.text)
 
     def on_search_bar_closed(self, event: SearchBar.Closed) -> None:
         event.stop()
@@ -485,9 +429,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     @on(Prompt.Addressed)
     def _addressed(self, event: Prompt.Addressed) -> None:
         self._to = event.to
-        caret = self.query_one("#caret", Static)
-        caret.update("$" if event.to else "❯")
-        caret.set_class(bool(event.to), "-shell")
+        self.ask.address(event.to)
         self.show_mode()
         self._show_keys()
 
@@ -521,6 +463,6 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
 
     def _tick(self) -> None:
         if not self._covers_phase:
-            self._phase.draw()
+            self.activity.draw()
         if self.busy and self.query("#conversation"):
             self.conversation.tick(self.clock.monotonic())

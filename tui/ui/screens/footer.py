@@ -202,7 +202,8 @@ class ActivityIndicator:
 
     def hear(self) -> None:
         """Note that the server is alive, though there is nothing to show."""
-        self._heard = self._clock.monotonic()
+        if self.what:
+            self._heard = self._clock.monotonic()
 
     def leave(self) -> None:
         """Show that nothing is happening any more."""

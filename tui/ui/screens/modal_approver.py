@@ -29,17 +29,15 @@ class ModalApprover:
         """Show the question and wait. Cancelling the wait removes the question."""
         from tui.ui.widgets.approval import ApprovalModal  # noqa: PLC0415 - not for the first frame
 
-        chat = self._chat
         async with self._asking:
-            modal = ApprovalModal(call, decision, chat.leave_room)
+            modal = ApprovalModal(call, decision, self._chat)
             return await self._answered(modal) or Answer("no")
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
         from tui.ui.widgets.questionnaire import QuestionnaireModal  # noqa: PLC0415 - as above
 
-        chat = self._chat
         async with self._asking:
-            modal = QuestionnaireModal(questions, agent, chat.leave_room)
+            modal = QuestionnaireModal(questions, agent, self._chat)
             return UserAnswers(await self._answered(modal) or ())
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:

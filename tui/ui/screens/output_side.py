@@ -69,6 +69,11 @@ class OutputSide(CachedVertical):
         yield self._badge
         yield self._keys
 
+    @property
+    def in_sight(self) -> bool:
+        """True if it is visible beside the conversation."""
+        return self.display and not self.screen.has_class("-narrow")
+
     async def furnish(self) -> None:
         """Add what the first frame does without."""
         from tui.ui.widgets.file_viewer.pane import FilePane  # noqa: PLC0415

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 
+from tui.app.conversation import Conversation
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, PickedSession, YesNoQuestion
 from tui.app.session_repository import Format, SessionPreview, SessionRepository
 from tui.core.errors import HoldfastError
@@ -43,7 +43,7 @@ class SessionActions:
     """Actions on what is under the cursor. Each returns its outcome, or None if the person changed
     their mind.
 
-    `current` is the file of the open session; `rename_current` gives it another title.
+    `current` is the file of the open session, that of the `conversation`.
 
     Raises:
         HoldfastError: If an action fails.
@@ -52,7 +52,7 @@ class SessionActions:
     app: App[Any]
     repository: SessionRepository
     current: Path | None = None
-    rename_current: Callable[[str], object] | None = None
+    conversation: Conversation | None = None
 
     async def rename(self, picked: PickedSession) -> ActionOutcome | None:
         """Give the session a title that the person types."""
@@ -65,8 +65,8 @@ class SessionActions:
         title = await self.app.push_screen_wait(ask)
         if title is None:
             return None
-        if row.path == self.current and self.rename_current is not None:
-            self.rename_current(title)
+        if row.path == self.current and self.conversation is not None:
+            self.conversation.rename(title)
         else:
             await asyncio.to_thread(self.repository.rename, row, title)
         return ActionOutcome(f"Renamed to “{title}”.", changed=True)

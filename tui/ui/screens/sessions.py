@@ -17,6 +17,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from tui.app.conversation import Conversation
 from tui.app.dialog_data import PickedSession, SessionRow
 from tui.app.session_repository import SearchHit, SessionRepository
 from tui.core.errors import HoldfastError
@@ -46,7 +47,7 @@ FOLLOW_S = 0.1
 class SessionsScreen(TableScreen[PickedSession | None]):
     """Dismissed with the chosen session, or None.
 
-    `current` is the file of the open session; `rename` gives it another title.
+    `current` is the file of the open session, that of the `conversation`.
     """
 
     CSS_PATH = "sessions.tcss"
@@ -65,7 +66,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         sessions: SessionRepository,
         *,
         current: Path | None = None,
-        rename: Callable[[str], object] | None = None,
+        conversation: Conversation | None = None,
     ) -> None:
         super().__init__()
         self.shown: Sequence[SessionRow] = ()
@@ -73,7 +74,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         self._sessions = sessions
         self._seen = Browsing()
         self._preview = PreviewSide(sessions)
-        self._current, self._rename = current, rename
+        self._current, self._conversation = current, conversation
         self._following: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -282,7 +283,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
     @property
     def _actions(self) -> SessionActions:
         app = cast("App[Any]", self.app)
-        return SessionActions(app, self._sessions, self._current, self._rename)
+        return SessionActions(app, self._sessions, self._current, self._conversation)
 
     def action_rename(self) -> None:
         self._act(self._actions.rename)

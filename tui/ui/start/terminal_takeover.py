@@ -133,14 +133,12 @@ class TerminalTakeover:
 class _Output:
     """A terminal's file that can be written to even after the terminal has gone.
 
-    The thread that writes never ends before the app does, whatever happens; `trouble` gets the
-    exceptions. `drained` gets the number of writes that the terminal has accepted.
+    The thread that writes never ends before the app does, whatever happens: its driver gets the
+    exceptions, and the number of writes that the terminal has accepted.
     """
 
-    def __init__(
-        self, file: Any, trouble: Callable[[Exception], None], drained: Callable[[int], None]
-    ) -> None:
-        self._file, self._trouble, self._drained = file, trouble, drained
+    def __init__(self, file: Any, driver: _Driver) -> None:
+        self._file, self._driver = file, driver
         self._taken = 0
         self.fileno = file.fileno
 
@@ -149,14 +147,14 @@ class _Output:
         try:
             self._file.write(text)
         except Exception as error:  # noqa: BLE001 - it may be anything, and is reported
-            self._trouble(error)
+            self._driver.trouble(error)
 
     def flush(self) -> None:
         try:
             self._file.flush()
-            self._drained(self._taken)
+            self._driver.over.pacing.drained(self._taken)
         except Exception as error:  # noqa: BLE001 - as above
-            self._trouble(error)
+            self._driver.trouble(error)
 
 
 class _Driver(LinuxDriver):
@@ -171,7 +169,7 @@ class _Driver(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
         # A writer that fails would leave the app waiting for it forever.
-        self._file: Any = _Output(self._file, self._trouble, self._drained)
+        self._file: Any = _Output(self._file, self)
 
     def start_application_mode(self) -> None:
         first = self.over.first
@@ -240,7 +238,7 @@ class _Driver(LinuxDriver):
         try:
             self._read_keys(self._ends[0])
         except Exception as error:  # noqa: BLE001 - it may be anything, and is reported
-            self._trouble(error)
+            self.trouble(error)
 
     def _run_input_thread(self) -> None:
         """Read keys; a failure ends the program, as one in the app's loop does."""
@@ -265,7 +263,7 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` signals, or the terminal does."""
-        keyboard = KeyParser(clean, self.over.pacing.answered, source=self.over.begun())
+        keyboard = KeyParser(clean, self.over.pacing, source=self.over.begun())
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)
@@ -277,9 +275,6 @@ class _Driver(LinuxDriver):
             for message in keyboard.tick():
                 self.process_message(message)
 
-    def _drained(self, count: int) -> None:
-        self.over.pacing.drained(count)
-
     def _drop_output(self) -> None:
         """Discard what waits for the terminal at the end, and restart its output if that was
         stopped, so that its modes can be restored."""
@@ -287,7 +282,7 @@ class _Driver(LinuxDriver):
             termios.tcflush(self.fileno, termios.TCOFLUSH)
             termios.tcflow(self.fileno, termios.TCOON)
 
-    def _trouble(self, error: Exception) -> None:
+    def trouble(self, error: Exception) -> None:
         """Handle an exception in the thread that reads or writes: the terminal has gone, or a
         bug."""
         if isinstance(error, OSError):

@@ -24,7 +24,7 @@ from textual.keys import _character_to_key as character_to_key  # pyright: ignor
 from textual.message import Message
 
 from tui.core.terminal_input import ESC, PASTE_END, InputPart, TerminalInput
-from tui.ui.toolkit.frame_pacing import ANSWER
+from tui.ui.toolkit.frame_pacing import ANSWER, FramePacing
 
 log = logging.getLogger(__name__)
 
@@ -101,19 +101,19 @@ DoubtfulKey.handler_name = events.Key.handler_name
 class KeyParser:
     """Parses input that was read in pieces cut anywhere.
 
-    `clean` makes a pasted text safe to draw; `answered` is called when the terminal has drawn what
-    it was asked about. `source` is given if something was read before.
+    `clean` makes a pasted text safe to draw; `pacing` is told when the terminal has drawn what it
+    was asked about. `source` is given if something was read before.
     """
 
     def __init__(
         self,
         clean: Callable[[str], str],
-        answered: Callable[[], object] = bool,
+        pacing: FramePacing | None = None,
         *,
         source: TerminalInput | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._clean, self._answered = clean, answered
+        self._clean, self._pacing = clean, pacing
         self._source = source or TerminalInput(now)
         self._now = now
         self._unclassified_at = float("-inf")
@@ -169,7 +169,8 @@ class KeyParser:
     def _report(self, sequence: str) -> list[Message]:
         """Return the app's messages for a report, if it has any."""
         if sequence == ANSWER:
-            self._answered()
+            if self._pacing is not None:
+                self._pacing.answered()
         elif focus := _FOCUS.get(sequence):
             return [focus()]
         elif _MOUSE.fullmatch(sequence):

@@ -9,7 +9,7 @@ A key that was meant for the prompt must never approve: see `tui.ui.toolkit.answ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from textual import events, on
@@ -23,7 +23,7 @@ from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line, visible
 from tui.permissions.types import REACHES, Answer, Call, Decision, always_in_words, written_rules
 from tui.tools.registry import title, verb
-from tui.ui.widgets.dialog import SCROLL, Dialog, TextField
+from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog, TextField
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
 from tui.ui.widgets.questions import Choice, ChoicePlace
@@ -85,13 +85,13 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         self,
         call: Call,
         decision: Decision,
-        begins: Callable[[int], object] = bool,
+        beneath: Beneath | None = None,
     ) -> None:
         super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.call, self.decision = call, decision
-        self._begins = begins
+        self._beneath = beneath
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "", *_KEYS) as box:
@@ -128,8 +128,8 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         self.call_after_refresh(self._tell_row)
 
     def _tell_row(self) -> None:
-        if self.is_attached:
-            self._begins(self.query_one("#box").region.y)
+        if self.is_attached and self._beneath is not None:
+            self._beneath.leave_room(self.query_one("#box").region.y)
 
     def _make_room(self) -> None:
         """Give a text longer than half the screen what the answers leave of three quarters; on a

@@ -23,7 +23,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from textual import events, on
 from textual.app import App
@@ -81,6 +81,13 @@ class AskedAbout(VerticalScroll, can_focus=False):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.InSight())
+
+
+class Beneath(Protocol):
+    """What dialogs with questions are shown over."""
+
+    def leave_room(self, top: int | None) -> None:
+        """End above the row at which a question begins; None once it is answered."""
 
 
 class Dialog(BaseScreen, ModalScreen[T]):

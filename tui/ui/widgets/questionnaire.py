@@ -8,7 +8,7 @@ the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual import events, on, work
@@ -20,7 +20,7 @@ from textual.widgets import Input, Static
 
 from tui.core.questions import UserAnswer, UserQuestion
 from tui.core.text_cleaning import one_line, visible
-from tui.ui.widgets.dialog import PAGES, AskedAbout, Dialog, Key, TextField
+from tui.ui.widgets.dialog import PAGES, AskedAbout, Beneath, Dialog, Key, TextField
 from tui.ui.widgets.keys import QUESTION_KEYS, bindings
 from tui.ui.widgets.markdown.text import breaks
 from tui.ui.widgets.panes import hanging
@@ -103,11 +103,11 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         self,
         questions: Sequence[UserQuestion],
         agent: str,
-        begins: Callable[[int], object] = bool,
+        beneath: Beneath | None = None,
     ) -> None:
         super().__init__()
         self.questions, self.agent = questions, agent
-        self._begins = begins
+        self._beneath = beneath
         self._answers: list[UserAnswer] = []
         self._rows: list[AnswerRow] = []
 
@@ -195,7 +195,8 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         answer_rows = min(answers.virtual_size.height, max(1, room - 1))
         answers.styles.max_height = answer_rows
         asked.styles.max_height = max(1, room - answer_rows)
-        self._begins(self.query_one("#box").region.y)
+        if self._beneath is not None:
+            self._beneath.leave_room(self.query_one("#box").region.y)
         self.call_after_refresh(self._foot)
 
     def action_answer(self) -> None:

@@ -320,6 +320,11 @@ class ConversationView(ItemsView):
                 self._scroll(min(top, self._viewport.y + hidden))
             self.post_message(self.ItemSelected(self._items[self._cursor]))
 
+    def follow(self) -> None:
+        """Go to the end and follow it."""
+        if self.size:  # one that was never laid out is there already
+            self.action_edge(1)
+
     def action_fold_tools(self) -> None:
         """Unfold every tool call, also future ones; fold them if they are unfolded."""
         self._tools_open = not self._tools_open

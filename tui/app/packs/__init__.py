@@ -1,0 +1,1 @@
+"""A session as one file, to be taken to another machine: see `pack` and `unpack`."""

@@ -1,0 +1,145 @@
+"""`holdfast sessions pack` and `unpack`: a session as one file, to go on with it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tui.app.options.arguments import Options
+from tui.app.packs.pack import Packed, default_name, pack
+from tui.app.packs.unpack import Unpacked, unpack
+from tui.app.session_path import workspace_of
+from tui.cli.session_io import path_of, print_json
+from tui.core.clock import SystemClock
+from tui.core.errors import SessionError, UsageError
+from tui.core.formatting import plural, size
+from tui.core.paths import folders, shorten
+from tui.core.standard_output import note, print_text
+from tui.core.text_cleaning import one_line
+from tui.session import importers
+
+_SHOWN: Final = 20
+
+
+def pack_(options: Options) -> int:
+    """Pack a session. Exit 1 where it was refused for what looks secret in it."""
+    chosen = options.sessions
+    if chosen.with_secrets and chosen.redact:
+        raise UsageError(
+            "Use only one of --with-secrets and --redact.",
+            hint="See holdfast sessions pack --help.",
+        )
+    path = path_of(options)
+    if importers.recognise(path) not in {"ours", None}:
+        raise SessionError(
+            f"{path} belongs to another program, not Holdfast.",
+            hint=f"Import it first: holdfast sessions import {path}",
+        )
+    out = (options.out or Path(default_name(path))).absolute()
+    secrets = "keep" if chosen.with_secrets else "redact" if chosen.redact else "refuse"
+    done = pack(path, out, folders=folders(), clock=SystemClock(), secrets=secrets)
+    if options.json:
+        print_json(
+            {
+                "id": done.manifest.session,
+                "path": str(done.path) if done.path else None,
+                "redacted": done.manifest.redacted,
+                "outputs": done.outputs,
+                "children": done.children,
+                "checkpoints": done.checkpoints,
+                "secrets": [one.to_json() for one in done.secrets],
+                "gone": list(done.manifest.gone),
+            }
+        )
+        return 0 if done.path else 1
+    for text in _secrets(done):
+        note(text)
+    if done.path is None:
+        note(
+            "Not packed. --with-secrets packs them, too: whoever has the file has them."
+            " --redact masks them: that pack can be read, not verified."
+        )
+        return 1
+    note(f"Packed {_contents(done)}: {size(done.path.stat().st_size)}.")
+    if done.manifest.gone:
+        note(f"{plural(len(done.manifest.gone), 'full output')} had been deleted before.")
+    print_text(str(done.path))
+    return 0
+
+
+def unpack_(options: Options) -> int:
+    """Unpack a session, for the folder that is worked in."""
+    if not options.target:
+        raise UsageError("Which pack?", hint="holdfast sessions unpack FILE")
+    done = unpack(
+        Path(options.target).expanduser(),
+        workspace_of(options),
+        folders=folders(),
+        clock=SystemClock(),
+    )
+    if options.json:
+        return print_json(
+            {
+                "id": done.id,
+                "path": str(done.path),
+                "verified": done.verified,
+                "state": done.state,
+                "children": done.children,
+                "outputs": done.outputs,
+                "checkpoints": done.checkpoints,
+                "differs": list(done.differs),
+                "problems": done.problems,
+            }
+        )
+    for text in _report_lines(done):
+        note(text)
+    print_text(str(done.path))
+    note(f"Continue it: holdfast -r {done.id}")
+    return 0
+
+
+def _contents(done: Packed) -> str:
+    counted = [
+        (done.children, "sub-agent"),
+        (done.outputs, "full output"),
+        (done.checkpoints, "checkpoint"),
+    ]
+    return ", ".join(["the session", *(plural(n, word) for n, word in counted if n)])
+
+
+def _secrets(done: Packed) -> Iterator[str]:
+    if not done.secrets:
+        return
+    what = "Masked" if done.manifest.redacted else "Looks secret"
+    yield f"{what}, in {plural(len(done.secrets), 'place')}:"
+    for one in done.secrets[:_SHOWN]:
+        yield f"  {one_line(shorten(one.place))}: {one.why}"
+    if (more := len(done.secrets) - _SHOWN) > 0:
+        yield f"  and {more} more (--json lists all)"
+
+
+def _report_lines(done: Unpacked) -> Iterator[str]:
+    match done.state:
+        case "new":
+            yield "Unpacked: the session is new here."
+        case "grown":
+            yield "Unpacked: the session was here; what it has more was added."
+        case "same":
+            yield "The session is here already, and the same."
+        case "older":
+            yield "The session is here already, and has gone on since it was packed."
+    yield (
+        "Verified: every line and output is what was written."
+        if done.verified
+        else "Not verified: not everything is what was written (holdfast sessions verify)."
+    )
+    yield from done.problems
+    if done.differs:
+        count = plural(len(done.differs), "file")
+        yield f"Not as the session left it here: {count}."
+        yield from (f"  {one_line(path)}" for path in done.differs[:_SHOWN])
+        if (more := len(done.differs) - _SHOWN) > 0:
+            yield f"  and {more} more"
+    elif done.checkpoints:
+        yield "The files here are as the session left them."
