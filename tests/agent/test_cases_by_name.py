@@ -24,6 +24,8 @@ from tui.core.config import Compaction, Config, Guard
 from tui.core.paths import folders
 from tui.permissions.types import Mode
 from tui.provider.anthropic import AnthropicProvider
+from tui.session.reader import path_to
+from tui.session.reader import read as read_file
 from tui.session.session import Session
 
 READ_25: Json = {
@@ -331,3 +333,54 @@ async def test_a_gateway_that_drops_what_it_does_not_know(
         async with program(tmp_path, server, path, **options) as agent:
             await done(agent, "five")
             assert {r["reason"] for r in types(agent, "break")} <= {"compaction"}
+
+
+def usages(path: Path) -> list[Json]:
+    """What the server counted for each answer of a session, on whatever branch."""
+    return [r.data["usage"] for r in read_file(path).records if r.type == "assistant"]
+
+
+async def test_going_from_branch_to_branch_breaks_nothing(
+    own_folders: Path, tmp_path: Path
+) -> None:
+    """Each request extends the last one of its branch, to the byte, with all thinking in it."""
+    (tmp_path / "r0.txt").write_text("alpha\n")
+    turns = [read("r0"), *[said(f"s{n}") for n in range(8)]]
+    script: Json = {"turns": turns, "catalogue": True, "priced": True}
+    async with LoopbackServer(script) as server:
+
+        async def on(path: Path | None, text: str) -> tuple[Path, Session]:
+            async with program(tmp_path, server, path, api_features="all") as agent:
+                await done(agent, text)
+                assert types(agent, "break") == []
+                assert len(types(agent, "frame")) == 1
+                assert agent.session.path
+                return agent.session.path, agent.session
+
+        async def move(path: Path, leaf: str = "", before: str = "") -> None:
+            session = Session.open(path, clock=SystemClock())
+            if leaf:
+                await session.move_to(path_to(read_file(path).records, leaf))
+            else:
+                target = next(r for r in session.records if r.data.get("text") == before)
+                await session.rewind(target.id)
+            await session.close()
+
+        path, _ = await on(None, "read it")
+        await on(path, "two")
+        _, first = await on(path, "three")
+        await move(path, before="two")
+        _, second = await on(path, "other")
+        assert thoughts(server) == ["r0", "s0"]
+        await move(path, leaf=first.records[-1].id)
+        await on(path, "four")
+        assert thoughts(server) == ["r0", "s0", "s1", "s2"]
+        await move(path, leaf=second.records[-1].id)
+        await on(path, "another")
+        assert thoughts(server) == ["r0", "s0", "s3"]
+        await move(path, before="read it")  # where nothing was sent yet
+        await on(path, "begin again")
+        assert thoughts(server) == []
+        assert len(server.posts) == 8
+        read_tokens = [usage["cache_read_input_tokens"] for usage in usages(path)]
+        assert all(read_tokens[1:]), "what each branch sent is read from the cache"

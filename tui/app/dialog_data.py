@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,9 +187,59 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class PointQuestion:
-    """Back to before which prompt, the oldest first; the answer is its number from 0."""
+    """Back to before which prompt, the oldest first; the answer is its number from 0, or one of
+    `ALL_BRANCHES` and, if there is a rewind to undo, `UNDO`."""
 
     points: Sequence[Point]
+    can_undo: bool = False
+
+
+ALL_BRANCHES: Final = "tree"
+UNDO: Final = "undo"
+"""Answers to a question about a place in the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRow:
+    """A branch of the session: `leaf` is its last record, `first` the first words since it left
+    another one, `parent`, after `fork_words`; what it has of its own in prompts, cost and files;
+    `all_prompts` are those that it shares, too. `depth` counts the branches below it, `current` is
+    where the session is."""
+
+    leaf: str
+    first: str
+    prompts: int
+    all_prompts: int
+    updated: str
+    cost_usd: float | None
+    files: int
+    parent: str | None = None
+    fork: str | None = None
+    fork_words: str = ""
+    depth: int = 0
+    current: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """As `sessions tree --json` has it."""
+        return {
+            "leaf": self.leaf,
+            "from": self.fork,
+            "parent": self.parent,
+            "prompts": self.prompts,
+            "first": self.first,
+            "updated": self.updated,
+            "cost_usd": self.cost_usd,
+            "files": self.files,
+            "current": self.current,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BranchQuestion:
+    """On which branch to go on; the answer is its leaf, or `UNDO`, if there is a move to undo."""
+
+    rows: Sequence[BranchRow]
+    can_undo: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,5 +256,5 @@ class YesNoQuestion:
 
 
 Question: TypeAlias = (
-    ChoiceQuestion | DamageQuestion | ModelQuestion | PointQuestion | FailedRequest
+    BranchQuestion | ChoiceQuestion | DamageQuestion | ModelQuestion | PointQuestion | FailedRequest
 )

@@ -11,6 +11,7 @@ from tui.core.errors import UsageError
 from tui.core.paths import folders
 from tui.core.standard_output import print_data
 from tui.session import catalog, importers
+from tui.session.branches import on_branch
 from tui.session.reader import LoadedSession, read
 
 _MANY = 50
@@ -33,6 +34,17 @@ def load(path: Path) -> LoadedSession:
     if home in path.resolve().parents or (path.is_file() and not path.stat().st_size):
         return read(path)
     return importers.load(path)
+
+
+def loaded_branch(options: Options) -> LoadedSession:
+    """Load the session that is meant, with the records of the branch that `--branch` names, the
+    current one without it. Raises SessionError, UsageError."""
+    loaded, name = load(path_of(options)), options.sessions.branch
+    if name is None:
+        return loaded
+    if not name.strip():
+        raise UsageError("Which branch?", hint="`holdfast sessions tree ID` lists them.")
+    return on_branch(loaded, name)
 
 
 def print_json(value: object) -> int:

@@ -92,7 +92,8 @@ def _print(hits: Sequence[texts.Hit]) -> None:
         print_text(f"{first.id}  {when}  {folder}  {title}{by}")
         for hit in found:
             place = f"{hit.kind}, line {hit.line}" if hit.line else hit.kind
-            print_text(f"    {place}: {hit.snippet}")
+            branch = f" [branch {hit.branch}]" if hit.branch else ""
+            print_text(f"    {place}{branch}: {hit.snippet}")
 
 
 def _since(asked: float | datetime | None) -> str:

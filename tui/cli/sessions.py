@@ -14,6 +14,7 @@ from typing import Any, Literal
 from tui.agent.composition import make_agent
 from tui.app import launch_config
 from tui.app.options.arguments import Options
+from tui.app.reports.branches import NOTHING_SAID, branch_facts, branch_rows, indent
 from tui.app.session_path import workspace_of
 from tui.app.session_repository import add_title
 from tui.cli import (
@@ -24,7 +25,7 @@ from tui.cli import (
     session_search,
     session_verify,
 )
-from tui.cli.session_io import load, path_of, print_json, reading_progress
+from tui.cli.session_io import load, loaded_branch, path_of, print_json, reading_progress
 from tui.context import view
 from tui.context.history import history
 from tui.context.repair import repair
@@ -91,8 +92,25 @@ def _family(
         yield one, parent.id
 
 
-def show(options: Options) -> int:
+def tree(options: Options) -> int:
+    """The branches, each with those that left it below."""
     loaded = load(path_of(options))
+    prices = launch_config.prepare(options).config.prices
+    rows = branch_rows(loaded.records, prices)
+    if options.json:
+        return print_json({"branches": [row.to_json() for row in rows]})
+    now = SystemClock().now()
+    for row in rows:
+        here = "  [current]" if row.current else ""
+        words = _printable(row.first or NOTHING_SAID)
+        print_text(f"{row.leaf}  {indent(row)}{words}  ({branch_facts(row, now)}){here}")
+    if len(rows) > 1:
+        note("show, view, export and report take --branch with one of these ids.")
+    return 0
+
+
+def show(options: Options) -> int:
+    loaded = loaded_branch(options)
     if options.json:
         shown = _view_of(loaded)
         return print_json(
@@ -143,11 +161,15 @@ def view_(options: Options) -> int:
         raise UsageError(
             "Use only one of --at and --diff.", hint="See holdfast sessions view --help."
         )
+    if options.sessions.branch and (options.sessions.request is not None or options.sessions.diff):
+        raise UsageError(
+            "--at and --diff find a request on any branch.", hint="Leave --branch away."
+        )
     if options.sessions.request is not None:
         return request_commands.view(options, options.sessions.request)
     if options.sessions.diff:
         return request_commands.compare(options, *options.sessions.diff)
-    session = _session(load(path_of(options)))
+    session = _session(loaded_branch(options))
     agent = make_agent(launch_config.prepare(options), session, RulesOnly())
     sent = agent.context.next_request(prompt_follows=True)
     return print_json(
@@ -223,7 +245,7 @@ def import_(options: Options) -> int:
 
 def export_(options: Options) -> int:
     """Print a session as a document, or write it to a file."""
-    loaded = load(path_of(options))
+    loaded = loaded_branch(options)
     return _written(options, export(loaded, options.sessions.format, title=_session(loaded).title))
 
 
@@ -232,7 +254,7 @@ def report(options: Options) -> int:
     from tui.app.session_report import session_report  # noqa: PLC0415 - it needs the configuration
 
     path = path_of(options)
-    loaded = load(path)
+    loaded = loaded_branch(options)
     lines = chain_check.verify(path)
     state = "unchanged since it was written" if not lines.changed else "changed since"
     if not lines.linked:
@@ -300,6 +322,7 @@ _ACTIONS = {
     "list": list_,
     "search": session_search.search,
     "show": show,
+    "tree": tree,
     "check": check,
     "view": view_,
     "diff": session_diff.diff,

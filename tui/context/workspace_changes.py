@@ -7,12 +7,14 @@ changed by somebody else: the person, an editor, git. Everything that compares c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias
 
 from tui.context.file_changes import FileChange, changes
+from tui.core.messages import object_of, string_of
 from tui.session.checkpoints.entries import Change, CheckpointError, PathEntry
 from tui.session.records import CHECKPOINT, Record
 
@@ -82,6 +84,70 @@ def changed_since(
     )
 
 
+def changed_between(
+    records: Sequence[Record],
+    branch: Sequence[Record],
+    then: str,
+    now: str,
+    difference: Difference,
+) -> WorkspaceChanges:
+    """Compare the files where another branch ended, at the checkpoint `then`, with those `now`,
+    while the session is on `records`. Own changes are those of both branches since they parted.
+
+    Raises CheckpointError if a checkpoint that is needed isn't stored any more.
+    """
+    pairs = zip(records, branch, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0].id == pair[1].id, pairs))
+    here, there = records[shared:], branch[shared:]
+    if not then or not now:
+        return WorkspaceChanges(known=False)
+    differences = difference(then, now)
+    start = _first_state(here) or now
+    last = _last_states(here, start, now, difference)
+    theirs = _paths_of(there, difference)
+    since = {change.path for change in difference(start, now)}
+    own = [
+        change
+        for change in differences
+        if (
+            _is(change.new, last[change.path])
+            if change.path in last
+            else change.path in theirs and change.path not in since
+        )
+    ]
+    mine = {change.path for change in own}
+    return WorkspaceChanges(
+        own=tuple(own),
+        others=tuple(change for change in differences if change.path not in mine),
+        edited_since=tuple(
+            change.path
+            for change in differences
+            if change.path not in mine and (change.path in last or change.path in theirs)
+        ),
+    )
+
+
+def checkpoint_at_end(records: Iterable[Record], branch: Sequence[Record]) -> str:
+    """The checkpoint of the files where a branch ended, by all records of its session; "" where
+    none is known."""
+    end = branch[-1].id if branch else ""
+    left = [r for r in records if r.type == "rewind" and r.data.get("left") == end]
+    if left and (known := _id(left[-1])):
+        return known
+    last = max((n for n, record in enumerate(branch) if record.type == CHECKPOINT), default=-1)
+    return "" if last < 0 or changes(branch[last:]) else _id(branch[last])
+
+
+def git_branch_at(records: Sequence[Record]) -> str:
+    """The branch that git was on after the last of these records, as far as the model was told; ""
+    where that isn't known."""
+    for record in reversed(records):
+        facts = object_of(record.data.get("facts")) if record.type in _TOLD else {}
+        if _GIT in facts:
+            return string_of(facts[_GIT])
+    return ""
+
+
 def own_paths(
     records: Sequence[Record], places: Sequence[int], difference: Difference
 ) -> list[set[Path]]:
@@ -100,6 +166,9 @@ def own_paths(
 
 
 _NOBODY = "nobody"
+_OWN = frozenset({"call", "job"})
+_GIT = "Git branch"
+_TOLD = frozenset({"frame", "notice"})
 
 
 def _touched(records: Sequence[Record], difference: Difference) -> dict[int, set[Path]]:
@@ -116,13 +185,26 @@ def _touched(records: Sequence[Record], difference: Difference) -> dict[int, set
     return touched
 
 
+def _paths_of(records: Sequence[Record], difference: Difference) -> set[Path]:
+    """The paths that a session changed in a part of its record."""
+    return {path for paths in _touched(records, difference).values() for path in paths}
+
+
+def _first_state(records: Sequence[Record]) -> str:
+    """The first checkpoint that is known of a part of a record; "" where there is none."""
+    taken = (_id(record) for record in records if record.type in {CHECKPOINT, "rewind"})
+    return next(filter(None, taken), "")
+
+
 def _last_states(
     records: Sequence[Record], start: str, now: str, difference: Difference
 ) -> dict[Path, _State]:
     """The states in which the session itself left the files it changed."""
     last: dict[Path, _State] = {}
+    ours = frozenset({*_OWN, "rewind"})
     own = {
-        number: (before, _id(record)) for number, before, record in _own_checkpoints(records, start)
+        number: (before, _id(record))
+        for number, before, record in _own_checkpoints(records, start, ours)
     }
     end = start
     for number, record in enumerate(records):
@@ -140,15 +222,19 @@ def _last_states(
     return last
 
 
-def _own_checkpoints(records: Sequence[Record], start: str) -> Iterable[tuple[int, str, Record]]:
+def _own_checkpoints(
+    records: Sequence[Record], start: str, by: Collection[str] = _OWN
+) -> Iterable[tuple[int, str, Record]]:
     """Yield the checkpoints taken after the session's own commands: place, the id before,
     record."""
     before = start
     for number, record in enumerate(records):
         if record.type == CHECKPOINT:
-            if record.data.get("by") in {"call", "job"}:
+            if record.data.get("by") in by:
                 yield number, before, record
             before = _id(record)
+        elif record.type == "rewind":
+            before = _id(record) or before
 
 
 def _open(records: Sequence[Record]) -> bool:

@@ -31,7 +31,6 @@ _HOOK_CHARS: Final = 300
 """Maximum characters that a sentence repeats of a hook's output."""
 _PLAN_TOOL: Final = "present_plan"
 RELOAD_WAITS: Final = "The next compaction picks up the changes."
-REWOUND: Final = "Rewound. Later messages are still in the session file."
 
 _CACHE_MISSES: Final = {
     "model_changed": "another model was used",
@@ -179,6 +178,8 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             return Sentence(f"Checking the summary with {model}.")
         case facts.ExamFinished():
             return _exam(fact)
+        case facts.Rewound():
+            return _rewound(fact)
         case facts.Pruned(results, saved):
             what = plural(results, "old result")
             less = f", saving {saved:,} tokens per request" if saved else ""
@@ -348,6 +349,17 @@ def _misfits(fact: facts.ThinkingDropped) -> str:
         for verb, counts in kinds
         for reason, count in counts.items()
     )
+
+
+def _rewound(fact: facts.Rewound) -> Sentence:
+    """Say how far the conversation went back, what became of the files, and where the rest is."""
+    if fact.target and not fact.prompts:  # of an older version, which didn't count them
+        return Sentence("Rewound. Later messages are still in the session file.")
+    count = plural(fact.prompts, "prompt")
+    where = f"Rewound {count}" if fact.target else "Moved to another branch"
+    files = ", with the files" if fact.restores else "; files stay as they are"
+    hint = "/tree has what you left; /rewind undo brings it back."
+    return Sentence(f"{where}{files}.", hint=hint)
 
 
 def _compacted(fact: facts.CompactionFinished) -> Sentence:

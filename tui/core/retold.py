@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from tui.core import facts
-from tui.core.fact_words import RELOAD_WAITS, REWOUND, fact_lines, without_feature, words
+from tui.core.fact_words import RELOAD_WAITS, fact_lines, without_feature, words
 from tui.core.facts import Fact, Told
 from tui.core.messages import Block, as_meant, list_of, object_of, sentences, string_of
 from tui.core.server_results import is_result, result_of, sources_of
@@ -145,7 +145,6 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
     "overlay": lambda data: facts.ContextChanged((dict(data),)),
     "pin": lambda data: facts.ContextChanged((dict(data),)),
     "reload": lambda _: facts.Notice(RELOAD_WAITS),
-    "rewind": lambda _: facts.Notice(REWOUND),
     "sub_agent": _sub_agent,
 }
 """The maker of the fact for each type of record: its own class, or a function."""

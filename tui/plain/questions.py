@@ -7,13 +7,18 @@ was meant for the prompt and goes there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final, Literal, Protocol, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.damage_report import findings_summary, where
 from tui.app.dialog_data import (
+    ALL_BRANCHES,
+    UNDO,
+    BranchQuestion,
+    BranchRow,
     ChoiceQuestion,
     DamageQuestion,
     FailedRequest,
@@ -30,6 +35,7 @@ from tui.app.dialog_data import (
     SetupQuestion,
 )
 from tui.app.interruption import known
+from tui.app.reports.branches import NOTHING_SAID, branch_facts
 from tui.core.formatting import plural
 from tui.core.questions import (
     PLAN_CHOICES,
@@ -321,6 +327,7 @@ Labels: TypeAlias = Sequence[tuple[str, str]]
 _FINDINGS: Final = 20
 _SESSIONS: Final = 20
 _POINTS: Final = 30
+_BRANCHES: Final = 100
 _NOTHING: Final = "Request check: no problems found."
 
 
@@ -335,7 +342,9 @@ def question_lines(question: Question) -> tuple[list[str], Labels]:
             return damage_lines(damage.findings), _damage_options(copy=copy is not None)
         case ModelQuestion(rows):
             return ["Which model?"], [(row.name, model_line(row)) for row in rows]
-        case PointQuestion(points):
+        case BranchQuestion(rows, can_undo):
+            return branch_choices(rows, can_undo=can_undo)
+        case PointQuestion(points, can_undo):
             labels = [
                 (
                     str(place),
@@ -344,10 +353,37 @@ def question_lines(question: Question) -> tuple[list[str], Labels]:
                 )
                 for place, point in enumerate(points)
             ]
-            return ["Rewind to which prompt? Newest first."], labels[: -_POINTS - 1 : -1]
+            labels = labels[: -_POINTS - 1 : -1]
+            if can_undo:
+                labels += [(UNDO, "Undo the last rewind"), (ALL_BRANCHES, "Show all branches")]
+            return ["Rewind to which prompt? Newest first."], labels
         case FailedRequest():
             ways = [(way.name, f"{way.label}: {way.help}") for way in question.ways]
             return trouble_lines(question), ways
+
+
+def branch_choices(rows: Sequence[BranchRow], *, can_undo: bool) -> tuple[list[str], Labels]:
+    """Return the branches to choose from, in the order of the tree."""
+    numbers = {row.leaf: number for number, row in enumerate(rows, 1)}
+    now = datetime.now(UTC)
+    labels = [
+        (row.leaf, ", ".join(filter(None, _branch_facts(row, numbers, now))))
+        for row in rows[:_BRANCHES]
+    ]
+    if can_undo:
+        labels.append((UNDO, "Undo the last rewind or move"))
+    more = "" if len(rows) <= _BRANCHES else "holdfast sessions tree lists all"
+    count = "1 branch" if len(rows) == 1 else f"{len(rows):,} branches"
+    return [sentence(f"{count}. Continue on which?", more)], labels
+
+
+def _branch_facts(row: BranchRow, numbers: Mapping[str, int], now: datetime) -> Iterator[str]:
+    """Yield what there is to say of a branch."""
+    yield spoken(row.first or NOTHING_SAID)[:120]
+    yield "you are here" if row.current else ""
+    if row.parent is not None:
+        yield f"left branch {numbers.get(row.parent, 0)} after {spoken(row.fork_words)[:60]}"
+    yield branch_facts(row, now).replace(" · ", ", ")
 
 
 def trouble_lines(trouble: FailedRequest) -> list[str]:

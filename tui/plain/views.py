@@ -168,7 +168,11 @@ REASONS: Final[Mapping[str, str]] = {c.name: c.screen_only for c in COMMANDS if 
 
 HELP: Final[Mapping[str, tuple[str, str]]] = {
     "help": ("[TOPIC]", "this list, or a topic of the manual"),
-    "rewind": ("[N]", "rewind to an earlier prompt, with the files if you want; 1 is the last"),
+    "rewind": (
+        "[N | undo]",
+        "rewind to an earlier prompt, with the files if you want; 1 is the last, undo goes back",
+    ),
+    "tree": ("[N | ID]", "all branches of this session; go to one, with its files or without"),
     "context": (
         "[all | mask N | unmask N | pin N | unpin N | read N]",
         "the context, largest items first, with tokens",

@@ -192,7 +192,11 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "pin": {"target": _text, "pinned": _flag},
     "mcp": {"off": _values(_list_of(_text))},
     "title": {**_each("title model", _text), "usage": _USAGE},
-    "rewind": _each("target left checkpoint", _text),
+    "rewind": {
+        **_each("target left checkpoint", _text),
+        "prompts": _whole,
+        "files_stay": _flag,
+    },
     "checkpoint": {**_each("checkpoint by call_id prompt", _text), "files": _whole},
     "note": {},  # for the person only, and shown as a text whatever it is
 }

@@ -67,9 +67,11 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     pin          target, pinned                 the last one for a target wins, as of overlays
     mcp          off                            tools of MCP servers that the model does not get
     title        title, model, usage            the last two where a model wrote it
-    rewind       target, left, checkpoint       begins a branch before `target`; `left` ends the
-                                                other one, `checkpoint` has the files before they
-                                                were restored
+    rewind       target, left, checkpoint, prompts, files_stay
+                                                begins a branch before `target`, or without one goes
+                                                on with another; `left` ends the one before, which
+                                                has that many `prompts` more; `checkpoint` has the
+                                                files then, `files_stay` that none was restored
     draft        prompt, queue, commands, answer, after, images
                                                 no part of the branch, see `drafts`
     note         text

@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
+from mmap import PROT_READ, mmap
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from tui.core.clock import timestamp
 from tui.core.errors import SessionError
 from tui.core.messages import string_of
 from tui.session import index
+from tui.session.branches import branch_of_each
 from tui.session.cache_database import emptied, is_broken
 from tui.session.catalog import ReadProgress, SessionFileState, id_of
 from tui.session.passages import (
@@ -34,7 +36,7 @@ from tui.session.passages import (
     passages_with_outputs,
     read_passages,
 )
-from tui.session.reader import open_session
+from tui.session.reader import open_session, read
 from tui.session.text_index import (
     DATABASE,
     Block,
@@ -56,6 +58,7 @@ from tui.session.text_index import (
 LIMIT: Final = 500
 """The most hits of one search."""
 
+_REWIND: Final = b'{"type":"rewind"'
 _TURNS: Final = 5
 """So many times a deletion waits for its turn to write."""
 NO_FTS: Final = "This SQLite has no FTS5 with trigrams, so every file was read."
@@ -68,7 +71,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A record that matches: `id` and `path` are the session's, `message` is the record's id,
-    `line` its line in the file, 0 in another agent's. `agent` is that agent."""
+    `line` its line in the file, 0 in another agent's. `agent` is that agent; `branch` the leaf of
+    its branch, "" if the session is there."""
 
     id: str
     path: str
@@ -80,9 +84,14 @@ class Hit:
     time: str
     kind: Kind
     agent: str = ""
+    branch: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "agent"}
+        fields = asdict(self)
+        del fields["agent"]
+        if not self.branch:
+            del fields["branch"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +146,7 @@ def search(
         for _, places in groupby(found.hits, lambda hit: hit.path)
         for hit in sorted(places, key=lambda hit: hit.line)
     ]
-    return replace(found, hits=_titled(cache, hits, ordered))
+    return replace(found, hits=list(_with_branches(_titled(cache, hits, ordered))))
 
 
 def forget(cache: Path, paths: Sequence[str]) -> None:
@@ -308,6 +317,27 @@ def _titled(cache: Path, hits: list[Hit], sources: Sequence[SearchedFile]) -> li
     states = [(one.changed, one.path, one.size) for one in sources if one.path in paths]
     titles = index.titles(cache, states) if states else {}
     return [replace(hit, title=titles.get(hit.path, hit.title)) for hit in hits]
+
+
+def _with_branches(hits: Sequence[Hit]) -> Iterator[Hit]:
+    """Yield the hits, each with its branch."""
+    leaves: dict[str, Mapping[str, str]] = {}
+    for hit in hits:
+        if hit.path not in leaves:
+            leaves[hit.path] = {} if hit.agent else _branches_in(Path(hit.path))
+        yield replace(hit, branch=leaves[hit.path].get(hit.message, ""))
+
+
+def _branches_in(path: Path) -> Mapping[str, str]:
+    """The leaf for each record that isn't on the branch where the session is. Most sessions have
+    only that one, and are not read."""
+    try:
+        with open_session(path) as file, mmap(file.fileno(), 0, prot=PROT_READ) as data:
+            if data.find(_REWIND) < 0:
+                return {}
+        return branch_of_each(read(path).records)
+    except (OSError, ValueError, SessionError):
+        return {}
 
 
 def _before(source: SearchedFile, time: str) -> bool:

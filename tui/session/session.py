@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 import tui
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError
+from tui.core.facts import Rewound
 from tui.core.messages import Usage
 from tui.core.paths import Folders, shorten
 from tui.session import chain
@@ -23,6 +26,7 @@ from tui.session.records import (
     Finding,
     Header,
     Record,
+    is_prompt,
     new_id,
     new_session_id,
     redacted,
@@ -40,9 +44,10 @@ DIRECTIVES = ("think", "verbose", "elevated", "effort")
 class Session:
     """The record of one conversation, in memory and on disk. Used from one event loop.
 
-    `records` is the active branch; it only grows, except by `rewind`. `metadata["directives"]`
-    holds the directives last recorded, unchecked. The file of a new session is created with its
-    first prompt, or the draft of one: if nothing was asked, nothing is written.
+    `records` is the active branch; it only grows, except by `rewind` and `move_to`.
+    `metadata["directives"]` holds the directives last recorded, unchecked. The file of a new
+    session is created with its first prompt, or the draft of one: if nothing was asked, nothing is
+    written.
 
     A session on disk holds the lock of its file (see `tui.session.lock`), from its first line or
     from `open`, until `close`. Without it `read_only` is true and nothing is written: what is
@@ -233,9 +238,9 @@ class Session:
             self._write_draft(fields)
         return wait
 
-    async def rewind(self, target: str, *, checkpoint: str = "") -> Record:
+    async def rewind(self, target: str, *, checkpoint: str = "", restores: bool = False) -> Record:
         """Begin a branch in the file that continues from before the record `target`. `checkpoint`
-        is of the files before they are restored, "" where they aren't.
+        is of the files now, "" where there is none; `restores`: those of then come back.
 
         What came since stays in the file on its own branch; the session must be opened again.
         Raises SessionError if there is no such record, StorageError if it cannot be saved.
@@ -245,14 +250,28 @@ class Session:
             raise SessionError(
                 f"No record {target} on this branch.", hint="See /rewind for the prompts."
             )
+        prompts = sum(map(is_prompt, self.records[place:]))
+        fact = Rewound(target, "", checkpoint, prompts, bool(checkpoint) and not restores)
+        return await self._leave_for(self.records[:place], fact)
+
+    async def move_to(
+        self, branch: Sequence[Record], *, checkpoint: str = "", restores: bool = False
+    ) -> Record:
+        """Continue where another branch of the file ended, whose records these are; the rest as
+        with `rewind`."""
+        return await self._leave_for(
+            branch, Rewound("", "", checkpoint, files_stay=bool(checkpoint) and not restores)
+        )
+
+    async def _leave_for(self, branch: Sequence[Record], fact: Rewound) -> Record:
+        """Go on after the last record of a branch. The session keeps its title."""
         await self.sync()
         left = self.records[-1].id
-        titles = [record for record in self.records if record.type == "title"]
-        del self.records[place:]
-        files = {"checkpoint": checkpoint} if checkpoint else {}
-        made = self.append("rewind", target=target, left=left, **files)
-        if titles and titles[-1] not in self.records:
-            self.append("title", **titles[-1].data)
+        title, other = _last_title(self.records), _last_title(branch)
+        self.records[:] = branch
+        made = self.record(structs.replace(fact, left=left))
+        if title and title.data.get("title") != (other.data.get("title") if other else None):
+            self.append("title", **title.data)
         await self.sync()
         return made
 
@@ -370,6 +389,10 @@ def file_of_child(parent: Path | None, recorded: str) -> Path | None:
         f"{shorten(path)} is outside this folder's sessions, so it wasn't opened.",
         hint="Its parent's record names it as the session of a sub-agent.",
     )
+
+
+def _last_title(records: Sequence[Record]) -> Record | None:
+    return next((record for record in reversed(records) if record.type == "title"), None)
 
 
 def _opened_to_read() -> str:

@@ -24,6 +24,7 @@ from tui.ui.screens.footer import MODES
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
 from tui.ui.toolkit.key_sequencer import DoublePress
+from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import APP_KEYS, bindings
 from tui.ui.widgets.prompt import Prompt
 
@@ -320,6 +321,11 @@ class HoldfastApp(ThemedApp):
             await self._do("/rewind")
         else:
             self._say_for(REWIND_WITHIN_S, "Press Esc again to rewind.")
+
+    @on(ConversationView.UndoAsked)
+    async def _undo_asked(self) -> None:
+        """Undo the last rewind."""
+        await self._do("/rewind undo")
 
     def _say_for(self, seconds: float, text: str) -> None:
         """Show a notice for that many seconds."""

@@ -329,6 +329,8 @@ class ScreenFrontend:
         if chat.has_class("-fresh") and not chat.header.state.mark:  # a tour has its own steps
             self.app.run_worker(self._offer_rows(), group="start rows", exclusive=True)
         chat.show_read_only(agent.session.read_only)
+        if choice.message and not any(record.id == choice.message for record in records):
+            self.say("That message is on another branch.", hint="/tree goes there.")
         if choice.message and (item := entry_of(records, choice.message, chat.conversation.items)):
             chat.conversation.go_to(item)
 
@@ -419,13 +421,21 @@ class ScreenFrontend:
                 from tui.ui.screens.picker import ModelsScreen  # noqa: PLC0415
 
                 return await wait(ModelsScreen(rows))
-            case dialog_data.PointQuestion(points):
+            case dialog_data.PointQuestion(points, can_undo):
                 from tui.ui.screens.picker import PickScreen  # noqa: PLC0415
 
                 rows = [partial(_point_row, point) for point in points]
-                screen = PickScreen("rewind", rows, cursor=len(rows) - 1, enter="rewind to here")
+                ways = {"t": ("branches", dialog_data.ALL_BRANCHES)}
+                if can_undo:
+                    ways["u"] = ("undo the last rewind", dialog_data.UNDO)
+                end, here = len(rows) - 1, "rewind to here"
+                screen = PickScreen("rewind", rows, cursor=end, enter=here, ways=ways)
                 chosen = await wait(screen)
-                return None if chosen is None else str(chosen)
+                return screen.way or (None if chosen is None else str(chosen))
+            case dialog_data.BranchQuestion():
+                from tui.ui.screens.branches import BranchesScreen  # noqa: PLC0415
+
+                return await wait(BranchesScreen(question, self.app.clock))
             case dialog_data.FailedRequest():
                 from tui.ui.screens.recovery import RecoveryScreen  # noqa: PLC0415
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -33,6 +33,7 @@ from tui.agent.agent_jobs import AgentJobs
 from tui.agent.background_jobs import OwnedJob
 from tui.agent.sub_agent_list import SubAgent
 from tui.app import doctor
+from tui.app.dialog_data import BranchQuestion, BranchRow
 from tui.app.doctor import Check, Subject
 from tui.app.services import SessionChoice
 from tui.core import facts
@@ -42,6 +43,7 @@ from tui.session.records import Record
 from tui.tools.jobs import Job, Origin
 from tui.ui.app import HoldfastApp
 from tui.ui.screens import mcp_sign_in
+from tui.ui.screens.branches import BranchesScreen
 from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.jobs import JobOutputScreen, JobsScreen
@@ -359,7 +361,43 @@ def changes(stage: Stage) -> Shot:
     return stage.app(world, choice=SessionChoice(session)), command("/diff", DiffScreen)
 
 
+def branching(stage: Stage) -> Shot:
+    """A session that was rewound four times, once to nothing yet."""
+    world = World()
+    now = world.clock.now()
+    told = [
+        ("Fix the flaky test in the scheduler and say why it only fails at midnight", 0, 24.0),
+        ("Try it with a frozen clock", 1, 3.0),
+        ("Use the fake clock of the other tests, 日本語", 2, 0.2),
+        ("Leave the test, look at the code", 1, 2.0),
+        ("", 9, 0.01),
+    ]
+    rows = [
+        BranchRow(
+            f"06a1f2c4{number:012x}",
+            first,
+            prompts=5 - number,
+            all_prompts=5 + number,
+            updated=(now - timedelta(hours=hours)).isoformat(),
+            cost_usd=0.42 / (number + 1) if first else 0.0,
+            files=3 - number if number < 3 else 0,
+            parent="06a1f2c4" if depth else None,
+            fork_words="Which test is it?",
+            depth=depth,
+            current=number == 2,
+        )
+        for number, (first, depth, hours) in enumerate(told)
+    ]
+
+    async def show(pilot: Pilot[None]) -> None:
+        screen = BranchesScreen(BranchQuestion(rows, can_undo=True), world.clock)
+        await pilot.app.push_screen(screen)
+
+    return stage.app(world), show
+
+
 PICTURES: Pictures = {
+    "branches": Picture(BranchesScreen, branching),
     "help": Picture(HelpScreen, helped()),
     "end of the help": Picture(HelpScreen, helped("end"), state=True, fresh=True),
     "doctor": Picture(DoctorScreen, examined),

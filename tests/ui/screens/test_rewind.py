@@ -19,7 +19,7 @@ from tests.support.provider import say as said
 from tests.support.world import World, WorldServices
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, until
 from tui.agent.agent import Agent
-from tui.app.commands.rewind import restore_files
+from tui.app.branch_switch import restore_files
 from tui.app.services import SessionChoice
 from tui.context.file_changes import FileChange
 from tui.core.paths import folders

@@ -50,7 +50,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("resume [ID]", "resume a session", "commands.sessions", "sessions"),
     _command("rename TITLE", "rename this session", "commands.sessions"),
     _command("fork", "fork this session", "commands.sessions"),
-    _command("rewind", "rewind the conversation (and files)", "commands.rewind", "undo"),
+    _command("rewind [undo]", "rewind the conversation (and files)", "commands.rewind", "undo"),
+    _command("tree [BRANCH]", "all branches of this session", "commands.tree"),
     _command("export [md|html|jsonl]", "export this session", "commands.sessions"),
     _command(
         "copy",

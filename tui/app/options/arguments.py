@@ -149,6 +149,7 @@ class SessionsOptions:
     diff: tuple[int, int] | None = None
     title: str | None = None
     unmask: int | None = None
+    branch: str | None = None
     git_note: bool = False
     with_secrets: bool = False
     redact: bool = False

@@ -257,6 +257,7 @@ _SCOPE = _flag(
 )
 _BACKGROUND = Positional("ID", "target", "its id, or the start of it", "name")
 _OUT = _flag("--out PATH", "write to PATH")
+_BRANCH = _flag("--branch LEAF", "another branch, by its id in sessions tree or the start of one")
 
 
 def _sessions(
@@ -319,7 +320,8 @@ COMMANDS = (
         _flag("--kind", "only places of this kind", choices=PLACES),
         _flag("--regex", "TEXT is a regular expression; reads every file"),
     ),
-    _sessions("show", "print a session"),
+    _sessions("show", "print a session", _ID, _BRANCH),
+    _sessions("tree", "the branches of a session, as rewinds left them"),
     _sessions("check", "look for damage; exit 1 if there is any"),
     _sessions(
         "view",
@@ -327,6 +329,7 @@ COMMANDS = (
         _ID,
         _flag("--at N", "the body of request N, as it was sent", dest="request"),
         _flag("--diff N M", "the difference between requests N and M", pair=True),
+        _BRANCH,
     ),
     _sessions(
         "diff",
@@ -360,6 +363,7 @@ COMMANDS = (
         "export a session",
         _ID,
         _flag("--format", "the document's format (md)", choices=("md", "html", "jsonl")),
+        _BRANCH,
         _OUT,
     ),
     _sessions(
@@ -367,6 +371,7 @@ COMMANDS = (
         "what was asked, done, allowed and seen in a session, and what it cost",
         _ID,
         _flag("--format", "the document's format (md)", choices=("md", "html")),
+        _BRANCH,
         _OUT,
     ),
     _sessions(

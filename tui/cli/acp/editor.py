@@ -44,7 +44,10 @@ from tui.tools.registry import title, words_of
 T = TypeVar("T")
 
 _ELSEWHERE: Final = frozenset(
-    {"bg", "fork", "login", "new", "recall", "repair", "resume", "rewind", "trust", "worktree"}
+    {
+        *("bg", "fork", "login", "new", "recall", "repair", "resume", "rewind", "tree", "trust"),
+        "worktree",
+    }
 )
 """Commands that lead to another session, or that are for the screen or the editor itself."""
 COMMANDS: Final = tuple(

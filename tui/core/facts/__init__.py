@@ -68,6 +68,7 @@ from tui.core.facts.conversation import (
     Note,
     Notice,
     QueueChanged,
+    Rewound,
     SessionStarted,
     SourcesCited,
     StorageChanged,
@@ -165,6 +166,7 @@ __all__ = [
     "RequestPaid",
     "RequestSent",
     "RetryScheduled",
+    "Rewound",
     "SessionStarted",
     "SourcesCited",
     "Step",
@@ -258,8 +260,8 @@ Fact: TypeAlias = (
 )
 
 
-Told: TypeAlias = Fact | CallBegan | TurnInterrupted
-"""A fact that a front end may get, live or by a record: the last two by a record alone."""
+Told: TypeAlias = Fact | CallBegan | Rewound | TurnInterrupted
+"""A fact that a front end may get, live or by a record: the last three by a record alone."""
 
 
 def awaits_person(fact: WireFact) -> bool | None:

@@ -111,6 +111,25 @@ class TurnInterrupted(RecordFact, frozen=True, tag="interrupt"):
     thinking: str
 
 
+class Rewound(RecordFact, frozen=True, tag="rewind"):
+    """The session goes on from before the record `target`, or without one where another branch of
+    its file ended. `left` is the last record of the branch where it was before, with that many more
+    `prompts`; `checkpoint` is of the files then, and `files_stay` says that none was restored."""
+
+    written = "target? left checkpoint? prompts? files_stay?"
+
+    target: str
+    left: str
+    checkpoint: str = ""
+    prompts: int = 0
+    files_stay: bool = False
+
+    @property
+    def restores(self) -> bool:
+        """True if files were restored, too."""
+        return bool(self.checkpoint) and not self.files_stay
+
+
 class TaskBegun(RecordFact, frozen=True, tag="task"):
     """The session works on a task of a task file from here on."""
 

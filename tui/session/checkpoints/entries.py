@@ -121,6 +121,12 @@ class Change:
         return all(one.kind in folders for one in (self.old, self.new) if one is not None)
 
 
+def is_repository(change: Change) -> bool:
+    """True if the path is the `.git` of a nested repository, of which only that it is there is
+    known."""
+    return change.path.name == ".git"
+
+
 COLUMNS: Final = "kind, mode, size, stamp, digest, ignored"
 """The columns of an entry in the store, in the order of its fields."""
 _KINDS: Final = (Kind.FILE, *Kind)

@@ -2,7 +2,8 @@
 
 A known file counts as unchanged while its size, times, inode and mode are the same; only the others
 are read. Folders named `.git` and `.holdfast` are passed over wherever they lie, so a nested
-repository is plain files. Git is asked whether it ignores a path when the path is first seen.
+repository is plain files; that it has a `.git` is known, and nothing else of it. Git is asked
+whether it ignores a path when the path is first seen.
 
 Folders are opened from the handle of the workspace and no link is followed: a command may exchange
 one at any moment.
@@ -38,7 +39,8 @@ IGNORED_FILES_MAX: Final = 2_000
 """Number of files above which nothing of an ignored folder is stored."""
 IGNORED_BYTES_MAX: Final = 20_000_000
 """Nor of one with more bytes."""
-_PASSED_OVER: Final = frozenset({".git", PRIVATE_DIR})
+_GIT: Final = ".git"
+_PASSED_OVER: Final = frozenset({_GIT, PRIVATE_DIR})
 _CACHES: Final = frozenset(
     name.encode()
     for name in ("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "node_modules")
@@ -142,7 +144,10 @@ class _Walk:
                 continue
             if old is not None and old.stamp == stamp_of(state):
                 continue
-            if name not in _PASSED_OVER and self._differs(folder + os.fsencode(name), old, state):
+            if name in _PASSED_OVER:
+                if old is None and folder and name == _GIT:
+                    self._new.append((folder + os.fsencode(name), state))
+            elif self._differs(folder + os.fsencode(name), old, state):
                 inner.append(folder + os.fsencode(name) + b"/")
         return there
 
@@ -173,6 +178,9 @@ class _Walk:
             if kind is None or self._top + path in self._skip:  # no pipes, sockets, devices
                 self._forget(path)
                 continue
+            if path.rpartition(b"/")[2] == os.fsencode(_GIT):
+                self.scan.found[path] = ScannedPath(Kind.FOLDER, state, ignored=True, omitted=True)
+                continue
             above = self._root_of(path)
             skipped = above or (path if path in ignored else b"")
             self.scan.found[path] = ScannedPath(kind, state, bool(skipped))
@@ -198,7 +206,7 @@ class _Walk:
             return entries
         try:
             for name in os.listdir(at):  # noqa: PTH208 - of an open folder
-                if name in _PASSED_OVER:
+                if name in _PASSED_OVER and name != _GIT:
                     continue
                 with suppress(OSError):
                     state = os.stat(name, dir_fd=at, follow_symlinks=False)

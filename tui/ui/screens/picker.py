@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -40,7 +40,8 @@ already."""
 
 class PickScreen(TableDialog[int | None]):
     """Dismissed with the index of a row; None for Esc. `enter` says what Enter does, in a word or
-    two."""
+    two. `ways` are keys for other answers, each with what it does and the name that is in `way`
+    then."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c,q", "dismiss(None)", "back", show=False)
@@ -55,20 +56,31 @@ class PickScreen(TableDialog[int | None]):
         cursor: int = 0,
         enter: str = "choose",
         on_move: Callable[[int], object] | None = None,
+        ways: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         super().__init__()
+        self.way = ""
+        self._ways = ways or {}
         self._title, self._enter = title, enter
         self._rows = rows
         self._first = cursor
         self._on_move = on_move
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), self._title, ("enter", self._enter), ("esc", "back")):
+        ways = ((key, text) for key, (text, _) in self._ways.items())
+        keys = ("enter", self._enter), *ways, ("esc", "back")
+        with self.framed(Vertical(), self._title, *keys):
             yield RowList(id="rows")
 
     def on_mount(self) -> None:
         self._fit()
         self.rows.show(len(self._rows), self._parts, cursor=self._first)
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key in self._ways:
+            event.stop()
+            self.way = self._ways[event.key][1]
+            self.dismiss(None)
 
     def _parts(self, index: int, width: int) -> Sequence[Part]:
         row = self._rows[index]

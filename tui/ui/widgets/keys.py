@@ -100,6 +100,7 @@ PANE_KEYS = (
     Key("ctrl+y", "", "Ctrl+Y", "copy the selection or the item"),
     Key("y", "", "y", "copy the output, or the selection in it"),
     Key("m", "", "m, p", "mask/pin the output's result (F2)"),
+    Key("u", "", "u", "undo a rewind, until you send something"),
     Key("home,end", "", "Home, End", "first and last (in the output also g, G)"),
     Key("left,right", "", "Left, Right, h, l", "scroll the output sideways"),
     Key("w", "", "w", "wrap long output lines (toggle)"),
@@ -238,6 +239,11 @@ SESSION_KEYS = (
     Key("ctrl+d", "delete", "Ctrl+D", "move to the trash", priority=True),
 )
 
+BRANCH_KEYS = (
+    Key("enter", "", "Enter", "continue on this branch, with its files or without"),
+    Key("u", "undo", "u", "undo the last rewind, or move to another branch"),
+)
+
 VERBOSE_KEYS = (
     Key("slash", "filter", "/", "filter the events"),
     Key("space", "pause", "Space", "pause or follow"),
@@ -319,6 +325,7 @@ _TABLES = (
     ("Context (F2)", CONTEXT_KEYS, "ContextScreen ContextItemScreen"),
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
+    ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
     ("A sub-agent", SUB_AGENT_KEYS, "SubAgentScreen"),

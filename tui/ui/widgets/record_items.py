@@ -169,7 +169,7 @@ def _call_of(told: Told | None) -> str:
             return ""
 
 
-def fact_item(fact: Fact, now: datetime | None, void: str = "") -> Item | None:
+def fact_item(fact: Told, now: datetime | None, void: str = "") -> Item | None:
     """Return the item for what happened, live or replayed; None if it is seen in another way (see
     `SEEN_ELSEWHERE`). `void` is the text of an answer that is made again."""
     void = void or getattr(fact, "streamed", "")
@@ -188,7 +188,8 @@ def fact_item(fact: Fact, now: datetime | None, void: str = "") -> Item | None:
     if sentence is None:
         return None
     detail = "\n".join(part for part in (sentence.detail, void) if part.strip())
-    return NoticeItem(sentence.text, sentence.level, detail, not sentence.open, sentence.hint)
+    hint, moved = sentence.hint, isinstance(fact, facts.Rewound)
+    return NoticeItem(sentence.text, sentence.level, detail, not sentence.open, hint, moved)
 
 
 def sent_along_item(text: str) -> NoticeItem:

@@ -89,13 +89,14 @@ class ToolItem:
 @dataclass(slots=True, eq=False)
 class NoticeItem:
     """A line from the program itself: a retry, an error, a repair, a note. `detail` folds away;
-    `hint` follows the text and says what to do."""
+    `hint` follows the text and says what to do; with `can_undo`, a key undoes it."""
 
     text: str
     kind: Literal["info", "warning", "error", "success"] = "info"
     detail: str = ""
     folded: bool = True
     hint: str = ""
+    can_undo: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -20,7 +21,9 @@ from tui.ui.widgets.conversation.items import (
     AssistantItem,
     AttemptItem,
     Item,
+    NoticeItem,
     ToolItem,
+    UserItem,
 )
 from tui.ui.widgets.conversation.items_view import ItemsView, PreparedItems
 from tui.ui.widgets.conversation.search import ItemSearch
@@ -42,7 +45,7 @@ class _Hit(NamedTuple):
 class ConversationView(ItemsView):
     """The items of a conversation. The mouse and Shift select text, the cursor selects items.
 
-    No letter is a key here: typing writes a prompt.
+    No letter is a key here, since typing writes a prompt; but right after a rewind, `u` undoes it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -50,6 +53,7 @@ class ConversationView(ItemsView):
         Binding("down", "cursor(1)", "Next", show=False),
         Binding("enter", "fold", "Fold", show=False),
         Binding("ctrl+y", "copy_item", "Copy", show=False),
+        Binding("u", "undo_rewind", "Undo", show=False),
     ]
 
     @dataclass
@@ -63,6 +67,9 @@ class ConversationView(ItemsView):
         """Enter was pressed on an item that has a view of its own: a sub-agent's call."""
 
         item: ToolItem
+
+    class UndoAsked(Message):
+        """The rewind after the last prompt is to be undone."""
 
     @dataclass
     class Matches(Message):
@@ -329,6 +336,16 @@ class ConversationView(ItemsView):
                 self._pictures.drop(item)
         self._viewport.forget()
         self._touch()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """Offer to undo a rewind until something was sent."""
+        if action != "undo_rewind":
+            return True
+        since = takewhile(lambda item: not isinstance(item, UserItem), reversed(self._items))
+        return any(isinstance(item, NoticeItem) and item.can_undo for item in since)
+
+    def action_undo_rewind(self) -> None:
+        self.post_message(self.UndoAsked())
 
     def action_copy_item(self) -> None:
         """Copy the selection, else the source of the item under the cursor."""
