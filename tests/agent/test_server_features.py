@@ -196,7 +196,7 @@ async def test_an_effort_waits_for_the_next_break(tmp_path: Path) -> None:
         agent.context.reload()
         (tmp_path / "AGENTS.md").write_text("Be brief.")
         agent.session.append("break", reason="reload", by="program")
-        assert breaks(await turn(agent, "four")) == []  # one price, that of the break
+        assert breaks(await turn(agent, "four")) == ["reload"]  # one price, that of the break
         assert (agent.models.effort, agent.models.effort_to_come) == ("low", "")
         assert [level for level, _ in levels(server)] == [None, None, None, "low"]
 

@@ -26,6 +26,7 @@ from tui.agent.overflow_recovery import OverflowRecovery
 from tui.agent.pause import TurnPausedError
 from tui.agent.prompts import HOOKS_SAY, CommandTurn, ParsedPrompt
 from tui.agent.recovery import DeferredRetry, RequestRepair
+from tui.agent.request.break_bill import billed
 from tui.agent.request.check import check
 from tui.agent.request.due import due
 from tui.agent.request.frame_state import server_waits
@@ -492,6 +493,9 @@ class TurnRunner:
         message = message_of(answer, content, bound, self.ctx.link.server)
         self.ctx.recorder.write(message)
         reports = self.requests.sent.reports(answer, self._stream.model)
+        if bill := billed(self.ctx, answer.usage, self._stream.model):
+            self.ctx.recorder.write(bill)
+            reports.append(bill)
         cited = sources_of(content)
         usd = Spent.on(answer.usage, self.ctx.price_of(self._stream.model)).usd
         paid = facts.RequestPaid(usd, self.ctx.spent().session.usd)

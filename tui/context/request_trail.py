@@ -30,6 +30,8 @@ from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Message, blocks_of, object_of
 from tui.provider.base import Request
 from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
+from tui.tokens import estimate
 
 BOUND_TO: Final = "bound_to"
 """The field of an answer's record with the hash of the request that it answers."""
@@ -53,6 +55,11 @@ class Sent:
     blocks: int
     bound: str = ""
     """The hash that the answer is bound to."""
+
+    @property
+    def ends(self) -> tuple[tuple[int, str], ...]:
+        """The numbers of messages up to which a hash is known, with these."""
+        return (self.messages, self.sha256), (self.open_messages, self.open_sha256)
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a `request` record."""
@@ -105,6 +112,10 @@ class Part:
     total: int
     bound: bytes
     """Same as `after`, but a server's block counts as what it replaces."""
+    weight: float = 0.0
+    """The estimated size of everything up to there (`tui.tokens.estimate`)."""
+    images: bool = False
+    """True if there are images up to there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +167,7 @@ class RequestTrail:
         self._places = dict(map(_place, self._compactions.of(records)))
         sent, candidate = self.measure(request)
         extends = last is None or self._extends(candidate, last, records)
-        known = bool(self._frame.digests)
-        changed = None if extends or not known else self._changed(candidate)
+        changed = None if extends else self._changed(candidate, records)
         misplaced = self._misplaced(candidate, records, checks)
         return Comparison(sent, extends, changed, misplaced), candidate
 
@@ -170,6 +180,16 @@ class RequestTrail:
         """The hash of a request up to the end of that many messages; None if it has fewer."""
         part = self._after(found, messages)
         return part.after.hex() if part else None
+
+    def part(self, found: Candidate, messages: int) -> Part:
+        """The part of a request that ends after that many messages; 0 is its frame."""
+        part = self._after(found, messages)
+        assert part
+        return part
+
+    def parts(self, found: Candidate) -> Sequence[Part]:
+        """All parts of a request, its frame first."""
+        return [found.frame, *self._parts[: found.same], *found.tail]
 
     def keep(self, sent: Candidate) -> None:
         """Record a request as sent."""
@@ -213,7 +233,10 @@ class RequestTrail:
             bound = _chained(place.bound, digests[1:])
         elif before is not None and before.bound != before.after:
             bound = _chained(before.bound, digests)
-        return Part(message, digests, after, total + len(digests), bound)
+        weight = estimate.content_weight(message["content"]) + estimate.MESSAGE_TOKENS
+        weight += before.weight if before else 0.0
+        images = (before is not None and before.images) or _has_images(message["content"])
+        return Part(message, digests, after, total + len(digests), bound, weight, images)
 
     def _place(self, message: Message, before: Part | None) -> Place | None:
         """Return the conversation that the block at the start of a request's first message
@@ -260,8 +283,18 @@ class RequestTrail:
         sent = self._parts[number].digests if number < len(self._parts) else []
         return part.digests[: len(sent)] == sent
 
-    def _changed(self, candidate: Candidate) -> int:
-        return candidate.same if candidate.frame is self._frame else -1
+    def _changed(self, candidate: Candidate, records: Sequence[Record]) -> int:
+        """Find the first message that differs. Of a request of an earlier run only the hashes are
+        known, up to the ends of this one and those before it: then it may be a later one."""
+        if self._frame.digests:
+            return candidate.same if candidate.frame is self._frame else -1
+        same = -1
+        for record in records:
+            if record.type == REQUEST and (sent := Sent.of(record)):
+                for count, key in sent.ends:
+                    if count > same and self.digest_after(candidate, count) == key:
+                        same = count
+        return same
 
     def _misplaced(
         self, candidate: Candidate, records: Sequence[Record], checks: Callable[[str], bool]
@@ -350,6 +383,11 @@ def place_of(request: Request, records: Sequence[Record]) -> tuple[str, str]:
     return comparison.sent.bound, candidate.frame.after.hex()
 
 
+def signature_of(content: Iterable[Mapping[str, Any]]) -> str | None:
+    """The signature of the first thinking in a message; None where it has none."""
+    return next(_signatures(content), None)
+
+
 def has_thinking(content: Iterable[Block]) -> bool:
     """True if an answer has thinking."""
     return any(str(block.get("type")) in THINKING for block in content)
@@ -373,6 +411,15 @@ def _digest(role: str, block: Mapping[str, Any]) -> bytes:
     """Hash a block as it is sent; the order of keys counts, cache marks do not."""
     bare = {name: part for name, part in block.items() if name != "cache_control"}
     return sha256(json.dumps([role, bare], separators=(",", ":"), default=str).encode()).digest()
+
+
+def _has_images(content: Iterable[Mapping[str, Any]]) -> bool:
+    """True if there are images, in results too."""
+    return any(
+        block.get("type") == "image"
+        or (block.get("type") == "tool_result" and _has_images(blocks_of(block.get("content"))))
+        for block in content
+    )
 
 
 def _signatures(content: Iterable[Mapping[str, Any]]) -> Iterator[str]:

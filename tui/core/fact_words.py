@@ -192,7 +192,9 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             return Sentence(text)
         case facts.ContextBroken(reason):
             kind = f"Break ({reason})" if reason else "Break"
-            return Sentence(f"{kind}: {break_price(fact)}." if fact.tokens else f"{kind}.")
+            return Sentence(f"{kind}: {break_price(fact)}.")
+        case facts.BreakBilled():
+            return Sentence(f"Break ({fact.reason}) as billed: {_bill(fact)}.")
         case facts.ContextChanged(changes):
             return Sentence(" ".join(map(_context_change, changes)))
         case facts.RepairApplied(findings):
@@ -411,6 +413,13 @@ def break_price(fact: facts.ContextBroken) -> str:
     lost = f", {plural(fact.thoughts, 'thought')} left out" if fact.thoughts else ""
     usd = f" (≈ {money(fact.cost_usd)})" if fact.cost_usd is not None else ""
     return f"{fact.tokens:,} tokens written again once{usd}{lost}"
+
+
+def _bill(fact: facts.BreakBilled) -> str:
+    """Return the bill of a break, beside its forecast."""
+    usd = f", {money(fact.billed_usd)}" if fact.billed_usd is not None else ""
+    said = f" (forecast: {money(fact.cost_usd)})" if usd and fact.cost_usd is not None else ""
+    return f"{fact.tokens:,} tokens written again{usd}{said}"
 
 
 def _context_change(change: Mapping[str, Any]) -> str:

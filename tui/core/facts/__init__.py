@@ -33,7 +33,9 @@ from tui.core.facts.calls import (
     ToolStarted,
 )
 from tui.core.facts.context import (
+    BREAK_REASONS,
     INTERRUPTION,
+    BreakBilled,
     CompactionDelta,
     CompactionFinished,
     CompactionStarted,
@@ -106,9 +108,11 @@ from tui.core.facts.work import (
 )
 
 __all__ = [
+    "BREAK_REASONS",
     "INTERRUPTION",
     "Alive",
     "AssistantMessage",
+    "BreakBilled",
     "CallBegan",
     "CallsMentioned",
     "CheckpointTaken",
@@ -230,6 +234,7 @@ Fact: TypeAlias = (
     | ContextMeasured
     | ContextChanged
     | ContextBroken
+    | BreakBilled
     | RequestExtended
     | RequestPaid
     | ThinkingDropped
