@@ -140,7 +140,7 @@ def test_verify(run: Run, talked: tuple[Path, list[bytes]]) -> None:
     lock = SessionLock(path, clock=FakeClock())
     lock.take()
     assert run("verify", path) == (
-        0, "", f"{len(sent)} requests: all rebuilt exactly as sent.\n38 lines: as written.\n"
+        0, "", f"{len(sent)} requests: all rebuilt exactly as sent.\n40 lines: as written.\n"
     )  # fmt: skip
     lock.release()
     code, out, _ = run("verify", path, "--json")

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.request_assembly import Mark
-from tui.context.request_trail import Candidate, Part, RequestTrail
+from tui.context.request_trail import Candidate, Part, RequestTrail, has_thinking
 from tui.core.messages import Block, Usage, list_of
 from tui.provider.base import Request
 from tui.session.records import Record
@@ -34,27 +34,28 @@ _LOOK_BACK: Final = 20
 _KEY: Final = 16
 _LIKE: Final = 0.05
 """The share by which an estimate of a prefix may be off from what was read of it."""
-_LEAST: Final = 400
-"""A smaller weight says too little about the tokens of a conversation."""
+_TRUST: Final = (300.0**2, 2.0, 20.0)
+"""How far the guesses before anything was counted are trusted, as squares of growths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The beginning of a request up to a block: the `key` that it has at the server, the number of
-    its blocks, and its estimated weight."""
+    """The beginning of a request up to a block: the `key` that it has at the server, the numbers of
+    its blocks and of those that are thinking, and its estimated weight."""
 
     key: str
     blocks: int
     weight: float
+    thoughts: int = 0
 
     def to_json(self) -> list[Any]:
-        return [self.key, self.blocks, round(self.weight)]
+        return [self.key, self.blocks, round(self.weight), self.thoughts]
 
     @classmethod
     def of_json(cls, value: object) -> Prefix | None:
         match value:
-            case [str(key), int(blocks), int() | float() as weight]:
-                return cls(key, blocks, weight)
+            case [str(key), int(blocks), int() | float() as weight, int(thoughts)]:
+                return cls(key, blocks, weight, thoughts)
             case _:
                 return None
 
@@ -90,7 +91,7 @@ class RequestPrefixes:
 
     @property
     def whole(self) -> Prefix:
-        return Prefix("", self._last.total, self._last.weight)
+        return Prefix("", self._last.total, self._last.weight, self._last.thoughts)
 
     def at(self, blocks: int) -> Prefix:
         """The beginning with that many blocks."""
@@ -111,11 +112,13 @@ class RequestPrefixes:
         return found
 
     def _in_message(self, before: Part, part: Part, blocks: int) -> Prefix:
-        inner, weight = blocks - before.total, part.weight
+        inner, weight, thoughts = blocks - before.total, part.weight, part.thoughts
         if inner < len(part.digests):
             content = part.message["content"][:inner]
             weight = before.weight + estimate.content_weight(content) + estimate.MESSAGE_TOKENS
-        return Prefix(_key(self._head, before.after, *part.digests[:inner]), blocks, weight)
+            thoughts = before.thoughts + sum(has_thinking([block]) for block in content)
+        key = _key(self._head, before.after, *part.digests[:inner])
+        return Prefix(key, blocks, weight, thoughts)
 
     def _in_frame(self, blocks: int) -> Prefix:
         """The beginning that ends in the tools or the system prompt."""
@@ -129,36 +132,85 @@ class RequestPrefixes:
 
 @dataclass(slots=True)
 class Entry:
-    """A prefix that a server keeps: its blocks and weight, its tokens by the server's own count,
-    and until when (seconds) it can be read."""
+    """A prefix that a server keeps, its tokens by the server's own count, and until when (seconds)
+    it can be read."""
 
-    blocks: int
-    weight: float
+    prefix: Prefix
     tokens: float
     until: float
 
 
 @dataclass(slots=True)
-class CachedPrefixes:
-    """What a server keeps of the requests to one model.
-
-    `ratio` is the number of tokens of a unit of weight in the conversation, `cached_from` the
-    tokens of the smallest prefix that is kept.
-    """
+class TokenFit:
+    """How many tokens a server makes of a unit of weight, and besides of a thought, whose weight
+    says little, and of any other block: the figures that fit best what it counted of each growth of the
+    conversation. Before it counted anything they are `ratio`, 0 and 0."""
 
     ratio: float
+    thought: float = 0.0
+    block: float = 0.0
+    _sums: list[list[float]] = field(default_factory=lambda: [[0.0] * 4 for _ in range(3)])
+
+    def __post_init__(self) -> None:
+        for number, (trust, guess) in enumerate(zip(_TRUST, (self.ratio, 0.0, 0.0), strict=True)):
+            self._sums[number][number] = trust
+            self._sums[number][3] = trust * guess
+
+    def learn(self, start: Prefix, end: Prefix, tokens: float) -> None:
+        """Take in one growth, and fit again (least squares)."""
+        terms = _terms(start, end)
+        for row, one in zip(self._sums, terms, strict=True):
+            row[:] = [a + one * b for a, b in zip(row, (*terms, tokens), strict=True)]
+        ratio, thought, block = _solved(self._sums)
+        if estimate.plausible(ratio):
+            self.ratio, self.thought, self.block = ratio, thought, block
+
+    def tokens(self, start: Prefix, end: Prefix) -> float:
+        """The tokens between two ends."""
+        weight, thoughts, blocks = _terms(start, end)
+        return weight * self.ratio + thoughts * self.thought + blocks * self.block
+
+
+def _terms(start: Prefix, end: Prefix) -> tuple[float, int, int]:
+    thoughts = end.thoughts - start.thoughts
+    return end.weight - start.weight, thoughts, end.blocks - start.blocks - thoughts
+
+
+def _solved(rows: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """Solve three equations, by Cramer's rule; no two are alike, since each is trusted a little."""
+    (a, b, c, t), (d, e, f, u), (g, h, i, v) = rows
+
+    def det(
+        a: float, b: float, c: float, d: float, e: float, f: float, g: float, h: float, i: float
+    ) -> float:
+        return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+
+    whole = det(a, b, c, d, e, f, g, h, i)
+    return (
+        det(t, b, c, u, e, f, v, h, i) / whole,
+        det(a, t, c, d, u, f, g, v, i) / whole,
+        det(a, b, t, d, e, u, g, h, v) / whole,
+    )
+
+
+@dataclass(slots=True)
+class CachedPrefixes:
+    """What a server keeps of the requests to one model; `cached_from` are the tokens of the
+    smallest prefix that it keeps."""
+
+    fit: TokenFit
     cached_from: int = 0
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     last: Entry | None = None
     """What the last answered request made it keep."""
-    _prompt: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def of(
         cls, records: Sequence[Record], model: str, server: str, ratio: float, cached_from: int
     ) -> CachedPrefixes:
-        """What the requests of a branch, and their answers, tell."""
-        found = cls(ratio, cached_from)
+        """What the requests of a branch, and their answers, tell. `ratio` is that of the model,
+        until they tell more."""
+        found = cls(TokenFit(ratio), cached_from)
         for request, usage in _answered(records, model, server):
             found._take(request, usage)
         return found
@@ -174,47 +226,49 @@ class CachedPrefixes:
         for entry in self.entries.values():
             if round(entry.tokens) == read:
                 entry.until = max(entry.until, until)
+        if self.last and any(prefix.key == self.last.prefix.key for prefix in prefixes):
+            self.fit.learn(self.last.prefix, end, tokens - self.last.tokens)
         for prefix in prefixes:
             known = self.entries.get(prefix.key)
-            size = known.tokens if known else tokens - (end.weight - prefix.weight) * self.ratio
+            size = known.tokens if known else tokens - self.fit.tokens(prefix, end)
             if prefix is end:
                 size = tokens
             elif known is None and abs(size - read) <= _LIKE * read:
                 size = read
             if size >= self.cached_from:
-                self.entries[prefix.key] = Entry(prefix.blocks, prefix.weight, size, until)
+                self.entries[prefix.key] = Entry(prefix, size, until)
         self.last = self.entries.get(end.key)
-        first = self.entries.get(prefixes[0].key)
-        if first and end.weight - first.weight > _LEAST:
-            ratio = (tokens - first.tokens) / (end.weight - first.weight)
-            self.ratio = ratio if estimate.plausible(ratio) else self.ratio
 
     def forecast(self, request: RequestPrefixes, now: float) -> Forecast:
         """Tell what a request that begins `now` will read and write."""
         marks, whole = request.marked(), request.whole
-        known, hit = Entry(0, 0.0, 0.0, now), Entry(0, 0.0, 0.0, now)
+        known = hit = Entry(Prefix("", 0, 0.0), 0.0, now)
         for key, entry in self.entries.items():
-            if entry.blocks > whole.blocks or (entry.blocks <= known.blocks and entry.until < now):
+            blocks = entry.prefix.blocks
+            if blocks > whole.blocks or request.at(blocks).key != key:
                 continue
-            if request.at(entry.blocks).key != key:
-                continue
-            if entry.blocks > known.blocks:
-                known = entry
-            near = any(0 <= mark.blocks - entry.blocks < _LOOK_BACK for mark in marks)
-            if near and entry.until >= now and entry.blocks > hit.blocks:
-                hit = entry
-
-        def size(prefix: Prefix) -> float:
-            return known.tokens + (prefix.weight - known.weight) * self.ratio
-
-        end = max((size(mark) for mark in marks), default=0.0)
-        prompt = max(size(whole), hit.tokens)
-        written = end - hit.tokens if end >= self.cached_from else 0.0
+            known = max(known, entry, key=_blocks)
+            near = any(0 <= mark.blocks - blocks < _LOOK_BACK for mark in marks)
+            if near and entry.until >= now:
+                hit = max(hit, entry, key=_blocks)
+        # What is counted from is whatever leaves the least to be estimated: the longest known
+        # beginning, or the last request, most of which stays even if its middle changes.
+        bases = [known, *([self.last] if self.last else [])]
+        base = min(bases, key=lambda one: abs(self.fit.tokens(one.prefix, whole)))
+        prompt = max(base.tokens + self.fit.tokens(base.prefix, whole), hit.tokens)
+        end = max((self.fit.tokens(base.prefix, mark) for mark in marks), default=-base.tokens)
+        written = base.tokens + end - hit.tokens
+        if base.tokens + end < self.cached_from:
+            written = 0.0
         return Forecast(round(prompt), round(hit.tokens), max(0, round(written)))
 
     def warm(self, now: float) -> int:
         """The tokens that a request which extends the last one would read."""
         return round(self.last.tokens) if self.last and self.last.until >= now else 0
+
+
+def _blocks(entry: Entry) -> int:
+    return entry.prefix.blocks
 
 
 def _answered(records: Sequence[Record], model: str, server: str) -> Iterator[tuple[Record, Usage]]:

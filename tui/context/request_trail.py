@@ -116,6 +116,8 @@ class Part:
     """The estimated size of everything up to there (`tui.tokens.estimate`)."""
     images: bool = False
     """True if there are images up to there."""
+    thoughts: int = 0
+    """The number of blocks of thinking up to there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +238,9 @@ class RequestTrail:
         weight = estimate.content_weight(message["content"]) + estimate.MESSAGE_TOKENS
         weight += before.weight if before else 0.0
         images = (before is not None and before.images) or _has_images(message["content"])
-        return Part(message, digests, after, total + len(digests), bound, weight, images)
+        thoughts = (before.thoughts if before else 0) + len([*_signatures(message["content"])])
+        total += len(digests)
+        return Part(message, digests, after, total, bound, weight, images, thoughts)
 
     def _place(self, message: Message, before: Part | None) -> Place | None:
         """Return the conversation that the block at the start of a request's first message

@@ -162,6 +162,11 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "break": {
         **_each("reason by from cause request_id why", _text),
         **_each("tokens thoughts cost_usd", _number),
+        "back": _list_of(_text),
+    },
+    "break_billed": {
+        **_each("reason by", _text),
+        **_each("n tokens thoughts cost_usd billed_usd", _number),
     },
     "overlay": {
         **_each("target view by reason", _text),

@@ -48,9 +48,11 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                                                 tui.context.repair_levels
     feature      feature, server, model, message, request_id     what a server does not know, see
                                                 tui.agent.server_features
-    break        reason, by, from, cause, message, tokens, thoughts, cost_usd, request_id
+    break        reason, by, from, back, cause, message, tokens, thoughts, cost_usd, request_id
                                                 what was already sent is changed, see
                                                 tui.context.breaks
+    break_billed reason, by, n, tokens, thoughts, cost_usd, billed_usd
+                                                the same, by the usage of the answer to request n
     overlay      target, view, blocks, by, reason    how another record is sent, see
                                                 tui.context.overrides
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,

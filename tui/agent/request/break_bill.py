@@ -16,7 +16,7 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.request.break_reasons import BreakReason
 from tui.agent.request.state import Built, RequestState, Target
 from tui.context.breaks import thoughtless
-from tui.context.cached_prefixes import CachedPrefixes, Forecast
+from tui.context.cached_prefixes import CachedPrefixes, Forecast, Prefix
 from tui.context.overrides import SPEAKING, content_of
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import THINKING
@@ -67,13 +67,13 @@ def expected(
     warm = cached.warm(moment)
     if not warm:
         return Expected(input_, 0)
-    fresh = round(cached.ratio * _weight_since(records, target.last))
+    fresh = round(cached.fit.tokens(Prefix("", 0, 0.0), _said_since(records, target.last)))
     return Expected(input_, max(0, input_.prompt - fresh))
 
 
-def _weight_since(records: Sequence[Record], last: Record | None) -> float:
-    """The weight of what was said since a request, as it is sent."""
-    dropped, weight = thoughtless(records), 0.0
+def _said_since(records: Sequence[Record], last: Record | None) -> Prefix:
+    """What was said since a request, as it is sent."""
+    dropped, weight, thoughts = thoughtless(records), 0.0, 0
     for record in reversed(records):
         if record is last:
             break
@@ -83,7 +83,8 @@ def _weight_since(records: Sequence[Record], last: Record | None) -> float:
         if record.id in dropped:
             content = [block for block in content if str(block.get("type")) not in THINKING]
         weight += estimate.content_weight(content) + estimate.MESSAGE_TOKENS
-    return weight
+        thoughts += sum(has_thinking([block]) for block in content)
+    return Prefix("", 0, weight, thoughts)
 
 
 def forecast_of(
