@@ -34,6 +34,8 @@ _LOOK_BACK: Final = 20
 _KEY: Final = 16
 _LIKE: Final = 0.05
 """The share by which an estimate of a prefix may be off from what was read of it."""
+_Row: TypeAlias = tuple[float, float, float]
+
 _TRUST: Final = (300.0**2, 2.0, 20.0)
 """How far the guesses before anything was counted are trusted, as squares of growths."""
 
@@ -143,7 +145,7 @@ class Entry:
 @dataclass(slots=True)
 class TokenFit:
     """How many tokens a server makes of a unit of weight, and besides of a thought, whose weight
-    says little, and of any other block: the figures that fit best what it counted of each growth of the
+    says little, and of any other block: what fits best its own counts of each growth of the
     conversation. Before it counted anything they are `ratio`, 0 and 0."""
 
     ratio: float
@@ -179,18 +181,17 @@ def _terms(start: Prefix, end: Prefix) -> tuple[float, int, int]:
 def _solved(rows: Sequence[Sequence[float]]) -> tuple[float, float, float]:
     """Solve three equations, by Cramer's rule; no two are alike, since each is trusted a little."""
     (a, b, c, t), (d, e, f, u), (g, h, i, v) = rows
-
-    def det(
-        a: float, b: float, c: float, d: float, e: float, f: float, g: float, h: float, i: float
-    ) -> float:
-        return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
-
-    whole = det(a, b, c, d, e, f, g, h, i)
+    whole = _determinant((a, b, c), (d, e, f), (g, h, i))
     return (
-        det(t, b, c, u, e, f, v, h, i) / whole,
-        det(a, t, c, d, u, f, g, v, i) / whole,
-        det(a, b, t, d, e, u, g, h, v) / whole,
+        _determinant((t, b, c), (u, e, f), (v, h, i)) / whole,
+        _determinant((a, t, c), (d, u, f), (g, v, i)) / whole,
+        _determinant((a, b, t), (d, e, u), (g, h, v)) / whole,
     )
+
+
+def _determinant(one: _Row, two: _Row, three: _Row) -> float:
+    (a, b, c), (d, e, f), (g, h, i) = one, two, three
+    return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
 
 
 @dataclass(slots=True)
