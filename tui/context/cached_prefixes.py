@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.request_assembly import Mark
-from tui.context.request_trail import Candidate, Part, RequestTrail, has_thinking
+from tui.context.request_trail import Candidate, Part, RequestTrail, weigh
 from tui.core.messages import Block, Usage, list_of
 from tui.provider.base import Request
 from tui.session.records import Record
@@ -34,30 +34,46 @@ _LOOK_BACK: Final = 20
 _KEY: Final = 16
 _LIKE: Final = 0.05
 """The share by which an estimate of a prefix may be off from what was read of it."""
-_Row: TypeAlias = tuple[float, float, float]
-
-_TRUST: Final = (300.0**2, 2.0, 20.0)
+_TRUST: Final = (300.0**2, 20.0, 100.0**2, 2.0)
 """How far the guesses before anything was counted are trusted, as squares of growths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The beginning of a request up to a block: the `key` that it has at the server, the numbers of
-    its blocks and of those that are thinking, and its estimated weight."""
+    """The beginning of a request up to a block: the `key` that it has at the server, the number of
+    its blocks and its estimated weight, both without thinking; and those of its thinking."""
 
     key: str
     blocks: int
     weight: float
     thoughts: int = 0
+    thought_weight: float = 0.0
+
+    @property
+    def end(self) -> int:
+        """The number of all blocks."""
+        return self.blocks + self.thoughts
 
     def to_json(self) -> list[Any]:
-        return [self.key, self.blocks, round(self.weight), self.thoughts]
+        return [
+            self.key,
+            self.blocks,
+            round(self.weight),
+            self.thoughts,
+            round(self.thought_weight),
+        ]
 
     @classmethod
     def of_json(cls, value: object) -> Prefix | None:
         match value:
-            case [str(key), int(blocks), int() | float() as weight, int(thoughts)]:
-                return cls(key, blocks, weight, thoughts)
+            case [
+                str(key),
+                int(blocks),
+                int() | float() as weight,
+                int(thoughts),
+                int() | float() as thought_weight,
+            ]:
+                return cls(key, blocks, weight, thoughts, thought_weight)
             case _:
                 return None
 
@@ -93,15 +109,27 @@ class RequestPrefixes:
 
     @property
     def whole(self) -> Prefix:
-        return Prefix("", self._last.total, self._last.weight, self._last.thoughts)
+        return _prefix("", self._last, self._last.total)
+
+    def with_blocks(self, blocks: int) -> Prefix | None:
+        """The beginning that ends with a message and has that many blocks besides thinking."""
+        parts = self._all_parts()
+        number = bisect_left(parts, blocks, key=lambda part: part.total - part.thoughts)
+        part = parts[number] if number < len(parts) else None
+        found = part is not None and part.total - part.thoughts == blocks
+        return _prefix("", part, part.total) if part and found else None
 
     def at(self, blocks: int) -> Prefix:
         """The beginning with that many blocks."""
         if blocks <= self._candidate.frame.total:
             return self._in_frame(blocks)
+        parts = self._all_parts()
+        number = bisect_left(parts, blocks, key=lambda part: part.total)
+        return self._in_message(parts[number - 1], parts[number], blocks)
+
+    def _all_parts(self) -> Sequence[Part]:
         self._parts = self._parts or self._trail.parts(self._candidate)
-        number = bisect_left(self._parts, blocks, key=lambda part: part.total)
-        return self._in_message(self._parts[number - 1], self._parts[number], blocks)
+        return self._parts
 
     def marked(self) -> list[Prefix]:
         """The beginnings that end with a mark, the shortest first."""
@@ -114,13 +142,19 @@ class RequestPrefixes:
         return found
 
     def _in_message(self, before: Part, part: Part, blocks: int) -> Prefix:
-        inner, weight, thoughts = blocks - before.total, part.weight, part.thoughts
-        if inner < len(part.digests):
-            content = part.message["content"][:inner]
-            weight = before.weight + estimate.content_weight(content) + estimate.MESSAGE_TOKENS
-            thoughts = before.thoughts + sum(has_thinking([block]) for block in content)
+        inner = blocks - before.total
         key = _key(self._head, before.after, *part.digests[:inner])
-        return Prefix(key, blocks, weight, thoughts)
+        if inner == len(part.digests):
+            return _prefix(key, part, blocks)
+        weight, thoughts, thought_weight = weigh(part.message["content"][:inner])
+        thoughts += before.thoughts
+        return Prefix(
+            key,
+            blocks - thoughts,
+            before.weight + weight + estimate.MESSAGE_TOKENS,
+            thoughts,
+            before.thought_weight + thought_weight,
+        )
 
     def _in_frame(self, blocks: int) -> Prefix:
         """The beginning that ends in the tools or the system prompt."""
@@ -130,6 +164,11 @@ class RequestPrefixes:
             return Prefix(_key(*digests), blocks, part.weight)
         shown = [*self._request.tools, *self._request.system][:blocks]
         return Prefix(_key(*digests), blocks, sum(map(estimate.block_weight, map(_bare, shown))))
+
+
+def _prefix(key: str, part: Part, end: int) -> Prefix:
+    """The beginning of a request that ends with a message."""
+    return Prefix(key, end - part.thoughts, part.weight, part.thoughts, part.thought_weight)
 
 
 @dataclass(slots=True)
@@ -144,54 +183,54 @@ class Entry:
 
 @dataclass(slots=True)
 class TokenFit:
-    """How many tokens a server makes of a unit of weight, and besides of a thought, whose weight
-    says little, and of any other block: what fits best its own counts of each growth of the
-    conversation. Before it counted anything they are `ratio`, 0 and 0."""
+    """How many tokens a server makes of a unit of weight, and of a block besides; of a unit of
+    weight of thinking, and of a thought besides: what fits best its own counts of each growth of
+    the conversation. Before it counted anything that is `ratio`, and nothing besides."""
 
     ratio: float
-    thought: float = 0.0
-    block: float = 0.0
-    _sums: list[list[float]] = field(default_factory=lambda: [[0.0] * 4 for _ in range(3)])
+    _figures: Sequence[float] = ()
+    _sums: list[list[float]] = field(default_factory=list[list[float]])
 
     def __post_init__(self) -> None:
-        for number, (trust, guess) in enumerate(zip(_TRUST, (self.ratio, 0.0, 0.0), strict=True)):
-            self._sums[number][number] = trust
-            self._sums[number][3] = trust * guess
+        self._figures = self.ratio, 0.0, self.ratio, 0.0
+        self._sums = [
+            [trust * (row == column) for column in range(len(_TRUST))] + [trust * figure]
+            for row, (trust, figure) in enumerate(zip(_TRUST, self._figures, strict=True))
+        ]
 
     def learn(self, start: Prefix, end: Prefix, tokens: float) -> None:
         """Take in one growth, and fit again (least squares)."""
         terms = _terms(start, end)
         for row, one in zip(self._sums, terms, strict=True):
             row[:] = [a + one * b for a, b in zip(row, (*terms, tokens), strict=True)]
-        ratio, thought, block = _solved(self._sums)
-        if estimate.plausible(ratio):
-            self.ratio, self.thought, self.block = ratio, thought, block
+        figures = _solved(self._sums)
+        if estimate.plausible(figures[0]):
+            self._figures = figures
 
     def tokens(self, start: Prefix, end: Prefix) -> float:
         """The tokens between two ends."""
-        weight, thoughts, blocks = _terms(start, end)
-        return weight * self.ratio + thoughts * self.thought + blocks * self.block
+        terms = _terms(start, end)
+        return sum(figure * term for figure, term in zip(self._figures, terms, strict=True))
 
 
-def _terms(start: Prefix, end: Prefix) -> tuple[float, int, int]:
-    thoughts = end.thoughts - start.thoughts
-    return end.weight - start.weight, thoughts, end.blocks - start.blocks - thoughts
-
-
-def _solved(rows: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """Solve three equations, by Cramer's rule; no two are alike, since each is trusted a little."""
-    (a, b, c, t), (d, e, f, u), (g, h, i, v) = rows
-    whole = _determinant((a, b, c), (d, e, f), (g, h, i))
+def _terms(start: Prefix, end: Prefix) -> tuple[float, ...]:
     return (
-        _determinant((t, b, c), (u, e, f), (v, h, i)) / whole,
-        _determinant((a, t, c), (d, u, f), (g, v, i)) / whole,
-        _determinant((a, b, t), (d, e, u), (g, h, v)) / whole,
+        end.weight - start.weight,
+        end.blocks - start.blocks,
+        end.thought_weight - start.thought_weight,
+        end.thoughts - start.thoughts,
     )
 
 
-def _determinant(one: _Row, two: _Row, three: _Row) -> float:
-    (a, b, c), (d, e, f), (g, h, i) = one, two, three
-    return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+def _solved(equations: Sequence[Sequence[float]]) -> list[float]:
+    """Solve equations by elimination; no two are alike, since each figure is trusted a little."""
+    rows = [[*row] for row in equations]
+    for place, row in enumerate(rows):
+        for other in rows:
+            if other is not row:
+                share = other[place] / row[place]
+                other[:] = [a - share * b for a, b in zip(other, row, strict=True)]
+    return [row[-1] / row[place] for place, row in enumerate(rows)]
 
 
 @dataclass(slots=True)
@@ -204,6 +243,10 @@ class CachedPrefixes:
     entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
     last: Entry | None = None
     """What the last answered request made it keep."""
+    grown: list[tuple[Prefix, Prefix, float]] = field(
+        default_factory=list[tuple[Prefix, Prefix, float]]
+    )
+    """The growths of the conversation, from one end to the next, with the tokens of each."""
 
     @classmethod
     def of(
@@ -228,7 +271,9 @@ class CachedPrefixes:
             if round(entry.tokens) == read:
                 entry.until = max(entry.until, until)
         if self.last and any(prefix.key == self.last.prefix.key for prefix in prefixes):
-            self.fit.learn(self.last.prefix, end, tokens - self.last.tokens)
+            growth = self.last.prefix, end, tokens - self.last.tokens
+            self.grown.append(growth)
+            self.fit.learn(*growth)
         for prefix in prefixes:
             known = self.entries.get(prefix.key)
             size = known.tokens if known else tokens - self.fit.tokens(prefix, end)
@@ -245,23 +290,36 @@ class CachedPrefixes:
         marks, whole = request.marked(), request.whole
         known = hit = Entry(Prefix("", 0, 0.0), 0.0, now)
         for key, entry in self.entries.items():
-            blocks = entry.prefix.blocks
-            if blocks > whole.blocks or request.at(blocks).key != key:
+            blocks = entry.prefix.end
+            if blocks > whole.end or request.at(blocks).key != key:
                 continue
             known = max(known, entry, key=_blocks)
-            near = any(0 <= mark.blocks - blocks < _LOOK_BACK for mark in marks)
+            near = any(0 <= mark.end - blocks < _LOOK_BACK for mark in marks)
             if near and entry.until >= now:
                 hit = max(hit, entry, key=_blocks)
-        # What is counted from is whatever leaves the least to be estimated: the longest known
-        # beginning, or the last request, most of which stays even if its middle changes.
-        bases = [known, *([self.last] if self.last else [])]
-        base = min(bases, key=lambda one: abs(self.fit.tokens(one.prefix, whole)))
-        prompt = max(base.tokens + self.fit.tokens(base.prefix, whole), hit.tokens)
-        end = max((self.fit.tokens(base.prefix, mark) for mark in marks), default=-base.tokens)
-        written = base.tokens + end - hit.tokens
-        if base.tokens + end < self.cached_from:
-            written = 0.0
+        known_off = self._off(request, known.prefix)
+
+        def size(prefix: Prefix) -> float:
+            return known.tokens + self.fit.tokens(known.prefix, prefix) + known_off
+
+        end = max(map(size, marks), default=0.0)
+        prompt = max(size(whole), hit.tokens)
+        written = end - hit.tokens if end >= self.cached_from else 0.0
         return Forecast(round(prompt), round(hit.tokens), max(0, round(written)))
+
+    def _off(self, request: RequestPrefixes, known: Prefix) -> float:
+        """By how much the estimate of what follows a known beginning is off, as far as it is what
+        was counted before: in the same place, and of the same weight."""
+        off, place = 0.0, known.blocks
+        for start, end, tokens in sorted(self.grown, key=lambda one: one[1].blocks):
+            if start.blocks < place:
+                continue
+            first, last = request.with_blocks(start.blocks), request.with_blocks(end.blocks)
+            if not first or not last:
+                continue
+            if abs((last.weight - first.weight) - (end.weight - start.weight)) <= 1:
+                off, place = off + tokens - self.fit.tokens(start, end), end.blocks
+        return off
 
     def warm(self, now: float) -> int:
         """The tokens that a request which extends the last one would read."""
@@ -269,7 +327,7 @@ class CachedPrefixes:
 
 
 def _blocks(entry: Entry) -> int:
-    return entry.prefix.blocks
+    return entry.prefix.end
 
 
 def _answered(records: Sequence[Record], model: str, server: str) -> Iterator[tuple[Record, Usage]]:

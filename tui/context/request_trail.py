@@ -113,11 +113,12 @@ class Part:
     bound: bytes
     """Same as `after`, but a server's block counts as what it replaces."""
     weight: float = 0.0
-    """The estimated size of everything up to there (`tui.tokens.estimate`)."""
+    """The estimated size of everything up to there (`tui.tokens.estimate`) but thinking."""
     images: bool = False
     """True if there are images up to there."""
     thoughts: int = 0
-    """The number of blocks of thinking up to there."""
+    """The number of blocks of thinking up to there, and their estimated size."""
+    thought_weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +236,15 @@ class RequestTrail:
             bound = _chained(place.bound, digests[1:])
         elif before is not None and before.bound != before.after:
             bound = _chained(before.bound, digests)
-        weight = estimate.content_weight(message["content"]) + estimate.MESSAGE_TOKENS
-        weight += before.weight if before else 0.0
-        images = (before is not None and before.images) or _has_images(message["content"])
-        thoughts = (before.thoughts if before else 0) + len([*_signatures(message["content"])])
+        weight, thoughts, thought_weight = weigh(message["content"])
+        weight += estimate.MESSAGE_TOKENS
+        images = _has_images(message["content"])
+        if before is not None:
+            weight, images = weight + before.weight, images or before.images
+            thoughts += before.thoughts
+            thought_weight += before.thought_weight
         total += len(digests)
-        return Part(message, digests, after, total, bound, weight, images, thoughts)
+        return Part(message, digests, after, total, bound, weight, images, thoughts, thought_weight)
 
     def _place(self, message: Message, before: Part | None) -> Place | None:
         """Return the conversation that the block at the start of a request's first message
@@ -415,6 +419,18 @@ def _digest(role: str, block: Mapping[str, Any]) -> bytes:
     """Hash a block as it is sent; the order of keys counts, cache marks do not."""
     bare = {name: part for name, part in block.items() if name != "cache_control"}
     return sha256(json.dumps([role, bare], separators=(",", ":"), default=str).encode()).digest()
+
+
+def weigh(content: Iterable[Block]) -> tuple[float, int, float]:
+    """Weigh blocks: those that are no thinking, the number of those that are, and these."""
+    weight, thoughts, thought_weight = 0.0, 0, 0.0
+    for block in content:
+        if str(block.get("type")) in THINKING:
+            thoughts += 1
+            thought_weight += estimate.block_weight(block)
+        else:
+            weight += estimate.block_weight(block)
+    return weight, thoughts, thought_weight
 
 
 def _has_images(content: Iterable[Mapping[str, Any]]) -> bool:

@@ -18,10 +18,10 @@ from tui.agent.request.state import Built, RequestState, Target
 from tui.context.breaks import thoughtless
 from tui.context.cached_prefixes import CachedPrefixes, Forecast, Prefix
 from tui.context.overrides import SPEAKING, content_of
-from tui.context.request_trail import has_thinking
+from tui.context.request_trail import has_thinking, weigh
 from tui.context.rules.blocks import THINKING
 from tui.core.facts import BreakBilled, ContextBroken
-from tui.core.messages import Usage, object_of
+from tui.core.messages import Block, Usage, object_of
 from tui.provider.prices import CacheLife, ModelPrice
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
@@ -73,7 +73,8 @@ def expected(
 
 def _said_since(records: Sequence[Record], last: Record | None) -> Prefix:
     """What was said since a request, as it is sent."""
-    dropped, weight, thoughts = thoughtless(records), 0.0, 0
+    dropped, since = thoughtless(records), list[Block]()
+    messages = 0
     for record in reversed(records):
         if record is last:
             break
@@ -82,9 +83,11 @@ def _said_since(records: Sequence[Record], last: Record | None) -> Prefix:
         content = content_of(record)
         if record.id in dropped:
             content = [block for block in content if str(block.get("type")) not in THINKING]
-        weight += estimate.content_weight(content) + estimate.MESSAGE_TOKENS
-        thoughts += sum(has_thinking([block]) for block in content)
-    return Prefix("", 0, weight, thoughts)
+        since += content
+        messages += 1
+    weight, thoughts, thought_weight = weigh(since)
+    weight += messages * estimate.MESSAGE_TOKENS
+    return Prefix("", len(since) - thoughts, weight, thoughts, thought_weight)
 
 
 def forecast_of(
