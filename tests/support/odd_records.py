@@ -156,6 +156,7 @@ def _records() -> list[tuple[str, Json]]:
             "reason": "mask", "by": "person", "from": "2", "cause": "c", "message": 3,
             "tokens": 5, "thoughts": 1, "cost_usd": 0.1, "request_id": "r", "back": ["5"],
         }),
+        ("unused", {**model, "usage": _USAGE, "reason": "it isn't smaller"}),
         ("break_billed", {
             "reason": "mask", "by": "person", "n": 1, "tokens": 5, "thoughts": 1, "cost_usd": 0.1,
             "billed_usd": 0.2,

@@ -164,6 +164,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         **_each("tokens thoughts cost_usd", _number),
         "back": _list_of(_text),
     },
+    "unused": {**_each("model reason", _text), "usage": _object},
     "break_billed": {
         **_each("reason by", _text),
         **_each("n tokens thoughts cost_usd billed_usd", _number),

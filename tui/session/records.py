@@ -58,6 +58,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
                  reason, model, usage        `covers` is the last record that it sums up;
                                                 verbatim: what is sent with it, by its exam
+    unused       model, usage, reason           answers to a question for a summary, of no use
     exam         mode, model, facts, verbatim, problem, usage
                                                 what the summary before it was asked, see
                                                 tui.context.exam

@@ -35,6 +35,7 @@ from tui.core.facts.calls import (
 from tui.core.facts.context import (
     BREAK_REASONS,
     INTERRUPTION,
+    AnswerUnused,
     BreakBilled,
     CompactionDelta,
     CompactionFinished,
@@ -111,6 +112,7 @@ __all__ = [
     "BREAK_REASONS",
     "INTERRUPTION",
     "Alive",
+    "AnswerUnused",
     "AssistantMessage",
     "BreakBilled",
     "CallBegan",

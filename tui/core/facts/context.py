@@ -300,6 +300,15 @@ class CompactionFinished(DurableFact, frozen=True, tag="compaction_finished"):
     verbatim: Kept[Sequence[str]] = ()
 
 
+class AnswerUnused(RecordFact, frozen=True, tag="unused"):
+    """A model was asked for a summary, and nothing came of its answers; they are paid all the
+    same."""
+
+    model: str
+    usage: Usage
+    reason: str
+
+
 class ExamStarted(WireFact, frozen=True, tag="exam_started"):
     """`model` asks whether a summary holds what it replaces; `mode` is small or full."""
 
