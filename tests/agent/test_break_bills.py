@@ -13,7 +13,8 @@ from random import Random
 import pytest
 
 from tests.support.planted_changes import CHANGES, Planted, PlantedSession, planted
-from tui.context.cached_prefixes import Prefix, TokenFit
+from tui.context.cached_prefixes import TokenFit
+from tui.context.request_trail import Prefix
 from tui.core.facts import BREAK_REASONS
 
 SEEDS = 3

@@ -91,7 +91,7 @@ def _records() -> list[tuple[str, Json]]:
             "max_tokens": 1000, "thinking": {"type": "adaptive"}, "effort": "high",
             "marks": [[0, 0]], "form": [True, True], "shared_thinking": True, "prune": ["auto"],
             "untrusted": ["n"], "break": "compaction", "diagnostics": {}, "cache_life": "5m",
-            "kept": [["ab", 1, 2]], "forecast": {"prompt": 3, "read": 1, "written": 2, "old": 2},
+            "cache": {"kept": [["ab", 1, 2, 0, 0]], "forecast": {"prompt": 3, "old": 2}},
         }),
         ("assistant", {
             "content": [_thought("hm"), *_said("I look."), _CALL, _RUN], **model, "usage": _USAGE,

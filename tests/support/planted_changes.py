@@ -417,7 +417,7 @@ async def planted(root: Path, name: str, seed: int) -> Planted:
     bill = next((b["billed_usd"] for b in broken if b["billed_usd"] is not None), None)
     return Planted(
         name, seed, reasons, reason, _forecast(data), _input(exchange), (said, bill),
-        (data.get("forecast"), exchange.message["usage"]),
+        (data["cache"].get("forecast"), exchange.message["usage"]),
     )  # fmt: skip
 
 
@@ -433,7 +433,7 @@ def _answered(records: Sequence[Any]) -> Any:
 
 
 def _forecast(data: Mapping[str, Any]) -> float | None:
-    match data.get("forecast"):
+    match data["cache"].get("forecast"):
         case {"prompt": int(prompt), "read": int(read), "written": int(written)}:
             rates = MODELS[str(data["model"])].price_of(prompt)
             write = rates.write_1h if data["cache_life"] == "1h" else rates.write_5m

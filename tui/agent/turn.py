@@ -26,7 +26,6 @@ from tui.agent.overflow_recovery import OverflowRecovery
 from tui.agent.pause import TurnPausedError
 from tui.agent.prompts import HOOKS_SAY, CommandTurn, ParsedPrompt
 from tui.agent.recovery import DeferredRetry, RequestRepair
-from tui.agent.request.break_bill import billed
 from tui.agent.request.check import check
 from tui.agent.request.due import due
 from tui.agent.request.frame_state import server_waits
@@ -37,7 +36,7 @@ from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
 from tui.core import facts, images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
-from tui.core.fact_words import acknowledgement, request_line
+from tui.core.fact_words import acknowledgement, bill_of_break, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.formatting import money, tokens
 from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
@@ -503,9 +502,12 @@ class TurnRunner:
         message = message_of(answer, content, bound, self.ctx.link.server)
         record = self.ctx.recorder.write(message)
         reports = self.requests.sent.reports(answer, self._stream.model)
-        if bill := billed(self.ctx, answer.usage, self._stream.model):
-            self.ctx.recorder.write(bill)
-            reports.append(bill)
+        if any(isinstance(one, facts.RequestExtended) and one.broken for one in reports):
+            from tui.agent.request.break_bill import billed  # noqa: PLC0415 - on demand
+
+            if bill := billed(self.ctx, answer.usage, self._stream.model):
+                self.ctx.recorder.write(bill)
+                reports.append(bill_of_break(bill))
         cited = sources_of(content)
         own = session_cost([record], self.ctx.config.prices).session
         paid = facts.RequestPaid(own.usd, self.ctx.spent().session.usd)

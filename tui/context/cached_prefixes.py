@@ -2,80 +2,31 @@
 
 A server keeps the beginning of a request up to each of its marks, and a later request reads the
 longest that it begins with, looked for at its own marks and at most 20 blocks before each. So
-every `request` record has the keys of what it made the server keep (`kept`), and the usage of its
+every `request` record has the keys of what it made the server keep (`cache`), and the usage of its
 answer says how many tokens that is. From these follows what the next request will read and write,
 and the same from its own usage after it was answered.
 """
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
-from tui.context.request_assembly import Mark
-from tui.context.request_trail import Candidate, Part, RequestTrail, weigh
-from tui.core.messages import Block, Usage, list_of
-from tui.provider.base import Request
+from tui.context.request_trail import CACHE, Prefix, RequestPrefixes
+from tui.core.messages import Usage, list_of, object_of
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 from tui.tokens import estimate
 
-KEPT: Final = "kept"
-"""The field of a `request` record: the prefixes at its marks, as `Prefix.to_json`."""
-
 _LOOK_BACK: Final = 20
 """Blocks at which a server looks for an earlier prefix, from a mark back."""
-_KEY: Final = 16
 _LIKE: Final = 0.05
 """The share by which an estimate of a prefix may be off from what was read of it."""
 _TRUST: Final = (300.0**2, 20.0, 100.0**2, 2.0)
 """How far the guesses before anything was counted are trusted, as squares of growths."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """The beginning of a request up to a block: the `key` that it has at the server, the number of
-    its blocks and its estimated weight, both without thinking; and those of its thinking."""
-
-    key: str
-    blocks: int
-    weight: float
-    thoughts: int = 0
-    thought_weight: float = 0.0
-
-    @property
-    def end(self) -> int:
-        """The number of all blocks."""
-        return self.blocks + self.thoughts
-
-    def to_json(self) -> list[Any]:
-        return [
-            self.key,
-            self.blocks,
-            round(self.weight),
-            self.thoughts,
-            round(self.thought_weight),
-        ]
-
-    @classmethod
-    def of_json(cls, value: object) -> Prefix | None:
-        match value:
-            case [
-                str(key),
-                int(blocks),
-                int() | float() as weight,
-                int(thoughts),
-                int() | float() as thought_weight,
-            ]:
-                return cls(key, blocks, weight, thoughts, thought_weight)
-            case _:
-                return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,86 +44,8 @@ class Forecast:
         return max(0, self.prompt - self.read - self.written)
 
 
-class RequestPrefixes:
-    """The beginnings of one request, in the order in which a server reads it: tools, system
-    prompt, messages. `marks` are its cache marks in the messages."""
-
-    def __init__(
-        self, request: Request, marks: Sequence[Mark], trail: RequestTrail, candidate: Candidate
-    ) -> None:
-        self._request, self._marks = request, marks
-        self._trail, self._candidate = trail, candidate
-        self._last = trail.part(candidate, len(request.messages))
-        head = [request.thinking, request.effort, self._last.images]
-        self._head = json.dumps(head, sort_keys=True).encode()
-        self._parts: Sequence[Part] = ()
-
-    @property
-    def whole(self) -> Prefix:
-        return _prefix("", self._last, self._last.total)
-
-    def with_blocks(self, blocks: int) -> Prefix | None:
-        """The beginning that ends with a message and has that many blocks besides thinking."""
-        parts = self._all_parts()
-        number = bisect_left(parts, blocks, key=lambda part: part.total - part.thoughts)
-        part = parts[number] if number < len(parts) else None
-        found = part is not None and part.total - part.thoughts == blocks
-        return _prefix("", part, part.total) if part and found else None
-
-    def at(self, blocks: int) -> Prefix:
-        """The beginning with that many blocks."""
-        if blocks <= self._candidate.frame.total:
-            return self._in_frame(blocks)
-        parts = self._all_parts()
-        number = bisect_left(parts, blocks, key=lambda part: part.total)
-        return self._in_message(parts[number - 1], parts[number], blocks)
-
-    def _all_parts(self) -> Sequence[Part]:
-        self._parts = self._parts or self._trail.parts(self._candidate)
-        return self._parts
-
-    def marked(self) -> list[Prefix]:
-        """The beginnings that end with a mark, the shortest first."""
-        frame = enumerate([*self._request.tools, *self._request.system], 1)
-        found = [self._in_frame(n) for n, block in frame if "cache_control" in block]
-        for number, place in sorted(self._marks):
-            before = self._trail.part(self._candidate, number)
-            part = self._trail.part(self._candidate, number + 1)
-            found.append(self._in_message(before, part, before.total + place + 1))
-        return found
-
-    def _in_message(self, before: Part, part: Part, blocks: int) -> Prefix:
-        inner = blocks - before.total
-        key = _key(self._head, before.after, *part.digests[:inner])
-        if inner == len(part.digests):
-            return _prefix(key, part, blocks)
-        weight, thoughts, thought_weight = weigh(part.message["content"][:inner])
-        thoughts += before.thoughts
-        return Prefix(
-            key,
-            blocks - thoughts,
-            before.weight + weight + estimate.MESSAGE_TOKENS,
-            thoughts,
-            before.thought_weight + thought_weight,
-        )
-
-    def _in_frame(self, blocks: int) -> Prefix:
-        """The beginning that ends in the tools or the system prompt."""
-        many, part = len(self._request.system), self._candidate.frame
-        digests = [*part.digests[many:], *part.digests[:many]][:blocks]
-        if blocks == part.total:
-            return Prefix(_key(*digests), blocks, part.weight)
-        shown = [*self._request.tools, *self._request.system][:blocks]
-        return Prefix(_key(*digests), blocks, sum(map(estimate.block_weight, map(_bare, shown))))
-
-
-def _prefix(key: str, part: Part, end: int) -> Prefix:
-    """The beginning of a request that ends with a message."""
-    return Prefix(key, end - part.thoughts, part.weight, part.thoughts, part.thought_weight)
-
-
 @dataclass(slots=True)
-class Entry:
+class CachedPrefix:
     """A prefix that a server keeps, its tokens by the server's own count, and until when (seconds)
     it can be read."""
 
@@ -240,8 +113,8 @@ class CachedPrefixes:
 
     fit: TokenFit
     cached_from: int = 0
-    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
-    last: Entry | None = None
+    entries: dict[str, CachedPrefix] = field(default_factory=dict[str, CachedPrefix])
+    last: CachedPrefix | None = None
     """What the last answered request made it keep."""
     grown: list[tuple[Prefix, Prefix, float]] = field(
         default_factory=list[tuple[Prefix, Prefix, float]]
@@ -261,7 +134,8 @@ class CachedPrefixes:
 
     def _take(self, request: Record, usage: Usage) -> None:
         tokens = usage.cache_read_input_tokens + usage.cache_creation_input_tokens
-        prefixes = [p for one in list_of(request.data.get(KEPT)) if (p := Prefix.of_json(one))]
+        kept = list_of(object_of(request.data.get(CACHE)).get("kept"))
+        prefixes = [prefix for one in kept if (prefix := Prefix.of_json(one))]
         if not tokens or not prefixes or usage.context_tokens:  # the last are sums of rounds
             return
         long = usage.ephemeral_1h_input_tokens or request.data.get("cache_life") == "1h"
@@ -282,13 +156,13 @@ class CachedPrefixes:
             elif known is None and abs(size - read) <= _LIKE * read:
                 size = read
             if size >= self.cached_from:
-                self.entries[prefix.key] = Entry(prefix, size, until)
+                self.entries[prefix.key] = CachedPrefix(prefix, size, until)
         self.last = self.entries.get(end.key)
 
     def forecast(self, request: RequestPrefixes, now: float) -> Forecast:
         """Tell what a request that begins `now` will read and write."""
         marks, whole = request.marked(), request.whole
-        known = hit = Entry(Prefix("", 0, 0.0), 0.0, now)
+        known = hit = CachedPrefix(Prefix("", 0, 0.0), 0.0, now)
         for key, entry in self.entries.items():
             blocks = entry.prefix.end
             if blocks > whole.end or request.at(blocks).key != key:
@@ -326,7 +200,7 @@ class CachedPrefixes:
         return round(self.last.tokens) if self.last and self.last.until >= now else 0
 
 
-def _blocks(entry: Entry) -> int:
+def _blocks(entry: CachedPrefix) -> int:
     return entry.prefix.end
 
 
@@ -348,11 +222,3 @@ def _seconds(time: str) -> float:
         return datetime.fromisoformat(time).timestamp()
     except ValueError:
         return 0.0
-
-
-def _key(*parts: bytes) -> str:
-    return sha256(b"".join(parts)).hexdigest()[:_KEY]
-
-
-def _bare(block: Mapping[str, Any]) -> Block:
-    return {name: value for name, value in block.items() if name != "cache_control"}

@@ -18,6 +18,7 @@ hash.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -26,6 +27,7 @@ from typing import Any, Final
 from tui.context.compaction_block import COMPACTION, begins_with_block
 from tui.context.overrides import SPEAKING
 from tui.context.record_index import RecordIndex, replaced
+from tui.context.request_assembly import Mark
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Message, blocks_of, object_of
 from tui.provider.base import Request
@@ -36,7 +38,14 @@ from tui.tokens import estimate
 BOUND_TO: Final = "bound_to"
 """The field of an answer's record with the hash of the request that it answers."""
 
+CACHE: Final = "cache"
+"""The field of a `request` record with the prefixes at its marks (`kept`, as `Prefix.to_json`), and
+with the `forecast` of its input if it breaks with the last."""
+
 _COMMON: Final = frozenset({"role", "content"})
+
+
+_KEY_CHARS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +338,124 @@ class RequestTrail:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of a request up to a block: the `key` that it has at the server, the number of
+    its blocks and its estimated weight, both without thinking; and those of its thinking."""
+
+    key: str
+    blocks: int
+    weight: float
+    thoughts: int = 0
+    thought_weight: float = 0.0
+
+    @property
+    def end(self) -> int:
+        """The number of all blocks."""
+        return self.blocks + self.thoughts
+
+    def to_json(self) -> list[Any]:
+        return [
+            self.key,
+            self.blocks,
+            round(self.weight),
+            self.thoughts,
+            round(self.thought_weight),
+        ]
+
+    @classmethod
+    def of_json(cls, value: object) -> Prefix | None:
+        match value:
+            case [
+                str(key),
+                int(blocks),
+                int() | float() as weight,
+                int(thoughts),
+                int() | float() as thought_weight,
+            ]:
+                return cls(key, blocks, weight, thoughts, thought_weight)
+            case _:
+                return None
+
+
+class RequestPrefixes:
+    """The beginnings of one request, in the order in which a server reads it: tools, system
+    prompt, messages. `marks` are its cache marks in the messages."""
+
+    def __init__(
+        self, request: Request, marks: Sequence[Mark], trail: RequestTrail, candidate: Candidate
+    ) -> None:
+        self._request, self._marks = request, marks
+        self._trail, self._candidate = trail, candidate
+        self._last = trail.part(candidate, len(request.messages))
+        head = [request.thinking, request.effort, self._last.images]
+        self._head = json.dumps(head, sort_keys=True).encode()
+        self._parts: Sequence[Part] = ()
+
+    @property
+    def whole(self) -> Prefix:
+        return _prefix("", self._last, self._last.total)
+
+    def with_blocks(self, blocks: int) -> Prefix | None:
+        """The beginning that ends with a message and has that many blocks besides thinking."""
+        parts = self._all_parts()
+        number = bisect_left(parts, blocks, key=lambda part: part.total - part.thoughts)
+        part = parts[number] if number < len(parts) else None
+        found = part is not None and part.total - part.thoughts == blocks
+        return _prefix("", part, part.total) if part and found else None
+
+    def at(self, blocks: int) -> Prefix:
+        """The beginning with that many blocks."""
+        if blocks <= self._candidate.frame.total:
+            return self._in_frame(blocks)
+        parts = self._all_parts()
+        number = bisect_left(parts, blocks, key=lambda part: part.total)
+        return self._in_message(parts[number - 1], parts[number], blocks)
+
+    def _all_parts(self) -> Sequence[Part]:
+        self._parts = self._parts or self._trail.parts(self._candidate)
+        return self._parts
+
+    def marked(self) -> list[Prefix]:
+        """The beginnings that end with a mark, the shortest first."""
+        frame = enumerate([*self._request.tools, *self._request.system], 1)
+        found = [self._in_frame(n) for n, block in frame if "cache_control" in block]
+        for number, place in sorted(self._marks):
+            before = self._trail.part(self._candidate, number)
+            part = self._trail.part(self._candidate, number + 1)
+            found.append(self._in_message(before, part, before.total + place + 1))
+        return found
+
+    def _in_message(self, before: Part, part: Part, blocks: int) -> Prefix:
+        inner = blocks - before.total
+        key = _key(self._head, before.after, *part.digests[:inner])
+        if inner == len(part.digests):
+            return _prefix(key, part, blocks)
+        weight, thoughts, thought_weight = weigh(part.message["content"][:inner])
+        thoughts += before.thoughts
+        return Prefix(
+            key,
+            blocks - thoughts,
+            before.weight + weight + estimate.MESSAGE_TOKENS,
+            thoughts,
+            before.thought_weight + thought_weight,
+        )
+
+    def _in_frame(self, blocks: int) -> Prefix:
+        """The beginning that ends in the tools or the system prompt."""
+        many, part = len(self._request.system), self._candidate.frame
+        digests = [*part.digests[many:], *part.digests[:many]][:blocks]
+        if blocks == part.total:
+            return Prefix(_key(*digests), blocks, part.weight)
+        shown = [*self._request.tools, *self._request.system][:blocks]
+        return Prefix(_key(*digests), blocks, sum(map(estimate.block_weight, map(_bare, shown))))
+
+
+def _prefix(key: str, part: Part, end: int) -> Prefix:
+    """The beginning of a request that ends with a message."""
+    return Prefix(key, end - part.thoughts, part.weight, part.thoughts, part.thought_weight)
+
+
 @dataclass(slots=True)
 class BoundAnswers:
     """The requests that thinking answers, and the models that made it, by its signature."""
@@ -447,3 +574,11 @@ def _signatures(content: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for block in content:
         if str(block.get("type")) in THINKING:
             yield str(block.get("signature") or block.get("data"))
+
+
+def _key(*parts: bytes) -> str:
+    return sha256(b"".join(parts)).hexdigest()[:_KEY_CHARS]
+
+
+def _bare(block: Mapping[str, Any]) -> Block:
+    return {name: value for name, value in block.items() if name != "cache_control"}

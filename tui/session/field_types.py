@@ -114,6 +114,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         **_each("n max_tokens", _whole),
         "marks": _list_of(_list_of(_whole)),
         "untrusted": _list_of(_text),
+        "cache": _object,
     },
     "intent": {
         **_each("call_id tool effect args_sha256 label path before_sha256", _text),

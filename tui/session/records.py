@@ -13,7 +13,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     notice       kind, text, facts, files, tools, on, effort, pins, summary, jobs, seal
                                                 what is said at the end, see tui.context.notices
     request      n, model, server, sha256, messages, open, blocks, max_tokens, thinking, effort,
-                 marks, form, shared_thinking, prune, untrusted, break
+                 marks, form, shared_thinking, prune, untrusted, break, cache
                                                 before each request of the conversation: all that
                                                 it is made of besides the records before it, see
                                                 tui.context.request_replay

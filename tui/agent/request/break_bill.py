@@ -16,9 +16,9 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.request.break_reasons import BreakReason
 from tui.agent.request.state import Built, RequestState, Target
 from tui.context.breaks import thoughtless
-from tui.context.cached_prefixes import CachedPrefixes, Forecast, Prefix
+from tui.context.cached_prefixes import CachedPrefixes, Forecast
 from tui.context.overrides import SPEAKING, content_of
-from tui.context.request_trail import has_thinking, weigh
+from tui.context.request_trail import CACHE, Prefix, has_thinking, weigh
 from tui.context.rules.blocks import THINKING
 from tui.core.facts import BreakBilled, ContextBroken
 from tui.core.messages import Block, Usage, object_of
@@ -67,11 +67,11 @@ def expected(
     warm = cached.warm(moment)
     if not warm:
         return Expected(input_, 0)
-    fresh = round(cached.fit.tokens(Prefix("", 0, 0.0), _said_since(records, target.last)))
+    fresh = round(cached.fit.tokens(Prefix("", 0, 0.0), _spoken_since(records, target.last)))
     return Expected(input_, max(0, input_.prompt - fresh))
 
 
-def _said_since(records: Sequence[Record], last: Record | None) -> Prefix:
+def _spoken_since(records: Sequence[Record], last: Record | None) -> Prefix:
     """What was said since a request, as it is sent."""
     dropped, since = thoughtless(records), list[Block]()
     messages = 0
@@ -112,7 +112,7 @@ def billed(ctx: AgentContext, usage: Usage, model: str) -> BreakBilled | None:
     break."""
     sent = (r.data for r in reversed(ctx.records) if r.type == REQUEST)
     request = next((data for data in sent if data.get("model") == model), {})
-    match forecast := object_of(request.get("forecast")):
+    match forecast := object_of(object_of(request.get(CACHE)).get("forecast")):
         case {"prompt": int(prompt), "old": int(old)}:
             pass
         case _:

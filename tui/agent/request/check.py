@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from tui.agent.request.break_bill import expected, forecast_of, thoughts_lost
 from tui.agent.request.break_reasons import BreakReason, first_changed, reason_of, with_pending
 from tui.agent.request.build import build, built
 from tui.agent.request.form import Target
@@ -23,12 +22,10 @@ from tui.context.breaks import BREAK, in_turn, thoughtless, turn_start
 from tui.context.compaction_block import follows
 from tui.context.overrides import Stand, content_of, pending
 from tui.context.prune import rule_to_json
-from tui.context.request_replay import RequestReplay
 from tui.context.request_trail import Comparison, has_thinking, signature_of
 from tui.context.view import View
 from tui.core.facts import ContextBroken, RequestMade
 from tui.provider.base import Request
-from tui.session.chain_check import verify
 from tui.session.records import Record
 
 log = logging.getLogger(__name__)
@@ -78,12 +75,14 @@ def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prep
         why = BreakReason("effort", "person", recorded=True)  # thinking stays valid
     forecast: dict[str, Any] = {}
     if why is not None:
+        from tui.agent.request.break_bill import expected, forecast_of  # noqa: PLC0415 - on demand
+
         now = _marked(requests, prepared, now)
         due = expected(requests, target, now, requests.ctx.records)
         if said is None:
             said = forecast_of(requests.ctx, target, why, due, _lost(requests, why))
             requests.ctx.publish(said)
-        forecast = due.to_json(said)
+        forecast = {"forecast": due.to_json(said)}
     if requests.ctx.link.first_party and "diagnostics" not in target.off:
         previous = {"previous_message_id": requests.sent.last_answer(target.model)}
         now = replace(now, request=replace(now.request, diagnostics=previous))
@@ -121,6 +120,9 @@ def _damaged(requests: RequestState, last: Record | None) -> bool:
     session = requests.ctx.session
     if last is None or session.path is None or not session.resumed:
         return False
+    from tui.context.request_replay import RequestReplay  # noqa: PLC0415 - on demand
+    from tui.session.chain_check import verify  # noqa: PLC0415 - on demand
+
     replay = RequestReplay(requests.ctx.records)
     number = next((n for n, record in replay.requests.items() if record is last), None)
     if number is None or not replay.at(number).problem:
@@ -207,6 +209,8 @@ def _lost(requests: RequestState, why: BreakReason) -> int:
     numbers = [n for n, record in enumerate(records) if record.type == BREAK]
     if why.reason == "effort" or not numbers:
         return 0
+    from tui.agent.request.break_bill import thoughts_lost  # noqa: PLC0415 - on demand
+
     return thoughts_lost(records[: numbers[-1]], records)
 
 
@@ -279,6 +283,12 @@ def _pruned(view: View) -> dict[str, Stand]:
 
 def _record_break(requests: RequestState, prepared: Prepared, why: BreakReason) -> ContextBroken:
     """Record a break and say what it costs: by the request as it will be with it."""
+    from tui.agent.request.break_bill import (  # noqa: PLC0415 - on demand
+        expected,
+        forecast_of,
+        thoughts_lost,
+    )
+
     ctx = requests.ctx
     changed = built(requests, prepared).found.changed
     why = replace(why, back=_back(requests, prepared, why))
@@ -327,7 +337,6 @@ def _record_request(
             cache_life=target.life,
             untrusted=sorted(target.rendering.untrusted),
             breaks=breaks,
-            kept=[prefix.to_json() for prefix in kept],
-            forecast=forecast,
+            cache={"kept": [prefix.to_json() for prefix in kept], **forecast},
         )
     )

@@ -11,11 +11,17 @@ import msgspec
 
 from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
-from tui.context.cached_prefixes import RequestPrefixes
 from tui.context.overrides import content_of
 from tui.context.record_index import RecordIndex
 from tui.context.request_assembly import Mark
-from tui.context.request_trail import Candidate, Comparison, RequestTrail, Sent, has_thinking
+from tui.context.request_trail import (
+    Candidate,
+    Comparison,
+    RequestPrefixes,
+    RequestTrail,
+    Sent,
+    has_thinking,
+)
 from tui.core.config import Prune
 from tui.core.facts import Fact
 from tui.core.messages import Usage

@@ -236,7 +236,6 @@ Fact: TypeAlias = (
     | ContextMeasured
     | ContextChanged
     | ContextBroken
-    | BreakBilled
     | RequestExtended
     | RequestPaid
     | ThinkingDropped

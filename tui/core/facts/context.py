@@ -106,8 +106,8 @@ class ContextBroken(DurableFact, frozen=True, tag="break"):
     except that of the answers `back`, which goes out again; `cause` is the compaction with whose
     undoing the break is void, `message` the first message of the request that differs, -1 for none.
 
-    After the answer it is told once more, as it was billed (`BreakBilled`): until then `billed_usd`
-    is None.
+    After the answer it is told once more, as it was billed (see `BreakBilled`): until then
+    `billed_usd` is None.
     """
 
     written = "reason by from=start? back? cause? message tokens thoughts cost_usd"
@@ -124,20 +124,17 @@ class ContextBroken(DurableFact, frozen=True, tag="break"):
     back: Kept[tuple[str, ...]] = ()
 
 
-class BreakBilled(DurableFact, frozen=True, tag="break"):
+class BreakBilled(RecordFact, frozen=True, tag="break_billed"):
     """The cost of a break by the server's own usage: `tokens` that were written again, for
     `billed_usd`. `cost_usd` was the forecast. It is of the request number `n`."""
 
-    record_type = "break_billed"
-    written = "reason by n tokens thoughts cost_usd billed_usd"
-
     reason: str
     by: str
+    n: int
     tokens: int
     thoughts: int
     cost_usd: float | None = None
     billed_usd: float | None = None
-    n: Kept[int] = 0
 
 
 class ThinkingBroken(RecordFact, frozen=True, tag="break"):
