@@ -137,7 +137,8 @@ async def test_what_changes_before_thinking_leaves_it_out_and_what_follows_stays
         await done(agent, "what is it?")
         await change(agent)
         seen = await done(agent, "/verbose read it again")
-        (told,) = [event for event in seen if isinstance(event, facts.ContextBroken)]
+        told, billed = [event for event in seen if isinstance(event, facts.ContextBroken)]
+        assert (told.billed_usd, billed.cost_usd) == (None, told.cost_usd)
         assert (told.reason, told.by, told.thoughts) == (reason, "person", 3)
         await done(agent, "and now?")
         assert len(server.posts) == len(turns)

@@ -148,7 +148,8 @@ def levels(server: LoopbackServer) -> list[tuple[str | None, list[str]]]:
 
 
 def breaks(seen: list[Fact]) -> list[str]:
-    return [event.reason for event in seen if isinstance(event, facts.ContextBroken)]
+    told = [event for event in seen if isinstance(event, facts.ContextBroken)]
+    return [event.reason for event in told if event.billed_usd is None]
 
 
 async def test_an_effort_is_said_at_the_end_where_the_model_has_that(tmp_path: Path) -> None:
