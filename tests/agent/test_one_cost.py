@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from math import isclose
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.agent.test_binding import done, read, said
 from tests.agent.test_requests_grow import program
@@ -16,6 +15,7 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent.agent import Agent
 from tui.app.outcome import Outcome
+from tui.app.reports import Row
 from tui.app.reports.usage import usage_report
 from tui.app.session_report import session_report
 from tui.core import facts
@@ -90,11 +90,13 @@ async def test_every_place_tells_the_cost_that_the_server_bills(
     assert {"title", "sub_agent", "compaction", "unused", "failover"} <= kinds
     assert OPUS in models
     assert len(models) >= 3
-    about = pytest.approx(bill)
-    assert session == about
-    assert outcome.cost_usd == about  # `-p`, and `logs` turn by turn
-    assert [one for one in seen if isinstance(one, facts.RequestPaid)][-1].total_usd == about
-    assert [one for one in seen if isinstance(one, facts.ContextMeasured)][-1].cost_usd == about
-    assert next(row for row in usage.rows if row.name == "cost").values[-1] == money(bill)
+    paid = [one for one in seen if isinstance(one, facts.RequestPaid)][-1].total_usd
+    meter = [one for one in seen if isinstance(one, facts.ContextMeasured)][-1].cost_usd
+    # `outcome` is what `-p` tells, and `logs` turn by turn
+    for told in (session, outcome.cost_usd, paid, meter):
+        assert told is not None
+        assert isclose(told, bill)
+    (shown,) = [row.values for row in usage.rows if isinstance(row, Row) and row.name == "cost"]
+    assert shown[-1] == money(bill)
     report = session_report(loaded, "md", {})
     assert f"{money(bill)} in all" in report.text

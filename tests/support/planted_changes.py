@@ -7,7 +7,7 @@ reason that the break must have then, "" where it is none.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ from tui.core.facts import Fact, Overlay
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.provider import catalogue
-from tui.provider.base import Request
+from tui.provider.base import Request, StreamPart
 from tui.session.session import Session
 
 _WORDS: Final = (
@@ -99,7 +99,10 @@ class PlantedSession:
         await self.agent.context.overlay(changes)
 
     async def open(self) -> None:
-        config = {"compaction": Compaction(memory_flush=False, keep_messages=3), **self.config}
+        config: dict[str, Any] = {
+            "compaction": Compaction(memory_flush=False, keep_messages=3),
+            **self.config,
+        }
         launch = Launch(
             Workspace.at(self.root, ceiling="/"), Config(api_features="all", **config), folders()
         )
@@ -158,7 +161,7 @@ class _Server(ServedModel):
         super().__init__(api, clock, plan)
         self.faults = faults
 
-    async def stream(self, request: Request) -> Any:
+    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
         if self.faults and self.agent and request is self.agent._requests.asked:  # pyright: ignore[reportPrivateUsage] - which it is
             raise self.faults.pop(0)
         async for part in super().stream(request):

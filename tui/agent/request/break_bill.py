@@ -111,7 +111,7 @@ def billed(ctx: AgentContext, usage: Usage, model: str) -> BreakBilled | None:
     """The bill of the last request to a model, by its answer's usage; None where it did not
     break."""
     sent = (r.data for r in reversed(ctx.records) if r.type == REQUEST)
-    request = next((data for data in sent if data.get("model") == model), {})
+    request = next((data for data in sent if data.get("model") == model), dict[str, Any]())
     match forecast := object_of(object_of(request.get(CACHE)).get("forecast")):
         case {"prompt": int(prompt), "old": int(old)}:
             pass

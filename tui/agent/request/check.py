@@ -30,6 +30,8 @@ from tui.session.records import Record
 
 log = logging.getLogger(__name__)
 
+_IN_THE_MIDDLE: Final = frozenset({"mask", "unmask", "prune", "repair"})
+"""The reasons of breaks before which most of a conversation stays as it was."""
 _FOR_GOOD: Final = frozenset({"refused", "redaction", "repair", "unexplained"})
 """The reasons of breaks whose thinking never goes out again."""
 
@@ -77,7 +79,7 @@ def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prep
     if why is not None:
         from tui.agent.request.break_bill import expected, forecast_of  # noqa: PLC0415 - on demand
 
-        now = _marked(requests, prepared, now)
+        now = _marked(requests, prepared, why, now)
         due = expected(requests, target, now, requests.ctx.records)
         if said is None:
             said = forecast_of(requests.ctx, target, why, due, _lost(requests, why))
@@ -184,8 +186,8 @@ def _back(requests: RequestState, prepared: Prepared, why: BreakReason) -> tuple
     if begin is None:
         return ()
     rest = [r for r in records if r.type != BREAK or r.data.get("reason") in _FOR_GOOD]
-    found = thoughtless(records) - thoughtless(rest)
-    back = [
+    found: frozenset[str] = thoughtless(records) - thoughtless(rest)
+    back: list[str] = [
         id_
         for id_ in found
         if places[id_] >= begin and has_thinking(content_of(records[places[id_]]))
@@ -223,10 +225,13 @@ def _restarts(target: Target, made: Request) -> bool:
     return not same or bool(before.get("thinking")) != bool(made.thinking)
 
 
-def _marked(requests: RequestState, prepared: Prepared, now: Built) -> Built:
+def _marked(requests: RequestState, prepared: Prepared, why: BreakReason, now: Built) -> Built:
     """With a mark at the end of what a request shares with the last: that is in the cache."""
     changed = now.found.changed
-    if prepared.target.prune.when == "turns" or not changed or changed < 0:
+    level = why.reason == "repair" and why.by == "person"  # concerns the whole conversation
+    if why.reason not in _IN_THE_MIDDLE or level or prepared.target.prune.when == "turns":
+        return now
+    if not changed or changed < 0:
         return now
     request, marks = build(requests, prepared, held=changed - 1)
     return replace(now, request=request, marks=marks)
@@ -293,7 +298,7 @@ def _record_break(requests: RequestState, prepared: Prepared, why: BreakReason) 
     changed = built(requests, prepared).found.changed
     why = replace(why, back=_back(requests, prepared, why))
     ahead = with_break(requests, prepared, why)
-    now = _marked(requests, ahead, built(requests, ahead))
+    now = _marked(requests, ahead, why, built(requests, ahead))
     records = [*ctx.records, _as_record(why)]
     due = expected(requests, prepared.target, now, records)
     lost = thoughts_lost(ctx.records, records)
