@@ -137,7 +137,8 @@ async def test_what_changes_before_thinking_leaves_it_out_and_what_follows_stays
         await done(agent, "what is it?")
         await change(agent)
         seen = await done(agent, "/verbose read it again")
-        (told,) = [event for event in seen if isinstance(event, facts.ContextBroken)]
+        told, billed = [event for event in seen if isinstance(event, facts.ContextBroken)]
+        assert (told.billed_usd, billed.cost_usd) == (None, told.cost_usd)
         assert (told.reason, told.by, told.thoughts) == (reason, "person", 3)
         await done(agent, "and now?")
         assert len(server.posts) == len(turns)
@@ -157,7 +158,7 @@ async def test_think_changes_nothing_of_what_was_sent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("undo", ["unmask", "uncompact"])
-async def test_what_was_left_out_comes_back_with_the_summary_undone_alone(
+async def test_what_was_left_out_comes_back_once_its_break_is_undone(
     tmp_path: Path, undo: str
 ) -> None:
     summary = [{"text": "They read a file."}] if undo == "uncompact" else []
@@ -175,11 +176,9 @@ async def test_what_was_left_out_comes_back_with_the_summary_undone_alone(
         await done(agent, "and then?")
         await done(agent, "and at last?")
         assert len(server.posts) == len(turns)
-        if undo == "unmask":
-            assert [thoughts(server, n) for n in (-2, -1)] == [[], ["s3"]]
-        else:  # what was thought before the summary comes back, what was behind it goes
-            back = ["r0", "s0", "s1"]
-            assert [thoughts(server, n) for n in (-2, -1)] == [back, [*back, "s3"]]
+        # what was thought before comes back, what was thought since goes
+        back = ["r0", "s0", "s1"]
+        assert [thoughts(server, n) for n in (-2, -1)] == [back, [*back, "s3"]]
 
 
 async def test_a_mask_in_mid_turn(tmp_path: Path) -> None:

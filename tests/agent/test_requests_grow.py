@@ -148,7 +148,7 @@ async def test_a_frame_of_somebody_else_is_not_replayed(own_folders: Path, tmp_p
         async with program(tmp_path, server, path, api_features="all") as agent:
             await done(agent, "two")
             (broken,) = types(agent, "break")
-            assert broken["reason"] == "reload"
+            assert broken["reason"] == "repair"
             assert "did not make" in broken["why"]
         assert "Obedience" not in str(bodies(server)[-1])
         assert [b["type"] for b in bodies(server)[-1]["messages"][1]["content"]] == ["text"]

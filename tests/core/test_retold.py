@@ -24,6 +24,7 @@ ONLY_FOR_THE_PROGRAM = {
     "file_change": "what a sub-agent did, in /diff",
     "frame": "what every request begins with, in F2",
     "job": "a process, to be found again after a kill",
+    "unused": "a part of the cost, everywhere",
     "request": "one line for each request, in the debug view and `sessions requests`",
 }
 """Records that tell nobody anything, and where what they hold is seen."""

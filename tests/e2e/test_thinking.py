@@ -143,7 +143,9 @@ def test_a_refusal_that_nothing_foretold(serve: Serve, asking: Program, home: Pa
         (
             "The server rejected the reasoning in earlier answers. Holdfast sends the request "
             "again without it and leaves it out from now on."
-        )
+        ),
+        "Break (refused): 1 thought left out.",
+        "Break (refused) as billed: nothing written again.",
     ]
     assert holdfast("-c", "-p", "and?").stdout == "two\n"
     assert thoughts(server) == [[], ["command 1"], [], ["I say one"]]

@@ -116,6 +116,7 @@ _FRAME = (
     "What every request begins with: `sessions view` shows it, and a notice what changed in it."
 )
 _REQUEST = "`sessions view`, `verify` and `replay` are about requests."
+_PAID = "A part of the cost, which every front end tells."
 _OF_CALL = "It belongs to a call, which is shown with how it ended."
 _PROCESS = "How a command is found again after a crash; the call is shown, and the end of a job."
 _FILES = "What a sub-agent did to files is in /diff and in the report; its call is shown."
@@ -134,6 +135,7 @@ SCREEN_RESUMED: Final[Reasons] = {
     "request": _REQUEST,
     "sub_agent": "The card of its call says how it ended; /agents has the figures.",
     "title": _TITLE,
+    "unused": _PAID,
 }
 PLAIN_RESUMED: Final[Reasons] = {
     **{kind: why for kind, why in SCREEN_RESUMED.items() if kind != "title"},
@@ -153,6 +155,7 @@ _OF_TEXT: Final[Reasons] = {
     "job": _PROCESS,
     "permission": _OF_CALL,
     "request": _REQUEST,
+    "unused": _PAID,
 }
 ACP_LOADED: Final[Reasons] = {
     **_OF_TEXT,

@@ -91,6 +91,7 @@ def _records() -> list[tuple[str, Json]]:
             "max_tokens": 1000, "thinking": {"type": "adaptive"}, "effort": "high",
             "marks": [[0, 0]], "form": [True, True], "shared_thinking": True, "prune": ["auto"],
             "untrusted": ["n"], "break": "compaction", "diagnostics": {}, "cache_life": "5m",
+            "cache": {"kept": [["ab", 1, 2, 0, 0]], "forecast": {"prompt": 3, "old": 2}},
         }),
         ("assistant", {
             "content": [_thought("hm"), *_said("I look."), _CALL, _RUN], **model, "usage": _USAGE,
@@ -153,7 +154,12 @@ def _records() -> list[tuple[str, Json]]:
         }),
         ("break", {
             "reason": "mask", "by": "person", "from": "2", "cause": "c", "message": 3,
-            "tokens": 5, "thoughts": 1, "cost_usd": 0.1, "request_id": "r",
+            "tokens": 5, "thoughts": 1, "cost_usd": 0.1, "request_id": "r", "back": ["5"],
+        }),
+        ("unused", {**model, "usage": _USAGE, "reason": "it isn't smaller"}),
+        ("break_billed", {
+            "reason": "mask", "by": "person", "n": 1, "tokens": 5, "thoughts": 1, "cost_usd": 0.1,
+            "billed_usd": 0.2,
         }),
         ("pin", {"target": "10", "pinned": True}),
         ("mcp", {"off": {"a": ["b"]}}),

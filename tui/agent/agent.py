@@ -151,8 +151,8 @@ class Agent:
 
     @property
     def spent(self) -> Spent:
-        """The cost of this agent's turns."""
-        return self._ctx.state.spent_before
+        """The cost of this run so far."""
+        return self._ctx.state.spent_in_run
 
     def spending(self) -> SessionCost:
         """The cost of the whole session, earlier runs included, and of its last prompt."""

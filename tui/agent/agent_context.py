@@ -84,6 +84,34 @@ class AgentContext:
         elif self.parent is not None and not self.isolated:
             self.checkpoints = self.parent.checkpoints
 
+    def for_sub_agent(
+        self,
+        session: Session,
+        workspace: Workspace,
+        link: ModelLink,
+        toolbox: Toolbox,
+        sources: FrameSources,
+        *,
+        isolated: bool,
+        role: str,
+    ) -> AgentContext:
+        """The context of a sub-agent: what is not named here is its parent's. It reads no other
+        session, and its parent takes the checkpoints."""
+        return replace(
+            self,
+            session=session,
+            workspace=workspace,
+            link=link,
+            toolbox=toolbox,
+            rules=self.rules.for_sub_agent(isolated=isolated),
+            sources=sources,
+            folders=None,
+            open_checkpoints=None,
+            parent=self,
+            isolated=isolated,
+            role=role,
+        )
+
     def open_skills(self) -> None:
         """Let the tools and confined commands read the skills outside the workspace."""
         skills, confinement = self.toolbox.skills, self.toolbox.confinement

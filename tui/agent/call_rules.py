@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tui.agent.limits import Limits, PendingRequests
 from tui.permissions.gate import Gate
@@ -34,7 +34,7 @@ class CallRules:
     def for_sub_agent(self, *, isolated: bool) -> CallRules:
         """The rules of a sub-agent: it asks in turn with its parent, and unless it works in a
         folder of its own it also writes in turn. What it spends counts at its parent."""
-        rules = CallRules(self.gate, self.approver, find_hooks=self.find_hooks)
+        rules = replace(self, limits=Limits())
         rules.asking = self.asking
         if not isolated:
             rules.writing = self.writing

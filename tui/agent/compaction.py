@@ -109,6 +109,8 @@ class Compactor:
     """That it will soon be time has been said."""
     _gave_up: str = ""
     """The id of the prompt in whose turn it failed."""
+    _asked: Sequence[ServerSummarizer | WarmSummarizer | Summarizer] = ()
+    """Who was asked for the summary that is made now."""
 
     async def due(self) -> bool:
         """Return True if the view made last is strictly over the threshold; some turns before,
@@ -203,6 +205,7 @@ class Compactor:
             return False
         before = self.ctx.ledger.tokens
         self.ctx.publish(facts.CompactionStarted(reason, before, planned.messages))
+        self._asked = ()
         try:
             made = await self._made(reason, planned, request, focus, fill=fill)
             made = await self._examined(made)
@@ -244,13 +247,14 @@ class Compactor:
         """A summary: the server's own, else from the conversation itself, which the cache holds,
         else from its text in requests of their own. Raises HoldfastError where there is none."""
         server = ServerSummarizer(self.ctx, self.requests)
+        warm, cold = WarmSummarizer(self.ctx, self.requests), Summarizer(self.ctx)
+        self._asked = server, warm, cold
         if asked:
             notes = self.memory.pending(planned.covers)
             if summary := await server.summary(asked, focus, notes=notes):
                 block = _block_fields(asked, server)
                 return _Made(planned, summary, server.usage, server.notes, block=block)
             planned = self._plan(prepare(self.requests).view, fill=fill) or planned
-        warm = WarmSummarizer(self.ctx, self.requests)
         if reason != "overflow" and warm.fits():
             with suppress(ProviderError):
                 pending = self.memory.pending(planned.covers)
@@ -260,7 +264,6 @@ class Compactor:
         else:
             await self.memory.flush(upto=planned.covers)
             flushed = True
-        cold = Summarizer(self.ctx)
         summary = await cold.summary(self._covered(planned, prepare(self.requests).view), focus)
         usage = server.usage + warm.usage + cold.usage
         return _Made(planned, summary, usage, flushed=flushed)
@@ -424,6 +427,9 @@ class Compactor:
     def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:
         """Nothing was changed, and it is not tried again in this turn."""
         self._gave_up = _last_prompt(self.ctx.records)
+        usage = sum((one.usage for one in self._asked), Usage())
+        if usage.total:
+            self.ctx.record(facts.AnswerUnused(self.ctx.link.model.id, usage, problem))
         self.ctx.publish(facts.CompactionFinished(before, before, 0, "", reason, problem))
         return False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tui.context.system_prompt import Injected, Source, SystemPrompt
@@ -30,3 +30,19 @@ class FrameSources:
     """To begin with (-y, --verbose, --effort)."""
     notices: Sequence[str] = ()
     """Notes for the person before the first turn."""
+
+    def for_sub_agent(
+        self, prompt: SystemPrompt, find_files: Callable[[], Sequence[Source]], effort: str
+    ) -> FrameSources:
+        """The sources of a sub-agent with a prompt of its own, which begins at a level of `effort`;
+        it tells the person nothing, and writes no memory."""
+        return replace(
+            self,
+            system=prompt.blocks(),
+            prompt=prompt,
+            injected=(),
+            find_files=find_files,
+            memory_file=None,
+            directives={"effort": effort} if effort else {},
+            notices=(),
+        )

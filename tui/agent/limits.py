@@ -21,7 +21,7 @@ from tui.session.records import BATCH, SUB_AGENT, Record, is_prompt
 LOOP_REPEATS = 5
 """Number of equal (call, result) pairs in a row that end the turn."""
 
-_COSTLY = frozenset({"assistant", "compaction", "exam", "memory", "title"})
+_COSTLY = frozenset({"assistant", "compaction", "exam", "memory", "title", "unused"})
 _WAITS = frozenset({"command_status"})
 _SECONDS = re.compile(r" · \d+\.\d s(?=\])")
 

@@ -49,7 +49,7 @@ class ModelLink:
         """Tokens that fit whichever model may answer."""
         return min(self.model.window, self.fallback_window or self.model.window)
 
-    def for_sub_agent(self, model: ModelInfo) -> ModelLink:
-        """The link of a sub-agent that asks `model` on the same server; it keeps no cache for
-        long."""
-        return replace(self, provider=self.direct, model=model, cache_life="5m")
+    def for_sub_agent(self, model: ModelInfo, life: CacheLife) -> ModelLink:
+        """The link of a sub-agent that asks `model` on the same server, which keeps what it sends
+        for a `life` of its own."""
+        return replace(self, provider=self.direct, model=model, cache_life=life)

@@ -87,7 +87,7 @@ async def answer_to(
     place of the conversation's.
 
     A summary is `shown` as it comes, "" where it starts over. What the answer cost is added to
-    `ctx.turn_spent`. Raises ProviderError, CredentialsError or LimitReachedError.
+    `ctx.state.spent_in_run`. Raises ProviderError, CredentialsError or LimitReachedError.
     """
     answer = (provider or ctx.link.provider).stream(request)
     async with ctx.within_limits(request), aclosing(answer) as parts:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.frame_sources import FrameSources
 from tui.agent.mcp_tools import SEARCH_TOOLS
 from tui.agent.sub_agent_list import SubAgent, SubAgentList
 from tui.agent.sub_agent_run import MakeAgent, RunnableAgent, SubAgentRun
@@ -234,25 +233,13 @@ class SubAgentStarter:
         if own_place:  # the checkers see nothing of its folder
             toolbox.checkers, toolbox.confinement = None, own_place.confinement
         level = self._effort()
-        child = AgentContext(
-            session=session,
-            workspace=workspace,
-            config=ctx.config,
-            clock=ctx.clock,
-            link=ctx.link.for_sub_agent(model),
-            toolbox=toolbox,
-            rules=ctx.rules.for_sub_agent(isolated=own_place is not None),
-            sources=FrameSources(
-                system=prompt.blocks(),
-                prompt=prompt,
-                find_files=sources,
-                find_rules=ctx.sources.find_rules,
-                directives={"effort": level} if level else {},
-            ),
-            key=ctx.key,
-            cache=ctx.cache,
+        child = ctx.for_sub_agent(
+            session,
+            workspace,
+            ctx.link.for_sub_agent(model, "1h" if ctx.config.cache.ttl == "1h" else "5m"),
+            toolbox,
+            ctx.sources.for_sub_agent(prompt, sources, level),
             isolated=own_place is not None,
-            parent=ctx,
             role=f"{one.agent}: {one.description}",
         )
         session.redact, one.jobs = ctx.session.redact, child.toolbox.jobs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,15 +90,14 @@ class Toolbox:
             for name, tool in self.tools.items()
             if name not in withheld and not name.startswith("mcp__")
         }
-        return Toolbox(
+        return replace(
+            self,
             tools=tools,
             jobs=Jobs(clock, self.jobs.starter, session.path),
-            skills=self.skills,
             outputs=self.outputs.of_session(session.path) if self.outputs else None,
-            servers=self.servers,
             servers_shared=True,
-            checkers=self.checkers,
-            confinement=self.confinement,
             kept=self.kept.with_name(safe_name(session.id)) if self.kept and session.path else None,
+            find_agents=None,
             may_have=may_have,
+            answers_only=False,
         )

@@ -19,7 +19,7 @@ from tui.agent.calls.dispatch import ToolDispatcher
 from tui.agent.compaction import Compactor
 from tui.agent.directive_state import DirectiveState
 from tui.agent.hooks import HookRunner
-from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent
+from tui.agent.limits import LOOP_REPEATS, LoopDetector, Spent, session_cost
 from tui.agent.mcp_tools import McpTools
 from tui.agent.mentions import call, with_mentioned
 from tui.agent.overflow_recovery import OverflowRecovery
@@ -36,7 +36,7 @@ from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
 from tui.core import facts, images
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
-from tui.core.fact_words import acknowledgement, request_line
+from tui.core.fact_words import acknowledgement, bill_of_break, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.formatting import money, tokens
 from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
@@ -177,6 +177,11 @@ class TurnRunner:
     _loops: LoopDetector = field(init=False)
     _held: int = 0
     """Number of times that hooks kept it from ending."""
+    _counted: int = field(init=False)
+    """The number of records whose cost was told."""
+
+    def __post_init__(self) -> None:
+        self._counted = len(self.ctx.records)
 
     async def run(
         self, prompt: ParsedPrompt | None, again: Collection[str] = (), *, repeat: bool = False
@@ -223,9 +228,7 @@ class TurnRunner:
                     hint="Nothing is lost. Details are in the log file.",
                 )
             )
-        # moved without an await in between, so that nothing is counted twice
-        spent, self.ctx.state.turn_spent = self.ctx.state.turn_spent, Spent()
-        self.ctx.state.spent_before += spent
+        spent = self._spent()
         known = spent.requests or self.ctx.price is not None
         usd = spent.usd if known else None
         await self.requests.meter.save_ratio()
@@ -233,6 +236,13 @@ class TurnRunner:
         await self._name_changes()
         self.dispatcher.shared.checks.collect()
         await self.ctx.recorder.show(facts.TurnFinished(outcome, spent.usage, usd))
+
+    def _spent(self) -> Spent:
+        """Count what was recorded since the last turn ended, questions beside the conversation
+        included."""
+        records = self.ctx.records
+        fresh, self._counted = records[self._counted :], len(records)
+        return session_cost(fresh, self.ctx.config.prices).session
 
     def _begin_command(self, command: CommandTurn | None) -> ModelInfo | None:
         """Let the turn of a command do what it may, and ask the command's model; the one that is
@@ -490,11 +500,17 @@ class TurnRunner:
         content = self.dispatcher.unique_ids(answer.content)
         bound = self.requests.sent.hashes.get(self._stream.model, "")
         message = message_of(answer, content, bound, self.ctx.link.server)
-        self.ctx.recorder.write(message)
+        record = self.ctx.recorder.write(message)
         reports = self.requests.sent.reports(answer, self._stream.model)
+        if any(isinstance(one, facts.RequestExtended) and one.broken for one in reports):
+            from tui.agent.request.break_bill import billed  # noqa: PLC0415 - on demand
+
+            if bill := billed(self.ctx, answer.usage, self._stream.model):
+                self.ctx.recorder.write(bill)
+                reports.append(bill_of_break(bill))
         cited = sources_of(content)
-        usd = Spent.on(answer.usage, self.ctx.price_of(self._stream.model)).usd
-        paid = facts.RequestPaid(usd, self.ctx.spent().session.usd)
+        own = session_cost([record], self.ctx.config.prices).session
+        paid = facts.RequestPaid(own.usd, self.ctx.spent().session.usd)
         try:
             await self.ctx.recorder.show(
                 message, *cited, *reports, paid, self.requests.meter.measure()

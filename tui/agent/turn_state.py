@@ -26,10 +26,9 @@ class TurnState:
     """
     pause: Pause = field(default_factory=Pause, init=False)
     """Stops the turn for another process, that of sub-agents too."""
-    spent_before: Spent = field(default_factory=Spent, init=False)
-    """The cost of the turns that have ended."""
-    turn_spent: Spent = field(default_factory=Spent, init=False)
-    """The cost since the last turn ended, questions beside the conversation included."""
+    spent_in_run: Spent = field(default_factory=Spent, init=False)
+    """The cost of this run of the program so far, as answers come: what its limits bound. What is
+    told as a cost is counted from the record, by `spending`."""
     spending: SpendingCounter = field(default_factory=SpendingCounter, init=False)
     _mode: Mode = field(default="ask", init=False)
     _elevated: bool = field(default=False, init=False)
@@ -59,11 +58,6 @@ class TurnState:
 
     def spend(self, one: Spent) -> None:
         """Add what a request cost, for the parent too."""
-        self.turn_spent += one
+        self.spent_in_run += one
         if self.parent is not None:
             self.parent.spend(one)
-
-    @property
-    def spent_in_run(self) -> Spent:
-        """The cost of this run of the program so far."""
-        return self.spent_before + self.turn_spent

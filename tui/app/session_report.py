@@ -45,8 +45,19 @@ _BY: Final = {
 _TROUBLE: Final = frozenset({"error", "retry", "failover", "parked", "recovery", "repair"})
 _SEEN: Final = frozenset(
     {
-        *("break", "compaction", "directive", "exam", "feature", "hook", "mcp", "memory", "note"),
-        *("notice", "overlay", "pin", "reload", "rewind", "uncompaction"),
+        *(
+            "break",
+            "break_billed",
+            "compaction",
+            "directive",
+            "exam",
+            "feature",
+            "hook",
+            "mcp",
+            "memory",
+            "note",
+        ),
+        *("mcp", "memory", "note", "notice", "overlay", "pin", "reload", "rewind", "uncompaction"),
     }
 )
 

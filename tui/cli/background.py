@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
+from tui.agent.agent import Agent
 from tui.app import api, background
 from tui.app.background import BackgroundSession
 from tui.app.conversation import Conversation
@@ -100,6 +101,8 @@ class BackgroundProcess:
         self._outcome = Outcome()
         self._one: BackgroundSession | None = None
         self._conversation: Conversation | None = None
+        self._agent: Agent | None = None
+        """That of the conversation, which lets go of it at its end."""
         self._stopping = False
         self._let_go = False
         """True if a turn was paused for somebody who will continue it."""
@@ -179,7 +182,7 @@ class BackgroundProcess:
         session, now = agent.session, timestamp(self._clock.now())
         if session.read_only or session.path is None:
             raise SessionInUseError(session.lost or "This session is read-only.")
-        self._conversation = conversation
+        self._conversation, self._agent = conversation, agent
         one = BackgroundSession(
             id=session.id,
             path=os.path.realpath(session.path),
@@ -214,6 +217,8 @@ class BackgroundProcess:
                 self._keep(detail=f"{name} {label}".strip())
             case facts.RequestSent(model=model):
                 self._keep(state="working", detail=f"waiting for {model}")
+            case facts.RequestPaid() | facts.CompactionFinished() | facts.TurnFinished():
+                self._keep()  # `ps` says what it costs by now
             case facts.Parked(until, _, error_class):
                 self._keep(
                     state="parked", detail=f"{words(error_class)}, until {local_time(until)}"
@@ -248,9 +253,11 @@ class BackgroundProcess:
         changes["detail"] = self._detail(changes.get("detail", self._one.detail))
         if changes.get("state", self._one.state) != self._one.state:
             changes["since"] = timestamp(self._clock.now())
-        cost = agent.spending().session.usd
-        one = replace(self._one, title=agent.session.title, cost_usd=cost or None, **changes)
-        self._save(one)
+        self._save(replace(self._one, title=agent.session.title, cost_usd=self._cost(), **changes))
+
+    def _cost(self) -> float | None:
+        """The cost of the session so far, None where it is not known or nothing."""
+        return (self._agent.spending().session.usd or None) if self._agent else None
 
     def _save(self, one: BackgroundSession) -> None:
         self._one = one
@@ -290,8 +297,9 @@ class BackgroundProcess:
         detail = {"done": outcome.answer, "stopped": ""}.get(state, problem or outcome.error)
         state = "failed" if problem else state
         now = timestamp(self._clock.now())
-        self._save(replace(one, state=state, since=now, detail=self._detail(problem or detail)))  # pyright: ignore[reportArgumentType] - one of the states
-        self._call(f"{state}: {self._detail(problem or detail)}")
+        detail = self._detail(problem or detail)
+        self._save(replace(one, state=state, since=now, detail=detail, cost_usd=self._cost()))  # pyright: ignore[reportArgumentType] - one of the states
+        self._call(f"{state}: {detail}")
 
     def _call(self, text: str) -> None:
         """Run the person's own command that notifies them."""

@@ -3,6 +3,8 @@
 A `break` record says why, by whom, and from where on: answers between the record `from` and the
 break are sent without their thinking, for good. Without `from`, that applies to every answer before
 the break. A break with a `cause` (the id of a compaction) is void once that compaction is undone.
+Where a break undoes an earlier one, as an unmask does, it names the answers whose thinking goes out
+again (`back`), since everything before them is as it was when they were made.
 
 Undoing a compaction is no break. Thinking from before the compaction returns together with the
 messages it was based on; thinking from after it is dropped, since it was based on the summary.
@@ -13,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tui.core.messages import Block, tool_calls
+from tui.core.messages import Block, list_of, tool_calls
 from tui.session.records import Record
 
 BREAK: Final = "break"
 """The record's type."""
+BACK: Final = "back"
+"""Its field with the ids of the answers whose thinking goes out again."""
 
 
 def thoughtless(records: Sequence[Record]) -> frozenset[str]:
@@ -40,6 +44,9 @@ def thoughtless(records: Sequence[Record]) -> frozenset[str]:
             start = record.data.get("from")
             first = places.get(start, 0) if isinstance(start, str) else 0
             gone.update(range(first, place))
+            gone.difference_update(
+                places.get(str(id_), -1) for id_ in list_of(record.data.get(BACK))
+            )
     return frozenset(records[n].id for n in gone if records[n].type == "assistant")
 
 

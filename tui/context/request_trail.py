@@ -18,6 +18,7 @@ hash.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -26,15 +27,25 @@ from typing import Any, Final
 from tui.context.compaction_block import COMPACTION, begins_with_block
 from tui.context.overrides import SPEAKING
 from tui.context.record_index import RecordIndex, replaced
+from tui.context.request_assembly import Mark
 from tui.context.rules.blocks import THINKING
 from tui.core.messages import Block, Message, blocks_of, object_of
 from tui.provider.base import Request
 from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
+from tui.tokens import estimate
 
 BOUND_TO: Final = "bound_to"
 """The field of an answer's record with the hash of the request that it answers."""
 
+CACHE: Final = "cache"
+"""The field of a `request` record with the prefixes at its marks (`kept`, as `Prefix.to_json`), and
+with the `forecast` of its input if it breaks with the last."""
+
 _COMMON: Final = frozenset({"role", "content"})
+
+
+_KEY_CHARS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,11 @@ class Sent:
     blocks: int
     bound: str = ""
     """The hash that the answer is bound to."""
+
+    @property
+    def ends(self) -> tuple[tuple[int, str], ...]:
+        """The numbers of messages up to which a hash is known, with these."""
+        return (self.messages, self.sha256), (self.open_messages, self.open_sha256)
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a `request` record."""
@@ -105,6 +121,13 @@ class Part:
     total: int
     bound: bytes
     """Same as `after`, but a server's block counts as what it replaces."""
+    weight: float = 0.0
+    """The estimated size of everything up to there (`tui.tokens.estimate`) but thinking."""
+    images: bool = False
+    """True if there are images up to there."""
+    thoughts: int = 0
+    """The number of blocks of thinking up to there, and their estimated size."""
+    thought_weight: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +179,7 @@ class RequestTrail:
         self._places = dict(map(_place, self._compactions.of(records)))
         sent, candidate = self.measure(request)
         extends = last is None or self._extends(candidate, last, records)
-        known = bool(self._frame.digests)
-        changed = None if extends or not known else self._changed(candidate)
+        changed = None if extends else self._changed(candidate, records)
         misplaced = self._misplaced(candidate, records, checks)
         return Comparison(sent, extends, changed, misplaced), candidate
 
@@ -170,6 +192,16 @@ class RequestTrail:
         """The hash of a request up to the end of that many messages; None if it has fewer."""
         part = self._after(found, messages)
         return part.after.hex() if part else None
+
+    def part(self, found: Candidate, messages: int) -> Part:
+        """The part of a request that ends after that many messages; 0 is its frame."""
+        part = self._after(found, messages)
+        assert part
+        return part
+
+    def parts(self, found: Candidate) -> Sequence[Part]:
+        """All parts of a request, its frame first."""
+        return [found.frame, *self._parts[: found.same], *found.tail]
 
     def keep(self, sent: Candidate) -> None:
         """Record a request as sent."""
@@ -213,7 +245,15 @@ class RequestTrail:
             bound = _chained(place.bound, digests[1:])
         elif before is not None and before.bound != before.after:
             bound = _chained(before.bound, digests)
-        return Part(message, digests, after, total + len(digests), bound)
+        weight, thoughts, thought_weight = weigh(message["content"])
+        weight += estimate.MESSAGE_TOKENS
+        images = _has_images(message["content"])
+        if before is not None:
+            weight, images = weight + before.weight, images or before.images
+            thoughts += before.thoughts
+            thought_weight += before.thought_weight
+        total += len(digests)
+        return Part(message, digests, after, total, bound, weight, images, thoughts, thought_weight)
 
     def _place(self, message: Message, before: Part | None) -> Place | None:
         """Return the conversation that the block at the start of a request's first message
@@ -260,8 +300,18 @@ class RequestTrail:
         sent = self._parts[number].digests if number < len(self._parts) else []
         return part.digests[: len(sent)] == sent
 
-    def _changed(self, candidate: Candidate) -> int:
-        return candidate.same if candidate.frame is self._frame else -1
+    def _changed(self, candidate: Candidate, records: Sequence[Record]) -> int:
+        """Find the first message that differs. Of a request of an earlier run only the hashes are
+        known, up to the ends of this one and those before it: then it may be a later one."""
+        if self._frame.digests:
+            return candidate.same if candidate.frame is self._frame else -1
+        same = -1
+        for record in records:
+            if record.type == REQUEST and (sent := Sent.of(record)):
+                for count, key in sent.ends:
+                    if count > same and self.digest_after(candidate, count) == key:
+                        same = count
+        return same
 
     def _misplaced(
         self, candidate: Candidate, records: Sequence[Record], checks: Callable[[str], bool]
@@ -286,6 +336,124 @@ class RequestTrail:
             if preceding.hex() not in made and not _went_on(part, preceding, made):
                 return candidate.same + place
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The beginning of a request up to a block: the `key` that it has at the server, the number of
+    its blocks and its estimated weight, both without thinking; and those of its thinking."""
+
+    key: str
+    blocks: int
+    weight: float
+    thoughts: int = 0
+    thought_weight: float = 0.0
+
+    @property
+    def end(self) -> int:
+        """The number of all blocks."""
+        return self.blocks + self.thoughts
+
+    def to_json(self) -> list[Any]:
+        return [
+            self.key,
+            self.blocks,
+            round(self.weight),
+            self.thoughts,
+            round(self.thought_weight),
+        ]
+
+    @classmethod
+    def of_json(cls, value: object) -> Prefix | None:
+        match value:
+            case [
+                str(key),
+                int(blocks),
+                int() | float() as weight,
+                int(thoughts),
+                int() | float() as thought_weight,
+            ]:
+                return cls(key, blocks, weight, thoughts, thought_weight)
+            case _:
+                return None
+
+
+class RequestPrefixes:
+    """The beginnings of one request, in the order in which a server reads it: tools, system
+    prompt, messages. `marks` are its cache marks in the messages."""
+
+    def __init__(
+        self, request: Request, marks: Sequence[Mark], trail: RequestTrail, candidate: Candidate
+    ) -> None:
+        self._request, self._marks = request, marks
+        self._trail, self._candidate = trail, candidate
+        self._last = trail.part(candidate, len(request.messages))
+        head = [request.thinking, request.effort, self._last.images]
+        self._head = json.dumps(head, sort_keys=True).encode()
+        self._parts: Sequence[Part] = ()
+
+    @property
+    def whole(self) -> Prefix:
+        return _prefix("", self._last, self._last.total)
+
+    def with_blocks(self, blocks: int) -> Prefix | None:
+        """The beginning that ends with a message and has that many blocks besides thinking."""
+        parts = self._all_parts()
+        number = bisect_left(parts, blocks, key=lambda part: part.total - part.thoughts)
+        part = parts[number] if number < len(parts) else None
+        found = part is not None and part.total - part.thoughts == blocks
+        return _prefix("", part, part.total) if part and found else None
+
+    def at(self, blocks: int) -> Prefix:
+        """The beginning with that many blocks."""
+        if blocks <= self._candidate.frame.total:
+            return self._in_frame(blocks)
+        parts = self._all_parts()
+        number = bisect_left(parts, blocks, key=lambda part: part.total)
+        return self._in_message(parts[number - 1], parts[number], blocks)
+
+    def _all_parts(self) -> Sequence[Part]:
+        self._parts = self._parts or self._trail.parts(self._candidate)
+        return self._parts
+
+    def marked(self) -> list[Prefix]:
+        """The beginnings that end with a mark, the shortest first."""
+        frame = enumerate([*self._request.tools, *self._request.system], 1)
+        found = [self._in_frame(n) for n, block in frame if "cache_control" in block]
+        for number, place in sorted(self._marks):
+            before = self._trail.part(self._candidate, number)
+            part = self._trail.part(self._candidate, number + 1)
+            found.append(self._in_message(before, part, before.total + place + 1))
+        return found
+
+    def _in_message(self, before: Part, part: Part, blocks: int) -> Prefix:
+        inner = blocks - before.total
+        key = _key(self._head, before.after, *part.digests[:inner])
+        if inner == len(part.digests):
+            return _prefix(key, part, blocks)
+        weight, thoughts, thought_weight = weigh(part.message["content"][:inner])
+        thoughts += before.thoughts
+        return Prefix(
+            key,
+            blocks - thoughts,
+            before.weight + weight + estimate.MESSAGE_TOKENS,
+            thoughts,
+            before.thought_weight + thought_weight,
+        )
+
+    def _in_frame(self, blocks: int) -> Prefix:
+        """The beginning that ends in the tools or the system prompt."""
+        many, part = len(self._request.system), self._candidate.frame
+        digests = [*part.digests[many:], *part.digests[:many]][:blocks]
+        if blocks == part.total:
+            return Prefix(_key(*digests), blocks, part.weight)
+        shown = [*self._request.tools, *self._request.system][:blocks]
+        return Prefix(_key(*digests), blocks, sum(map(estimate.block_weight, map(_bare, shown))))
+
+
+def _prefix(key: str, part: Part, end: int) -> Prefix:
+    """The beginning of a request that ends with a message."""
+    return Prefix(key, end - part.thoughts, part.weight, part.thoughts, part.thought_weight)
 
 
 @dataclass(slots=True)
@@ -350,6 +518,11 @@ def place_of(request: Request, records: Sequence[Record]) -> tuple[str, str]:
     return comparison.sent.bound, candidate.frame.after.hex()
 
 
+def signature_of(content: Iterable[Mapping[str, Any]]) -> str | None:
+    """The signature of the first thinking in a message; None where it has none."""
+    return next(_signatures(content), None)
+
+
 def has_thinking(content: Iterable[Block]) -> bool:
     """True if an answer has thinking."""
     return any(str(block.get("type")) in THINKING for block in content)
@@ -375,8 +548,37 @@ def _digest(role: str, block: Mapping[str, Any]) -> bytes:
     return sha256(json.dumps([role, bare], separators=(",", ":"), default=str).encode()).digest()
 
 
+def weigh(content: Iterable[Block]) -> tuple[float, int, float]:
+    """Weigh blocks: those that are no thinking, the number of those that are, and these."""
+    weight, thoughts, thought_weight = 0.0, 0, 0.0
+    for block in content:
+        if str(block.get("type")) in THINKING:
+            thoughts += 1
+            thought_weight += estimate.block_weight(block)
+        else:
+            weight += estimate.block_weight(block)
+    return weight, thoughts, thought_weight
+
+
+def _has_images(content: Iterable[Mapping[str, Any]]) -> bool:
+    """True if there are images, in results too."""
+    return any(
+        block.get("type") == "image"
+        or (block.get("type") == "tool_result" and _has_images(blocks_of(block.get("content"))))
+        for block in content
+    )
+
+
 def _signatures(content: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the signatures that identify thinking, in order."""
     for block in content:
         if str(block.get("type")) in THINKING:
             yield str(block.get("signature") or block.get("data"))
+
+
+def _key(*parts: bytes) -> str:
+    return sha256(b"".join(parts)).hexdigest()[:_KEY_CHARS]
+
+
+def _bare(block: Mapping[str, Any]) -> Block:
+    return {name: value for name, value in block.items() if name != "cache_control"}

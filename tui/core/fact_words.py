@@ -191,9 +191,12 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             return _loaded(files)
         case facts.FilesChanged(text=text):
             return Sentence(text)
-        case facts.ContextBroken(reason):
+        case facts.ContextBroken(reason, billed_usd=billed):
             kind = f"Break ({reason})" if reason else "Break"
-            return Sentence(f"{kind}: {break_price(fact)}." if fact.tokens else f"{kind}.")
+            if billed is not None:
+                return Sentence(f"{kind} as billed: {_bill(fact.tokens, billed, fact.cost_usd)}.")
+            price = break_price(fact)
+            return Sentence(f"{kind}: {price}." if price else f"{kind}.")
         case facts.ContextChanged(changes):
             return Sentence(" ".join(map(_context_change, changes)))
         case facts.RepairApplied(findings):
@@ -420,9 +423,27 @@ def _sent_size(file: Mapping[str, Any]) -> str:
 
 def break_price(fact: facts.ContextBroken) -> str:
     """Return the price of a break, as part of a sentence."""
-    lost = f", {plural(fact.thoughts, 'thought')} left out" if fact.thoughts else ""
     usd = f" (≈ {money(fact.cost_usd)})" if fact.cost_usd is not None else ""
-    return f"{fact.tokens:,} tokens written again once{usd}{lost}"
+    again = f"{fact.tokens:,} tokens written again once{usd}" if fact.tokens else ""
+    lost = f"{plural(fact.thoughts, 'thought')} left out" if fact.thoughts else ""
+    return ", ".join(filter(None, (again, lost)))
+
+
+def bill_of_break(bill: facts.BreakBilled) -> facts.ContextBroken | facts.Notice:
+    """Return what is told of the bill of a break: the break again, as it was billed; only the
+    tokens, where no price is known."""
+    usd = bill.billed_usd
+    if usd is None:
+        return facts.Notice(f"Break ({bill.reason}) as billed: {_bill(bill.tokens, None, None)}.")
+    figures = bill.tokens, bill.thoughts, bill.cost_usd, usd
+    return facts.ContextBroken(bill.reason, bill.by, *figures)
+
+
+def _bill(tokens: int, billed: float | None, forecast: float | None) -> str:
+    """Return the bill of a break, beside its forecast."""
+    usd = f", {money(billed)}" if billed is not None else ""
+    said = f" (forecast: {money(forecast)})" if usd and forecast is not None else ""
+    return f"{tokens:,} tokens written again{usd}{said}" if tokens else "nothing written again"
 
 
 def _context_change(change: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from tui.core import facts
-from tui.core.fact_words import RELOAD_WAITS, fact_lines, without_feature, words
+from tui.core.fact_words import RELOAD_WAITS, bill_of_break, fact_lines, without_feature, words
 from tui.core.facts import Fact, Told
 from tui.core.messages import Block, as_meant, list_of, object_of, sentences, string_of
 from tui.core.server_results import is_result, result_of, sources_of
@@ -138,6 +138,7 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
         for kind in (*get_args(Told), facts.Note)
         if issubclass(kind, facts.DurableFact)
     },
+    "break_billed": lambda data: bill_of_break(facts.BreakBilled.of_record(data)),
     "feature": lambda data: facts.Notice(without_feature(string_of(data.get("feature")))),
     "job_moved": _job_moved,
     "mcp": _mcp,

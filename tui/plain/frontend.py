@@ -45,7 +45,7 @@ LONG_S: Final = 20.0
 
 _LAST_DONE: Final = 5
 _OF_THE_CONTEXT: Final = frozenset(
-    {"break", "compaction", "exam", "memory", "overlay", "uncompaction"}
+    {"break", "break_billed", "compaction", "exam", "memory", "overlay", "uncompaction"}
 )
 _WORDS: Final = 300
 

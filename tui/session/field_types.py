@@ -115,6 +115,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         **_each("n max_tokens", _whole),
         "marks": _list_of(_list_of(_whole)),
         "untrusted": _list_of(_text),
+        "cache": _object,
     },
     "intent": {
         **_each("call_id tool effect args_sha256 label path before_sha256", _text),
@@ -163,6 +164,12 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     "break": {
         **_each("reason by from cause request_id why", _text),
         **_each("tokens thoughts cost_usd", _number),
+        "back": _list_of(_text),
+    },
+    "unused": {**_each("model reason", _text), "usage": _object},
+    "break_billed": {
+        **_each("reason by", _text),
+        **_each("n tokens thoughts cost_usd billed_usd", _number),
     },
     "overlay": {
         **_each("target view by reason", _text),

@@ -13,7 +13,7 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     notice       kind, text, facts, files, tools, on, effort, pins, summary, jobs, seal
                                                 what is said at the end, see tui.context.notices
     request      n, model, server, sha256, messages, open, blocks, max_tokens, thinking, effort,
-                 marks, form, shared_thinking, prune, untrusted, break
+                 marks, form, shared_thinking, prune, untrusted, break, cache
                                                 before each request of the conversation: all that
                                                 it is made of besides the records before it, see
                                                 tui.context.request_replay
@@ -48,14 +48,17 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
                                                 tui.context.repair_levels
     feature      feature, server, model, message, request_id     what a server does not know, see
                                                 tui.agent.server_features
-    break        reason, by, from, cause, message, tokens, thoughts, cost_usd, request_id
+    break        reason, by, from, back, cause, message, tokens, thoughts, cost_usd, request_id
                                                 what was already sent is changed, see
                                                 tui.context.breaks
+    break_billed reason, by, n, tokens, thoughts, cost_usd, billed_usd
+                                                the same, by the usage of the answer to request n
     overlay      target, view, blocks, by, reason    how another record is sent, see
                                                 tui.context.overrides
     compaction   summary, tokens_before, tokens_after, messages_removed, covers, prefix_sha256,
                  reason, model, usage        `covers` is the last record that it sums up;
                                                 verbatim: what is sent with it, by its exam
+    unused       model, usage, reason           answers to a question for a summary, of no use
     exam         mode, model, facts, verbatim, problem, usage
                                                 what the summary before it was asked, see
                                                 tui.context.exam

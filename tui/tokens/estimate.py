@@ -80,6 +80,8 @@ def block_weight(block: Block, count: Count = weight) -> float:
     match block:
         case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
             return count(text)
+        case {"type": "compaction", "content": str(text)}:  # what it is signed with is no text
+            return count(text) + CALL_TOKENS
         case {"type": "redacted_thinking", "data": str(data)}:
             return len(data) / 4
         case {"type": "tool_use", "name": str(name)}:

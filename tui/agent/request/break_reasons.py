@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tui.context.breaks import BREAK, in_turn, turn_start
+from tui.context.breaks import BACK, BREAK, in_turn, turn_start
 from tui.context.compaction_view import in_force
 from tui.context.frame import FRAME
 from tui.context.overrides import overlay_in
@@ -40,11 +40,14 @@ class BreakReason:
     cause: str = ""
     recorded: bool = False
     """True if a record says so already."""
+    back: tuple[str, ...] = ()
+    """The answers whose thinking goes out again."""
 
     def to_json(self) -> dict[str, Any]:
         """The fields of a `break` record."""
         data = {"reason": self.reason, "by": self.by}
         data |= {"from": self.start} if self.start else {}
+        data |= {BACK: list(self.back)} if self.back else {}
         return data | ({"cause": self.cause} if self.cause else {})
 
 
@@ -164,7 +167,7 @@ def _of_all(record: Record) -> BreakReason | None:
             return BreakReason("repair", str(record.data.get("by") or "person"))
         case _ if record.type == FRAME:
             why = str(record.data.get("reason"))
-            return BreakReason("compaction" if why == "compaction" else "reload", "program")
+            return BreakReason(why if why in {"compaction", "repair"} else "reload", "program")
         case _:
             return None
 

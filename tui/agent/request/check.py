@@ -9,26 +9,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import astuple, replace
+from typing import Any, Final
 
 from msgspec import structs
 
-from tui.agent.request.break_cost import broken, restart_cost, spoken_weight
 from tui.agent.request.break_reasons import BreakReason, first_changed, reason_of, with_pending
 from tui.agent.request.build import build, built
 from tui.agent.request.form import Target
 from tui.agent.request.state import Built, Prepared, RequestState
 from tui.agent.request.view import prepare, up_to_date
-from tui.context.breaks import BREAK
+from tui.context.breaks import BREAK, in_turn, thoughtless, turn_start
 from tui.context.compaction_block import follows
-from tui.context.overrides import Stand, pending
+from tui.context.overrides import Stand, content_of, pending
 from tui.context.prune import rule_to_json
-from tui.context.request_trail import Comparison
+from tui.context.request_trail import Comparison, has_thinking, signature_of
 from tui.context.view import View
-from tui.core.facts import RequestMade
+from tui.core.facts import ContextBroken, RequestMade
 from tui.provider.base import Request
 from tui.session.records import Record
 
 log = logging.getLogger(__name__)
+
+_IN_THE_MIDDLE: Final = frozenset({"mask", "unmask", "prune", "repair"})
+"""The reasons of breaks before which most of a conversation stays as it was."""
+_FOR_GOOD: Final = frozenset({"refused", "redaction", "repair", "unexplained"})
+"""The reasons of breaks whose thinking never goes out again."""
 
 
 def check(requests: RequestState, prepared: Prepared) -> Request:
@@ -46,6 +51,7 @@ def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prep
     then its view is made `again`."""
     target, now = prepared.target, built(requests, prepared)
     why: BreakReason | None = None
+    said: ContextBroken | None = None
     if _breaks(now.found) or _summarized(requests, target, now.found):
         why = reason(requests, prepared)
         if not why.reason:  # a compaction was undone
@@ -55,26 +61,35 @@ def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prep
         if why is not None and _stays(requests, why, now.found):
             why = replace(why, start=why.cause)
         if why is not None and not why.recorded:
-            _record_break(requests, *_with_pending(requests, prepared, why, now))
+            why = _healing(requests, why, now)
+            said = _record_break(requests, prepared, _with_pending(requests, prepared, why))
             prepared = again()
             now = built(requests, prepared)
         # Thinking that is still out of place must not be sent, whatever the reason: all of it goes.
         if now.found.misplaced is not None:
-            _record_break(requests, BreakReason("unexplained", "program"), now)
+            known = why is not None and why.reason == "repair"
+            all_of_it = BreakReason("repair" if known else "unexplained", "program")
+            said = _record_break(requests, prepared, all_of_it)
             prepared = again()
             now = built(requests, prepared)
         target = prepared.target
-    masked = why is not None and why.reason in {"mask", "unmask", "prune"}
-    changed = now.found.changed
-    if masked and target.prune.when != "turns" and changed and changed > 0:
-        # what stands before it is in the cache
-        request, marks = build(requests, prepared, held=changed - 1)
-        now = replace(now, request=request, marks=marks)
-    requests.sent.keep(target.model, now.found, now.candidate)
+    if why is None and _restarts(target, now.request):
+        why = BreakReason("effort", "person", recorded=True)  # thinking stays valid
+    forecast: dict[str, Any] = {}
+    if why is not None:
+        from tui.agent.request.break_bill import expected, forecast_of  # noqa: PLC0415 - on demand
+
+        now = _marked(requests, prepared, why, now)
+        due = expected(requests, target, now, requests.ctx.records)
+        if said is None:
+            said = forecast_of(requests.ctx, target, why, due, _lost(requests, why))
+            requests.ctx.publish(said)
+        forecast = {"forecast": due.to_json(said)}
     if requests.ctx.link.first_party and "diagnostics" not in target.off:
         previous = {"previous_message_id": requests.sent.last_answer(target.model)}
         now = replace(now, request=replace(now.request, diagnostics=previous))
-    _record_request(requests, target, now, why)
+    _record_request(requests, target, now, why.reason if why else "", forecast)
+    requests.sent.keep(target.model, now.found, now.candidate)
     return now.request
 
 
@@ -95,15 +110,33 @@ def next_break(requests: RequestState, prepared: Prepared) -> int | None:
 
 def reason(requests: RequestState, prepared: Prepared) -> BreakReason:
     """Return the reason why a request does not extend the last to its model."""
-    pruned = _newly_pruned(requests, prepared)
-    return reason_of(requests.ctx.records, prepared.target.last, pruned)
+    records, last = requests.ctx.records, prepared.target.last
+    why = reason_of(records, last, _newly_pruned(requests, prepared))
+    if why.reason == "unexplained" and _damaged(requests, last):
+        return replace(why, reason="repair")
+    return why
+
+
+def _damaged(requests: RequestState, last: Record | None) -> bool:
+    """True if the record no longer makes the last request, and its file is not what was written."""
+    session = requests.ctx.session
+    if last is None or session.path is None or not session.resumed:
+        return False
+    from tui.context.request_replay import RequestReplay  # noqa: PLC0415 - on demand
+    from tui.session.chain_check import verify  # noqa: PLC0415 - on demand
+
+    replay = RequestReplay(requests.ctx.records)
+    number = next((n for n, record in replay.requests.items() if record is last), None)
+    if number is None or not replay.at(number).problem:
+        return False
+    return bool(session.findings) or bool(verify(session.path).changed)
 
 
 def with_break(
     requests: RequestState, prepared: Prepared, why: BreakReason, *, prompt_follows: bool = False
 ) -> Prepared:
     """View again as it will be after a break, which is not recorded here."""
-    records = [*requests.ctx.records, Record(BREAK, "", None, "", why.to_json())]
+    records = [*requests.ctx.records, _as_record(why)]
     viewer, model = prepared.target.viewer(), prepared.target.model.id
     view = viewer.build(records, model=model, prompt_follows=prompt_follows)
     return replace(prepared, view=view, built=None)
@@ -113,17 +146,95 @@ def _breaks(found: Comparison) -> bool:
     return not found.extends or found.misplaced is not None
 
 
-def _with_pending(
-    requests: RequestState, prepared: Prepared, why: BreakReason, now: Built
-) -> tuple[BreakReason, Built]:
-    """A break with what waited for it: the reason, and the request as it will be then."""
+def _with_pending(requests: RequestState, prepared: Prepared, why: BreakReason) -> BreakReason:
+    """A break with what waited for it."""
     records, summary = requests.ctx.records, prepared.view.summary
     ahead = {record.id for record in records[summary.end if summary else 0 :]}
     targets = [target for target in pending(records) if target in ahead]
-    if not targets:
-        return why, now
-    why = with_pending(records, why, targets)
-    return why, built(requests, with_break(requests, prepared, why))
+    return with_pending(records, why, targets) if targets else why
+
+
+def _healing(requests: RequestState, why: BreakReason, now: Built) -> BreakReason:
+    """A break for which no record says where it begins: it does so with the turn of the first
+    thinking that is out of place. While a turn runs all of it goes."""
+    records = requests.ctx.records
+    if why.reason not in {"repair", "unexplained"} or why.start or in_turn(records):
+        return why
+    if why.by == "person":  # by a repair level, which has its own say about thinking
+        return why
+    return replace(why, start=_turn_of(requests, now) or records[-1].id)
+
+
+def _turn_of(requests: RequestState, now: Built) -> str:
+    """The id of the first record of the turn in which thinking is out of place; "" for none."""
+    records, place = requests.ctx.records, now.found.misplaced
+    if place is None:
+        return ""
+    signature = signature_of(now.request.messages[place]["content"])
+    for number, record in enumerate(records):
+        if record.type == "assistant" and signature_of(content_of(record)) == signature:
+            return records[turn_start(records, number)].id
+    return records[0].id
+
+
+def _back(requests: RequestState, prepared: Prepared, why: BreakReason) -> tuple[str, ...]:
+    """The answers behind the begin of a break whose thinking was left out, and may go out again:
+    all that stands before them is again as it was when they were made."""
+    records = requests.ctx.records
+    places = {record.id: number for number, record in enumerate(records)}
+    begin = places.get(why.start)
+    if begin is None:
+        return ()
+    rest = [r for r in records if r.type != BREAK or r.data.get("reason") in _FOR_GOOD]
+    found: frozenset[str] = thoughtless(records) - thoughtless(rest)
+    back: list[str] = [
+        id_
+        for id_ in found
+        if places[id_] >= begin and has_thinking(content_of(records[places[id_]]))
+    ]
+    while back:
+        tried = replace(why, back=tuple(sorted(back, key=places.__getitem__)))
+        now = built(requests, with_break(requests, prepared, tried))
+        if now.found.misplaced is None:
+            return tried.back
+        first = places[_turn_of(requests, now)]
+        kept = [id_ for id_ in back if places[id_] < first]
+        if len(kept) == len(back):
+            return ()
+        back = kept
+    return ()
+
+
+def _lost(requests: RequestState, why: BreakReason) -> int:
+    """Count the answers that a break took the thinking of that was recorded before."""
+    records = requests.ctx.records
+    numbers = [n for n, record in enumerate(records) if record.type == BREAK]
+    if why.reason == "effort" or not numbers:
+        return 0
+    from tui.agent.request.break_bill import thoughts_lost  # noqa: PLC0415 - on demand
+
+    return thoughts_lost(records[: numbers[-1]], records)
+
+
+def _restarts(target: Target, made: Request) -> bool:
+    """True if another effort than in the last request restarts the cache, whose keys hold it."""
+    if target.last is None:
+        return False
+    before = target.last.data
+    same = before.get("effort") == made.effort
+    return not same or bool(before.get("thinking")) != bool(made.thinking)
+
+
+def _marked(requests: RequestState, prepared: Prepared, why: BreakReason, now: Built) -> Built:
+    """With a mark at the end of what a request shares with the last: that is in the cache."""
+    changed = now.found.changed
+    level = why.reason == "repair" and why.by == "person"  # concerns the whole conversation
+    if why.reason not in _IN_THE_MIDDLE or level or prepared.target.prune.when == "turns":
+        return now
+    if not changed or changed < 0:
+        return now
+    request, marks = build(requests, prepared, held=changed - 1)
+    return replace(now, request=request, marks=marks)
 
 
 def _summarized(requests: RequestState, target: Target, found: Comparison) -> bool:
@@ -175,32 +286,45 @@ def _pruned(view: View) -> dict[str, Stand]:
     return {id_: stand for id_, stand in view.stands.items() if stand.state == "pruned"}
 
 
-def _record_break(requests: RequestState, why: BreakReason, now: Built) -> None:
-    """Record a break and say what it costs."""
-    ctx, place = requests.ctx, now.found.changed
-    changed = place if place is not None else -1
-    behind = now.request.messages[max(changed, 0) :]
-    tokens = round(ctx.ledger.share * sum(spoken_weight(one["content"]) for one in behind))
-    event = broken(ctx, why, tokens if changed >= 0 else ctx.ledger.tokens)
+def _record_break(requests: RequestState, prepared: Prepared, why: BreakReason) -> ContextBroken:
+    """Record a break and say what it costs: by the request as it will be with it."""
+    from tui.agent.request.break_bill import (  # noqa: PLC0415 - on demand
+        expected,
+        forecast_of,
+        thoughts_lost,
+    )
+
+    ctx = requests.ctx
+    changed = built(requests, prepared).found.changed
+    why = replace(why, back=_back(requests, prepared, why))
+    ahead = with_break(requests, prepared, why)
+    now = _marked(requests, ahead, why, built(requests, ahead))
+    records = [*ctx.records, _as_record(why)]
+    due = expected(requests, prepared.target, now, records)
+    lost = thoughts_lost(ctx.records, records)
+    event = structs.replace(
+        forecast_of(ctx, prepared.target, why, due, lost),
+        start=why.start,
+        cause=why.cause,
+        back=why.back,
+        message=changed if changed is not None else -1,
+    )
     if why.reason == "unexplained":
-        log.error("a request changed what was sent before at message %s", changed)
-    ctx.record(structs.replace(event, start=why.start, cause=why.cause, message=changed))
+        log.error("a request changed what was sent before at message %s", event.message)
+    ctx.record(event)
+    return event
+
+
+def _as_record(why: BreakReason) -> Record:
+    return Record(BREAK, "", None, "", why.to_json())
 
 
 def _record_request(
-    requests: RequestState, target: Target, now: Built, why: BreakReason | None
+    requests: RequestState, target: Target, now: Built, breaks: str, forecast: dict[str, Any]
 ) -> None:
-    """Record a request; another effort than in the last one is a break by itself."""
+    """Record a request."""
     ctx, made, sent = requests.ctx, now.request, now.found.sent
-    breaks = why.reason if why else ""
-    before = None if breaks else target.last
-    same = before is None or (
-        before.data.get("effort") == made.effort
-        and bool(before.data.get("thinking")) == bool(made.thinking)
-    )
-    if not same:  # it restarts the cache of the server, whose keys hold it
-        breaks = "effort"
-        ctx.publish(restart_cost(ctx, breaks, "person"))
+    kept = requests.sent.prefixes(made, now.marks, now.candidate).marked()
     ctx.record(
         RequestMade(
             n=ctx.session.requests + 1,
@@ -218,5 +342,6 @@ def _record_request(
             cache_life=target.life,
             untrusted=sorted(target.rendering.untrusted),
             breaks=breaks,
+            cache={"kept": [prefix.to_json() for prefix in kept], **forecast},
         )
     )

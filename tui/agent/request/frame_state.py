@@ -15,7 +15,7 @@ from tui.agent.request.stale_files import StaleFiles
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
 from tui.context import effort, job_endings, notices, seen_files, system_prompt
-from tui.context.frame import FRAME, Frame, canonical, last_frame, sealed
+from tui.context.frame import FRAME, Frame, canonical, frame_in, last_frame, sealed
 from tui.context.job_endings import unreported
 from tui.context.notices import NOTICE, Form, ModelKnowledge
 from tui.context.overrides import SPEAKING, content_of
@@ -35,6 +35,7 @@ from tui.permissions.types import Mode
 from tui.provider.base import ModelInfo
 from tui.provider.server_tools import WEB_SEARCH, is_server_tool, web_search
 from tui.session.records import Record
+from tui.session.request_numbers import REQUEST
 from tui.settings.rule_files import RuleFile
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
@@ -388,14 +389,24 @@ class FrameState:
             frame = replace(frame, layers=tuple(masked["layers"].items()), tools=masked["tools"])
         thoughts = sum(has_thinking(content_of(r)) for r in ctx.records if r.type == "assistant")
         why_new = self._why_new() if thoughts and before is None else ""
+        sent = any(record.type == REQUEST for record in ctx.records)
+        damaged = before is None and sent and self._is_damaged()
+        reason = "repair" if damaged else reason
         data = frame.to_json() | {"reason": reason, "version": tui.__version__}
         record = ctx.record(FrameMade(**sealed(data, ctx.key)))
         if not ctx.session.redact:  # as made, it is what the record says: a frame to be counted
             self._known = record, replace(frame)
         if why_new:
-            ctx.record(ThinkingBroken("reload", "program", why=why_new))
-            ctx.publish(ContextBroken("reload", "program", ctx.ledger.tokens, thoughts))
+            kind = "repair" if damaged else "reload"
+            ctx.record(ThinkingBroken(kind, "program", why=why_new))
+            if not sent:  # else the request that breaks says so, with its price
+                ctx.publish(ContextBroken(kind, "program", 0, thoughts))
         self._waiting = frozenset()
+
+    def _is_damaged(self) -> bool:
+        """True if the frame of what was sent is gone from the record, or not what it was."""
+        record = self._last_frame()
+        return record is None or frame_in(record) is None
 
     def _why_new(self) -> str:
         """The reason why what was sent before cannot be replayed, in words for the person."""

@@ -13,7 +13,15 @@ from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.context.overrides import content_of
 from tui.context.record_index import RecordIndex
-from tui.context.request_trail import Candidate, Comparison, RequestTrail, Sent, has_thinking
+from tui.context.request_assembly import Mark
+from tui.context.request_trail import (
+    Candidate,
+    Comparison,
+    RequestPrefixes,
+    RequestTrail,
+    Sent,
+    has_thinking,
+)
 from tui.core.config import Prune
 from tui.core.facts import Fact
 from tui.core.messages import Usage
@@ -57,6 +65,12 @@ class SentRequests:
         """Take a request as sent."""
         self._trails[model.id].keep(candidate)
         self.hashes[model.id] = found.sent.bound
+
+    def prefixes(
+        self, made: Request, marks: Sequence[Mark], candidate: Candidate
+    ) -> RequestPrefixes:
+        """The beginnings of a request that was compared, and not yet kept."""
+        return RequestPrefixes(made, marks, self._trails[made.model], candidate)
 
     def goes_back(self, made: Request, model: ModelInfo) -> bool:
         """True if a request extends one that was sent before the last."""

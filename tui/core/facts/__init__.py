@@ -33,7 +33,10 @@ from tui.core.facts.calls import (
     ToolStarted,
 )
 from tui.core.facts.context import (
+    BREAK_REASONS,
     INTERRUPTION,
+    AnswerUnused,
+    BreakBilled,
     CompactionDelta,
     CompactionFinished,
     CompactionStarted,
@@ -107,9 +110,12 @@ from tui.core.facts.work import (
 )
 
 __all__ = [
+    "BREAK_REASONS",
     "INTERRUPTION",
     "Alive",
+    "AnswerUnused",
     "AssistantMessage",
+    "BreakBilled",
     "CallBegan",
     "CallsMentioned",
     "CheckpointTaken",

@@ -80,25 +80,61 @@ class Pinned(RecordFact, frozen=True, tag="pin"):
     pinned: bool
 
 
+BREAK_REASONS: Final = (
+    "compaction",
+    "prune",
+    "mask",
+    "unmask",
+    "pin",
+    "repair",
+    "redaction",
+    "reload",
+    "overflow",
+    "refused",
+    "effort",
+    "unexplained",
+)
+"""The reasons of a break; the last is an alarm, for what nothing in the record explains."""
+
+
 class ContextBroken(DurableFact, frozen=True, tag="break"):
     """A request changed what was sent before, by the person, the program or the server.
 
-    `tokens` are written to the cache again; `thoughts` answers lose their thinking. `cost_usd` is
-    None where no price is known. In the record, thinking is left out from the record `start` on,
-    "" for all of it; `cause` is the compaction with whose undoing the break is void, `message` the
-    first message of the request that differs, -1 for none.
+    `reason` is one of `BREAK_REASONS`. `tokens` are written to the cache again which else would be
+    read; `thoughts` answers lose their thinking. `cost_usd` is what that costs, None where no price
+    is known. In the record, thinking is left out from the record `start` on, "" for all of it,
+    except that of the answers `back`, which goes out again; `cause` is the compaction with whose
+    undoing the break is void, `message` the first message of the request that differs, -1 for none.
+
+    After the answer it is told once more, as it was billed (see `BreakBilled`): until then
+    `billed_usd` is None.
     """
 
-    written = "reason by from=start? cause? message tokens thoughts cost_usd"
+    written = "reason by from=start? back? cause? message tokens thoughts cost_usd"
 
     reason: str
     by: str
     tokens: int
     thoughts: int
     cost_usd: float | None = None
+    billed_usd: float | None = None
     start: Kept[str] = ""
     cause: Kept[str] = ""
     message: Kept[int] = -1
+    back: Kept[tuple[str, ...]] = ()
+
+
+class BreakBilled(RecordFact, frozen=True, tag="break_billed"):
+    """The cost of a break by the server's own usage: `tokens` that were written again, for
+    `billed_usd`. `cost_usd` was the forecast. It is of the request number `n`."""
+
+    reason: str
+    by: str
+    n: int
+    tokens: int
+    thoughts: int
+    cost_usd: float | None = None
+    billed_usd: float | None = None
 
 
 class ThinkingBroken(RecordFact, frozen=True, tag="break"):
@@ -260,6 +296,15 @@ class CompactionFinished(DurableFact, frozen=True, tag="compaction_finished"):
     frame: Kept[str | UnsetType] = UNSET
     follows: Kept[bool | UnsetType] = UNSET
     verbatim: Kept[Sequence[str]] = ()
+
+
+class AnswerUnused(RecordFact, frozen=True, tag="unused"):
+    """A model was asked for a summary, and nothing came of its answers; they are paid all the
+    same."""
+
+    model: str
+    usage: Usage
+    reason: str
 
 
 class ExamStarted(WireFact, frozen=True, tag="exam_started"):

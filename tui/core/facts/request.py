@@ -50,11 +50,17 @@ class Alive(WireFact, frozen=True, tag="alive"):
 
 class RequestMade(RecordFact, frozen=True, tag="request"):
     """A request of the conversation is about to be sent: all that it is made of besides the
-    records before it, see `tui.context.request_replay`. `form` and `sha256` are of its content."""
+    records before it, see `tui.context.request_replay`. `form` and `sha256` are of its content.
+
+    Of `cache`, `kept` is what it makes the server keep (`tui.context.cached_prefixes`). One that
+    breaks with the last has a `forecast` of its input: the tokens of its `prompt`, those `read`
+    from the cache and `written` to it, the `old` ones that would be read had it only grown, and
+    what was said.
+    """
 
     written = (
         "n model server bound? sha256 messages open blocks max_tokens thinking effort marks form"
-        " shared_thinking prune diagnostics cache_life untrusted? break=breaks?"
+        " shared_thinking prune diagnostics cache_life untrusted? break=breaks? cache?"
     )
 
     n: int
@@ -76,6 +82,7 @@ class RequestMade(RecordFact, frozen=True, tag="request"):
     bound: str = ""
     untrusted: Sequence[str] = ()
     breaks: str = ""
+    cache: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 class FeatureMissing(RecordFact, frozen=True, tag="feature"):

@@ -396,7 +396,8 @@ class ContextScreen(TableScreen[None]):
             return
         now = {overlay.target for overlay in change.overlays if not overlay.wait}
         cost = self._agent.context.cost_of_change(now) if now else None
-        price = f" Costs {break_price(cost)}." if cost else ""
+        words = break_price(cost) if cost else ""
+        price = f" Costs {words}." if words else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."
         self.notice.say(text + price, "success", hint=hint)
 
