@@ -64,7 +64,8 @@ async def test_every_place_tells_the_cost_that_the_server_bills(
     async with LoopbackServer(script) as server, program(tmp_path, server, **config) as agent:
         outcome, seen = Outcome(), list[Fact]()
         agent._ctx.link.small_model = catalogue.model_info(HAIKU)  # pyright: ignore[reportPrivateUsage] - as the first party's
-        agent.title_session(seen.append)
+        agent.watch(seen.append)
+        agent.title_session()
 
         async def turn(prompt: str) -> None:
             for fact in await done(agent, prompt):

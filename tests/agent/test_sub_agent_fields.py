@@ -77,7 +77,7 @@ def both(tmp_path: Path) -> tuple[AgentContext, AgentContext]:
         Workspace.at(tmp_path / "own", ceiling="/"),
         parent.link.for_sub_agent(catalogue.model_info("claude-haiku-5-5"), "5m"),
         parent.toolbox.for_sub_agent(session, clock, (), lambda _: True),
-        parent.sources.for_sub_agent(SystemPrompt(()), lambda: (), "low"),
+        parent.sources.for_sub_agent(SystemPrompt((), ()), lambda: (), "low"),
         isolated=False,
         role="explore",
     )
