@@ -26,7 +26,6 @@ OWN: Final[Mapping[str, Mapping[str, str]]] = {
         "rules": "see below",
         "sources": "see below",
         "folders": "it reads no other session",
-        "open_checkpoints": "its parent takes them",
         "parent": "this is what makes it one",
         "isolated": "by its definition",
         "role": "by its definition",
