@@ -49,7 +49,7 @@ class Branch:
 
     @property
     def updated(self) -> str:
-        """When something was last said on it."""
+        """The time at which something was last said on it."""
         said = [record.time for record in self.own if record.type not in _MOVES]
         return said[-1] if said else self.own[-1].time
 
