@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _LEFT_ALONE: Final = (
     "Files edited outside Holdfast are left alone; replaced versions are backed up."
 )
-_NO_HISTORY: Final = "its .git can't be restored: this is now a plain folder"
+_NO_HISTORY: Final = "checkpoints leave it out, so this is now a plain folder"
 _RESTORED: Final = frozenset({"restored", "deleted", "unchanged"})
 
 

@@ -166,9 +166,9 @@ def _brought_back(home: Folders) -> tuple[str, ...]:
     from tui.core.in_place import bring_back  # noqa: PLC0415 - hardly ever needed
 
     return tuple(
-        f"{shorten(one.path)} was half written when Holdfast was killed. Its old content is back."
+        f"{shorten(one.path)} was half written when Holdfast stopped. Its old content is back."
         if one.restored
-        else f"{shorten(one.path)} may have been half written when Holdfast was killed. It has"
+        else f"{shorten(one.path)} may have been half written when Holdfast stopped. It has"
         " changed since, so Holdfast left it alone."
         for one in bring_back()
     )

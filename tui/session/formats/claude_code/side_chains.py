@@ -1,4 +1,4 @@
-"""Sub-agents of Claude Code: side chains in the session's own file (up to 2.0), and files beside it,
+"""Sub-agents of Claude Code: side chains in a session's own file (up to 2.0), and files beside it,
 `{session}/subagents/…/agent-{id}.jsonl` (before, `agent-{id}.jsonl` in the same folder).
 
 The records of one sub-agent share an `agentId`; where they have none, a chain of links. The call
