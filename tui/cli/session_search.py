@@ -70,7 +70,7 @@ def search(options: Options) -> int:
     if not options.json and not found.hits:
         note("Nothing found.")
     elif not options.json and len(found.hits) == texts.LIMIT:
-        note(f"Showing the first {len(found.hits)}; add words to narrow it down.")
+        note(f"Showing the first {len(found.hits)} hits. Add words to narrow them down.")
     sys.stdout.flush()  # the person has the answer before the index is mended
     texts.restore(home.cache)
     return 0
