@@ -125,8 +125,8 @@ class CachedPrefixes:
     def of(
         cls, records: Sequence[Record], model: str, server: str, ratio: float, cached_from: int
     ) -> CachedPrefixes:
-        """What the requests of a branch, and their answers, tell. `ratio` is that of the model,
-        until they tell more."""
+        """What requests and their answers tell: those of other branches first, then those of the
+        branch that goes on. `ratio` is that of the model, until they tell more."""
         found = cls(TokenFit(ratio), cached_from)
         for request, usage in _answered(records, model, server):
             found._take(request, usage)
@@ -156,7 +156,8 @@ class CachedPrefixes:
             elif known is None and abs(size - read) <= _LIKE * read:
                 size = read
             if size >= self.cached_from:
-                self.entries[prefix.key] = CachedPrefix(prefix, size, until)
+                ends = max(until, known.until) if known else until
+                self.entries[prefix.key] = CachedPrefix(prefix, size, ends)
         self.last = self.entries.get(end.key)
 
     def forecast(self, request: RequestPrefixes, now: float) -> Forecast:
