@@ -40,7 +40,7 @@ class Week(PlantedSession):
     """The session of the week, by now on `machines[at]`. `log` says what was done, `told` what the
     program said of its cost beside the server's bill, `wrong` what must not have happened."""
 
-    machines: tuple[Machine, Machine] = field(default=(Machine(Path(), Path()),) * 2)
+    machines: tuple[Machine, Machine] = (Machine(Path(), Path()), Machine(Path(), Path()))
     patch: pytest.MonkeyPatch | None = None
     at: int = 0
     log: list[str] = field(default_factory=list[str])
@@ -171,7 +171,8 @@ class Week(PlantedSession):
         await self.close()
         lines = self.path.read_bytes().splitlines(keepends=True)
         kinds = (b'{"type":"tool_result"', b'{"type":"user"')
-        place = self.random.choice([n for n, line in enumerate(lines) if line.startswith(kinds)])
+        places = [n for n, line in enumerate(lines) if line.startswith(kinds)]
+        place = self.random.choice(places or [0])
         self.damaged.add(self._id(lines[place]))
         lines[place] = self.random.choice((b"", lines[place][:80] + b"\n"))
         self.path.write_bytes(b"".join(lines))
@@ -218,15 +219,10 @@ class Week(PlantedSession):
 
 async def week(tmp_path: Path, patch: pytest.MonkeyPatch, seed: int, steps: int) -> Week:
     """The week of a seed."""
-    machines = tuple(Machine(tmp_path / name / "home", tmp_path / name / "work") for name in "ab")
-    for machine in machines:
+    a, b = (Machine(tmp_path / name / "home", tmp_path / name / "work") for name in "ab")
+    for machine in (a, b):
         machine.home.mkdir(parents=True)
         machine.work.mkdir()
-    one = Week(
-        machines[0].work,
-        Random(f"week {seed}"),
-        machines=(machines[0], machines[1]),
-        patch=patch,
-    )
+    one = Week(a.work, Random(f"week {seed}"), machines=(a, b), patch=patch)
     await one.days(steps)
     return one
