@@ -46,12 +46,15 @@ class Forecast:
 
 @dataclass(slots=True)
 class CachedPrefix:
-    """A prefix that a server keeps, its tokens by the server's own count, and until when (seconds)
-    it can be read."""
+    """A prefix that a server keeps, its tokens, and until when (seconds) it can be read. `beside`
+    are the keys of the requests that had it; `counted`: the server itself has counted the
+    tokens."""
 
     prefix: Prefix
     tokens: float
     until: float
+    beside: frozenset[str] = frozenset()
+    counted: bool = False
 
 
 @dataclass(slots=True)
@@ -125,8 +128,8 @@ class CachedPrefixes:
     def of(
         cls, records: Sequence[Record], model: str, server: str, ratio: float, cached_from: int
     ) -> CachedPrefixes:
-        """Learn from the requests of a branch and their answers. `ratio` is that of the model,
-        until they tell more."""
+        """Learn from requests and their answers: those of other branches first, then those of the
+        branch that goes on. `ratio` is that of the model, until they tell more."""
         found = cls(TokenFit(ratio), cached_from)
         for request, usage in _answered(records, model, server):
             found._take(request, usage)
@@ -141,23 +144,37 @@ class CachedPrefixes:
         long = usage.ephemeral_1h_input_tokens or request.data.get("cache_life") == "1h"
         until = _seconds(request.time) + (LONG_LIFE_S if long else LIFE_S)
         end, read = prefixes[-1], usage.cache_read_input_tokens
+        keys = frozenset(prefix.key for prefix in prefixes)
         for entry in self.entries.values():
-            if round(entry.tokens) == read:
+            # as long, but of another beginning: of another branch, or another machine
+            if round(entry.tokens) == read and entry.beside & keys:
                 entry.until = max(entry.until, until)
-        if self.last and any(prefix.key == self.last.prefix.key for prefix in prefixes):
+        if self.last and self.last.prefix.key in keys:
             growth = self.last.prefix, end, tokens - self.last.tokens
             self.grown.append(growth)
             self.fit.learn(*growth)
         for prefix in prefixes:
             known = self.entries.get(prefix.key)
-            size = known.tokens if known else tokens - self.fit.tokens(prefix, end)
+            if known is None:
+                size = tokens - self.fit.tokens(prefix, end)
+                known = CachedPrefix(prefix, size, until)
+            known.until, known.beside = max(known.until, until), known.beside | keys
             if prefix is end:
-                size = tokens
-            elif known is None and abs(size - read) <= _LIKE * read:
-                size = read
-            if size >= self.cached_from:
-                self.entries[prefix.key] = CachedPrefix(prefix, size, until)
+                known.tokens, known.counted = tokens, True
+            if known.tokens >= self.cached_from:
+                self.entries[prefix.key] = known
+        self._count(prefixes, read)
         self.last = self.entries.get(end.key)
+
+    def _count(self, prefixes: Sequence[Prefix], read: int) -> None:
+        """Take what was read for the length of the prefix that it is, where that was estimated."""
+        found = [entry for one in prefixes if (entry := self.entries.get(one.key))]
+        if any(entry.counted and round(entry.tokens) == read for entry in found):
+            return
+        guessed = [entry for entry in found if not entry.counted]
+        nearest = min(guessed, key=lambda entry: abs(entry.tokens - read), default=None)
+        if nearest and abs(nearest.tokens - read) <= _LIKE * read:
+            nearest.tokens, nearest.counted = read, True
 
     def forecast(self, request: RequestPrefixes, now: float) -> Forecast:
         """Tell what a request that begins `now` will read and write."""

@@ -53,7 +53,7 @@ class Session:
     from `open`, until `close`. Without it `read_only` is true and nothing is written: what is
     appended is held in memory, `saved` is false and `problem` says why. `unsent` is what was
     typed, queued and streamed when an earlier run ended. `requests` is the number of the last
-    request, on whatever branch.
+    request, on whatever branch. `elsewhere` are the records on other branches.
 
     While `redact` is set, secrets of known shapes are masked in what is appended, in memory too:
     the model then gets the masked text.
@@ -80,6 +80,7 @@ class Session:
         self.model = ""
         self.usage = Usage()
         self.requests = 0
+        self.elsewhere: Sequence[Record] = ()
         self.redact = False
         self.unsent = unsent or UnsentWork()
         self._file = file
@@ -161,6 +162,9 @@ class Session:
             unsent=loaded.unsent,
         )
         session._chain = chain.end_of(loaded.path) if lock else ChainEnd()
+        if len(loaded.records) > len(session.records):
+            here = {record.id for record in session.records}
+            session.elsewhere = tuple(one for one in loaded.records if one.id not in here)
         session.requests = max((number for number, _ in numbered(loaded.records)), default=0)
         return session
 

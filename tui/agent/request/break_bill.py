@@ -60,7 +60,11 @@ def expected(
     """Work out what a request will read and write; `records` are those that it is made of."""
     ctx, model = requests.ctx, target.model
     cached = CachedPrefixes.of(
-        records, model.id, ctx.link.server, ctx.ledger.ratio, model.cached_from
+        [*ctx.session.elsewhere, *records],
+        model.id,
+        ctx.link.server,
+        ctx.ledger.ratio,
+        model.cached_from,
     )
     moment = ctx.clock.now().timestamp()
     input_ = cached.forecast(requests.sent.prefixes(now.request, now.marks, now.candidate), moment)

@@ -67,7 +67,7 @@ def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prep
             now = built(requests, prepared)
         # Thinking that is still out of place must not be sent, whatever the reason: all of it goes.
         if now.found.misplaced is not None:
-            known = why is not None and why.reason == "repair"
+            known = (why is not None and why.reason == "repair") or _damaged(requests)
             all_of_it = BreakReason("repair" if known else "unexplained", "program")
             said = _record_break(requests, prepared, all_of_it)
             prepared = again()
@@ -112,24 +112,24 @@ def reason(requests: RequestState, prepared: Prepared) -> BreakReason:
     """Return the reason why a request does not extend the last to its model."""
     records, last = requests.ctx.records, prepared.target.last
     why = reason_of(records, last, _newly_pruned(requests, prepared))
-    if why.reason == "unexplained" and _damaged(requests, last):
+    if why.reason == "unexplained" and _damaged(requests):
         return replace(why, reason="repair")
     return why
 
 
-def _damaged(requests: RequestState, last: Record | None) -> bool:
-    """True if the record no longer makes the last request, and its file is not what was written."""
+def _damaged(requests: RequestState) -> bool:
+    """True if the record no longer makes the requests of this branch, and its file is not what was
+    written."""
     session = requests.ctx.session
-    if last is None or session.path is None or not session.resumed:
+    if session.path is None or not session.resumed:
         return False
-    from tui.context.request_replay import RequestReplay  # noqa: PLC0415 - on demand
     from tui.session.chain_check import verify  # noqa: PLC0415 - on demand
 
-    replay = RequestReplay(requests.ctx.records)
-    number = next((n for n, record in replay.requests.items() if record is last), None)
-    if number is None or not replay.at(number).problem:
+    if not session.findings and not verify(session.path).changed:
         return False
-    return bool(session.findings) or bool(verify(session.path).changed)
+    from tui.context.request_replay import RequestReplay  # noqa: PLC0415 - on demand
+
+    return any(one.problem for one in RequestReplay(requests.ctx.records).every())
 
 
 def with_break(
