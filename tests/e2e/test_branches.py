@@ -35,7 +35,7 @@ def test_what_a_rewind_left_is_reached_by_every_way(
         screen.forget()
         screen.type("/rewind 1\r")
         screen.wait_for(
-            "Git was on main at that prompt and is on other now.",
+            "Git was on main at that prompt; now it is on other.",
             "`git switch main` first.",
             "1 to 2, or just Enter for none:",
         )
