@@ -41,7 +41,7 @@ def test_what_a_rewind_left_is_reached_by_every_way(
         )
         screen.type("1\r")
         screen.wait_for(
-            "Rewound 1 prompt, with the files.", "Git stays on other: these are the", "> "
+            "Rewound 1 prompt, with the files.", "Git is still on other; these are the", "> "
         )
         assert not (work / "notes.txt").exists()
         screen.forget()
