@@ -172,7 +172,7 @@ async def test_a_task_that_a_hook_refuses_fails_and_the_next_one_runs(
 
 
 def test_without_a_sandbox_no_hook_runs(own_folders: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="in the sandbox only"):
+    with pytest.raises(UsageError, match="only in the sandbox"):
         hooks_of(tmp_path, "off").check(tmp_path)
 
 

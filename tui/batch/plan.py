@@ -172,7 +172,7 @@ def _commit_hooks(launch: Launch) -> CommitHooks:
     if not launch.trust.everything and undecided(launch.folders, root):
         raise UsageError(
             f"The git hooks of {shorten(root)} run only once you trust the folder.",
-            hint="Start holdfast there, or give --trust; or leave them out: [batch] hooks = false",
+            hint="Start holdfast there, add --trust, or leave them out: [batch] hooks = false",
         )
     hooks = CommitHooks(confinement_of(launch, "commit"))
     hooks.check(root)

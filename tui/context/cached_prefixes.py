@@ -59,9 +59,9 @@ class CachedPrefix:
 
 @dataclass(slots=True)
 class TokenFit:
-    """How many tokens a server makes of a unit of weight, and of a block besides; of a unit of
-    weight of thinking, and of a thought besides: what fits best its own counts of each growth of
-    the conversation. Before it counted anything that is `ratio`, and nothing besides."""
+    """A fit of a server's own token counts, one for each growth of the conversation: tokens for a
+    unit of weight and for a block, and the same for thinking. Before the first count it is `ratio`
+    for a unit of weight, and nothing for a block."""
 
     ratio: float
     _figures: Sequence[float] = ()
@@ -111,8 +111,8 @@ def _solved(equations: Sequence[Sequence[float]]) -> list[float]:
 
 @dataclass(slots=True)
 class CachedPrefixes:
-    """What a server keeps of the requests to one model; `cached_from` are the tokens of the
-    smallest prefix that it keeps."""
+    """The prefixes that a server keeps of the requests to one model; `cached_from` are the tokens
+    of the smallest one."""
 
     fit: TokenFit
     cached_from: int = 0
@@ -128,7 +128,7 @@ class CachedPrefixes:
     def of(
         cls, records: Sequence[Record], model: str, server: str, ratio: float, cached_from: int
     ) -> CachedPrefixes:
-        """What requests and their answers tell: those of other branches first, then those of the
+        """Learn from requests and their answers: those of other branches first, then those of the
         branch that goes on. `ratio` is that of the model, until they tell more."""
         found = cls(TokenFit(ratio), cached_from)
         for request, usage in _answered(records, model, server):
@@ -199,8 +199,8 @@ class CachedPrefixes:
         return Forecast(round(prompt), round(hit.tokens), max(0, round(written)))
 
     def _off(self, request: RequestPrefixes, known: Prefix) -> float:
-        """By how much the estimate of what follows a known beginning is off, as far as it is what
-        was counted before: in the same place, and of the same weight."""
+        """The error of the estimate for what follows a known beginning, as far as the same was
+        counted before: in the same place, and of the same weight."""
         off, place = 0.0, known.blocks
         for start, end, tokens in sorted(self.grown, key=lambda one: one[1].blocks):
             if start.blocks < place:

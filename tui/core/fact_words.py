@@ -359,9 +359,9 @@ def _rewound(fact: facts.Rewound) -> Sentence:
     if fact.target and not fact.prompts:  # of an older version, which didn't count them
         return Sentence("Rewound. Later messages are still in the session file.")
     count = plural(fact.prompts, "prompt")
-    where = f"Rewound {count}" if fact.target else "Moved to another branch"
+    where = f"Rewound {count}" if fact.target else "Switched to another branch"
     files = ", with the files" if fact.restores else "; files stay as they are"
-    hint = "/tree has what you left; /rewind undo brings it back."
+    hint = "/rewind undo takes you back; /tree shows all branches."
     return Sentence(f"{where}{files}.", hint=hint)
 
 

@@ -76,7 +76,7 @@ def expected(
 
 
 def _spoken_since(records: Sequence[Record], last: Record | None) -> Prefix:
-    """What was said since a request, as it is sent."""
+    """Weigh the messages since a request, as they are sent."""
     dropped, since = thoughtless(records), list[Block]()
     messages = 0
     for record in reversed(records):
@@ -133,6 +133,6 @@ def billed(ctx: AgentContext, usage: Usage, model: str) -> BreakBilled | None:
 
 
 def _extra(price: ModelPrice, prompt: int, again: int, *, written: int, life: CacheLife) -> float:
-    """What it costs that tokens are not read from the cache, of which some are written to it."""
+    """Return the extra cost of tokens that don't come from the cache, some written to it."""
     paid = price.forecast(written=written, fresh=again - written, prompt=prompt, life=life)
     return max(0.0, paid - price.forecast(read=again, prompt=prompt))

@@ -155,8 +155,8 @@ def _with_pending(requests: RequestState, prepared: Prepared, why: BreakReason) 
 
 
 def _healing(requests: RequestState, why: BreakReason, now: Built) -> BreakReason:
-    """A break for which no record says where it begins: it does so with the turn of the first
-    thinking that is out of place. While a turn runs all of it goes."""
+    """Return a break with its start, where no record names one: the turn of the first thinking that
+    is out of place. While a turn runs, all thinking is left out."""
     records = requests.ctx.records
     if why.reason not in {"repair", "unexplained"} or why.start or in_turn(records):
         return why
@@ -178,8 +178,8 @@ def _turn_of(requests: RequestState, now: Built) -> str:
 
 
 def _back(requests: RequestState, prepared: Prepared, why: BreakReason) -> tuple[str, ...]:
-    """The answers behind the begin of a break whose thinking was left out, and may go out again:
-    all that stands before them is again as it was when they were made."""
+    """Return the answers after the start of a break whose thinking may be sent again, because
+    everything before them is again as it was when they were made."""
     records = requests.ctx.records
     places = {record.id: number for number, record in enumerate(records)}
     begin = places.get(why.start)
@@ -192,6 +192,7 @@ def _back(requests: RequestState, prepared: Prepared, why: BreakReason) -> tuple
         for id_ in found
         if places[id_] >= begin and has_thinking(content_of(records[places[id_]]))
     ]
+    # Tried with all of them; where one is out of place, again with those of earlier turns alone.
     while back:
         tried = replace(why, back=tuple(sorted(back, key=places.__getitem__)))
         now = built(requests, with_break(requests, prepared, tried))
