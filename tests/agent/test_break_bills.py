@@ -21,6 +21,11 @@ from tui.core.facts import BREAK_REASONS
 SEEDS = 3
 CASES = [(name, seed) for seed in range(SEEDS) for name in CHANGES]
 CLOSE = 0.05
+SAME = 5
+"""Tokens by which a price may differ from that of the record: the prompt that follows is not known
+yet, and all is rounded."""
+SUMMARY = 2000
+"""Tokens that a first summary is expected to have, at most."""
 
 
 async def play(root: Path, cases: Iterable[tuple[str, int]]) -> list[Planted]:
@@ -39,14 +44,41 @@ def check(outcomes: list[Planted]) -> None:
     assert len(off) <= 0.05 * len(breaks) + 1, off
 
 
+def check_told(outcomes: list[Planted]) -> None:
+    """What was said before a key counted is what the record says, and within a twentieth what is
+    billed."""
+    breaks = [one for one in outcomes if one.told and one.expected]
+    sure = [one for one in breaks if one.expected != "compaction"]
+    assert [one for one in sure if abs(one.told_tokens - one.again) > SAME] == []
+    off = [one for one in sure if not one.is_close_to_bill(CLOSE)]
+    assert len(off) <= 0.05 * len(sure) + 1, off
+    for one in breaks:  # the summary is not known yet
+        assert one.again <= one.told_tokens + SAME
+        assert one.expected != "compaction" or one.told_tokens <= one.again + SUMMARY + SAME
+    unbroken = [
+        one for one in outcomes if one.told and not one.expected and "undone" not in one.name
+    ]
+    assert all(one.told_tokens == 0 for one in unbroken)
+
+
 async def test_a_part_of_the_changes(own_folders: Path, tmp_path: Path) -> None:
-    check(await play(tmp_path, CASES[::5]))
+    outcomes = await play(tmp_path, CASES[::5])
+    check(outcomes)
+    check_told(outcomes)
 
 
 @pytest.mark.slow
 async def test_every_kind_of_change(own_folders: Path, tmp_path: Path) -> None:
     outcomes = await play(tmp_path, CASES)
     check(outcomes)
+    check_told(outcomes)
+    assert {one.expected for one in outcomes if one.told} >= {
+        "mask",
+        "unmask",
+        "compaction",
+        "reload",
+        "effort",
+    }
     breaks = [one for one in outcomes if one.expected]
     assert sum(one.error <= CLOSE for one in breaks) >= 0.95 * len(breaks)
     assert {one.expected for one in breaks} >= {*BREAK_REASONS} - {

@@ -79,7 +79,7 @@ async def forecast(root: Path, model: str, turns: int, *, large: bool = False) -
         for number in range(turns):
             await done(agent, f"Go on with part {number}.")
         plan = plan_of(agent, turns % 3 + 1)
-        said = agent.context.price_of_masks(plan.savings)
+        said = agent.context.price_of_changes(plan.overlays(), plan.saves)
         assert said.cost_usd is not None
         await agent.context.overlay(plan.overlays())
         place, cache = len(server.api.priced), deepcopy(server.cache)
@@ -125,7 +125,7 @@ async def compaction_forecast(root: Path, model: str, turns: int, *, own: bool) 
         await compact()
         for number in range(turns):
             await done(agent, f"Go on with part {number}.")
-        planned = agent.context.plan_compaction()
+        planned = await agent.context.plan_compaction()
         assert planned is not None
         assert planned.price is not None
         assert planned.price.cost_usd is not None

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.mcp_tools import McpTools
-from tui.agent.request.break_cost import SwitchPrice, reload_cost
+from tui.agent.request.break_cost import SwitchPrice, exchange_cost
 from tui.agent.request.form import target_of
 from tui.agent.request.state import RequestState
-from tui.core.fact_words import break_price
+from tui.core.fact_words import price_before
 from tui.core.facts import Fact
 from tui.core.formatting import tokens
 from tui.tokens import estimate
@@ -51,13 +51,16 @@ class AgentServers:
             return SwitchPrice("applies from the first request on")
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
         size = round(estimate.json_weight(tool.schema()) * self._ctx.ledger.ratio)
-        rebuilt = f"{tokens(size)} tokens per request; {break_price(reload_cost(self._ctx))}"
+        per_request = f"{tokens(size)} tokens per request"
         if tool.name in self._ctx.toolbox.tools:
             if not framed:
                 return SwitchPrice("calls to it are refused, nothing more is sent")
-            return SwitchPrice("calls to it are refused, at no cost", f"−{rebuilt}")
+            again = exchange_cost(self._requests, tool, joins=False)
+            leaves = f"−{per_request}; {price_before(again)}"
+            return SwitchPrice("calls to it are refused, at no cost", leaves)
         if framed:
             return SwitchPrice("back again, at no cost")
         if target_of(self._requests, self._ctx.link.model).form.tool_additions:
             return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is written again")
-        return SwitchPrice("waits for the next break", f"+{rebuilt}")
+        again = exchange_cost(self._requests, tool, joins=True)
+        return SwitchPrice("waits for the next break", f"+{per_request}; {price_before(again)}")

@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -162,6 +163,12 @@ class RequestTrail:
         self._answers = BoundAnswers()
         self._compactions = RecordIndex({COMPACTION})
         self._places: dict[str, Place] = {}
+
+    def supposed(self) -> RequestTrail:
+        """The same, to compare what is never sent: nothing may be kept."""
+        other: RequestTrail = copy(self)
+        other._answers, other._compactions = self._answers.supposed(), self._compactions.copy()
+        return other
 
     def compare(
         self,
@@ -463,6 +470,10 @@ class BoundAnswers:
     _index: RecordIndex = field(default_factory=lambda: RecordIndex({"assistant"}))
     _found: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _read: list[Record] = field(default_factory=list[Record])
+
+    def supposed(self) -> BoundAnswers:
+        """The same for a record that goes on in another way, without further answers."""
+        return BoundAnswers(self._index.copy(), self._found, self._read)
 
     def of(self, records: Sequence[Record]) -> Mapping[str, Mapping[str, str]]:
         """Return the models by the hashes of the requests, by signature."""

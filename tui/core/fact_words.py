@@ -429,6 +429,11 @@ def break_price(fact: facts.ContextBroken) -> str:
     return ", ".join(filter(None, (again, lost)))
 
 
+def price_before(broken: facts.ContextBroken | None) -> str:
+    """Return the price of a break that a person may still choose, as part of a sentence."""
+    return (break_price(broken) if broken else "") or "nothing is written again"
+
+
 def bill_of_break(bill: facts.BreakBilled) -> facts.ContextBroken | facts.Notice:
     """Return what is told of the bill of a break: the break again, as it was billed; only the
     tokens, where no price is known."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import astuple, replace
-from typing import Any, Final
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
@@ -28,12 +28,27 @@ from tui.core.facts import ContextBroken, RequestMade
 from tui.provider.base import Request
 from tui.session.records import Record
 
+if TYPE_CHECKING:
+    from tui.agent.request.break_bill import Expected
+
 log = logging.getLogger(__name__)
 
 _IN_THE_MIDDLE: Final = frozenset({"mask", "unmask", "prune", "repair"})
 """The reasons of breaks before which most of a conversation stays as it was."""
 _FOR_GOOD: Final = frozenset({"refused", "redaction", "repair", "unexplained"})
 """The reasons of breaks whose thinking never goes out again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A request that may be sent. Where it breaks with the last one: why, what is said of it, and
+    what the server is expected to read and write."""
+
+    target: Target
+    built: Built
+    why: BreakReason | None = None
+    said: ContextBroken | None = None
+    due: Expected | None = None
 
 
 def check(requests: RequestState, prepared: Prepared) -> Request:
@@ -47,8 +62,23 @@ def check(requests: RequestState, prepared: Prepared) -> Request:
 
 
 def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prepared]) -> Request:
-    """Return a request that may be sent, recorded. A break that it needs is recorded before it;
-    then its view is made `again`."""
+    """Return a request that may be sent, recorded, after the break that it needs."""
+    one = judged(requests, prepared, again)
+    target, now, why = one.target, one.built, one.why
+    forecast: dict[str, Any] = {}
+    if one.due is not None and one.said is not None:
+        forecast = {"forecast": one.due.to_json(one.said)}
+    if requests.ctx.link.first_party and "diagnostics" not in target.off:
+        previous = {"previous_message_id": requests.sent.last_answer(target.model)}
+        now = replace(now, request=replace(now.request, diagnostics=previous))
+    _record_request(requests, target, now, why.reason if why else "", forecast)
+    requests.sent.keep(target.model, now.found, now.candidate)
+    return now.request
+
+
+def judged(requests: RequestState, prepared: Prepared, again: Callable[[], Prepared]) -> Judged:
+    """Make a request one that may be sent. A break that it needs is recorded; then its view is made
+    `again`."""
     target, now = prepared.target, built(requests, prepared)
     why: BreakReason | None = None
     said: ContextBroken | None = None
@@ -75,22 +105,16 @@ def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prep
         target = prepared.target
     if why is None and _restarts(target, now.request):
         why = BreakReason("effort", "person", recorded=True)  # thinking stays valid
-    forecast: dict[str, Any] = {}
-    if why is not None:
-        from tui.agent.request.break_bill import expected, forecast_of  # noqa: PLC0415 - on demand
+    if why is None:
+        return Judged(target, now)
+    from tui.agent.request.break_bill import expected, forecast_of  # noqa: PLC0415 - on demand
 
-        now = _marked(requests, prepared, why, now)
-        due = expected(requests, target, now, requests.ctx.records)
-        if said is None:
-            said = forecast_of(requests.ctx, target, why, due, _lost(requests, why))
-            requests.ctx.publish(said)
-        forecast = {"forecast": due.to_json(said)}
-    if requests.ctx.link.first_party and "diagnostics" not in target.off:
-        previous = {"previous_message_id": requests.sent.last_answer(target.model)}
-        now = replace(now, request=replace(now.request, diagnostics=previous))
-    _record_request(requests, target, now, why.reason if why else "", forecast)
-    requests.sent.keep(target.model, now.found, now.candidate)
-    return now.request
+    now = _marked(requests, prepared, why, now)
+    due = expected(requests, target, now, requests.ctx.records)
+    if said is None:
+        said = forecast_of(requests.ctx, target, why, due, _lost(requests, why))
+        requests.ctx.publish(said)
+    return Judged(target, now, why, said, due)
 
 
 def next_break(requests: RequestState, prepared: Prepared) -> int | None:

@@ -359,7 +359,7 @@ class ContextScreen(TableScreen[None]):
         results = masks.results(records, stands=stands, weigh=weigh)
         stale = await asyncio.to_thread(masks.outdated, results, change_checker(self._root))
         menu = BulkMenu(
-            results, stale, self._agent.models.window, self._agent.context.price_of_masks
+            results, stale, self._agent.models.window, self._agent.context.price_of_changes
         )
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:
@@ -395,7 +395,7 @@ class ContextScreen(TableScreen[None]):
             self.notice.say(f"Undone: {text}", "success")
             return
         now = {overlay.target for overlay in change.overlays if not overlay.wait}
-        cost = self._agent.context.cost_of_change(now) if now else None
+        cost = self._agent.context.next_break() if now else None
         words = break_price(cost) if cost else ""
         price = f" Costs {words}." if words else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."
