@@ -24,9 +24,10 @@ from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
 from tui.agent.prompts import parse
-from tui.agent.request.break_cost import ChangePrice
+from tui.agent.request.break_cost import ChangePrice, foreign_frame_cost
 from tui.core.config import Compaction, Config, Prune
 from tui.core.errors import ProviderError
+from tui.core.fact_words import foreign_frame
 from tui.core.facts import ContextBroken, Fact, Overlay
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
@@ -55,6 +56,7 @@ class PlantedSession:
     api: MessagesApi = field(init=False)
     faults: list[ProviderError] = field(default_factory=list[ProviderError])
     facts: list[Fact] = field(default_factory=list[Fact])
+    opening: list[Fact] = field(default_factory=list[Fact])
     told: ContextBroken | ChangePrice | None = None
     """The price that was said before the last change, where the person is told one."""
     _count: int = 0
@@ -119,7 +121,7 @@ class PlantedSession:
         agent = composition.make_agent(launch, session, Yes(), clock=self.clock, provider=model)
         model.agent = self._agent = agent
         agent.models.use(catalogue.model_info(self.model))
-        await agent.start()
+        self.opening = await agent.start()
 
     async def close(self) -> None:
         await self.agent.close()
@@ -330,6 +332,9 @@ async def _other_key(one: PlantedSession) -> None:
     await one.close()
     (folders().data / "seal.key").unlink(missing_ok=True)
     await one.open()
+    one.told = foreign_frame_cost(one.agent._requests)  # pyright: ignore[reportPrivateUsage] - as at the opening
+    told = {fact for fact in one.opening if "Another installation" in str(fact)}
+    assert told == ({foreign_frame(one.told)} if one.told else set())
 
 
 async def _nothing(one: PlantedSession) -> None:

@@ -233,16 +233,24 @@ class RequestTrail:
         before = self._parts[same - 1] if same else frame
         grown = self._parts[same] if same < len(self._parts) and frame is self._frame else None
         for number in range(same, len(messages)):
-            before = self._next(before, messages[number], grown)
+            alike = self._parts[number] if number < len(self._parts) else None
+            before = self._next(before, messages[number], grown, alike)
             tail.append(before)
             grown = None
         return Candidate(frame, same, tail, seen)
 
-    def _next(self, before: Part | None, message: Message, old: Part | None = None) -> Part:
-        """Return the part after another one: `old` if it is equal."""
+    def _next(
+        self,
+        before: Part | None,
+        message: Message,
+        old: Part | None = None,
+        alike: Part | None = None,
+    ) -> Part:
+        """Return the part after another one: `old` if it is equal. Blocks that one that is `alike`
+        has too are not hashed again."""
         if before is None:
             old = self._frame
-        digests = _digests(message, old)
+        digests = _digests(message, old or alike)
         if old is not None and old.digests == digests:
             return old
         start, total = (before.after, before.total) if before else (b"", 0)

@@ -19,7 +19,6 @@ from tui.context.breaks import thoughtless
 from tui.context.cached_prefixes import Forecast
 from tui.context.overrides import SPEAKING, content_of
 from tui.context.request_trail import CACHE, Prefix, has_thinking, weigh
-from tui.context.rules.blocks import THINKING
 from tui.core.facts import BreakBilled, ContextBroken
 from tui.core.messages import Block, Usage, object_of
 from tui.provider.prices import CacheLife, ModelPrice
@@ -68,18 +67,16 @@ def expected(
 
 
 def _spoken_since(records: Sequence[Record], last: Record | None) -> Prefix:
-    """What was said since a request, as it is sent."""
-    dropped, since = thoughtless(records), list[Block]()
+    """What was said since a request, as one that extends it would send it: with the thinking that a
+    break takes."""
+    since = list[Block]()
     messages = 0
     for record in reversed(records):
         if record is last:
             break
         if record.type not in SPEAKING:
             continue
-        content = content_of(record)
-        if record.id in dropped:
-            content = [block for block in content if str(block.get("type")) not in THINKING]
-        since += content
+        since += content_of(record)
         messages += 1
     weight, thoughts, thought_weight = weigh(since)
     weight += messages * estimate.MESSAGE_TOKENS

@@ -11,7 +11,7 @@ from msgspec import structs
 from tui.agent.agent_context import AgentContext
 from tui.agent.request.form import target_of
 from tui.agent.request.state import RequestState
-from tui.agent.request.supposed import judged_next, supposing
+from tui.agent.request.supposed import broken_next, supposing
 from tui.core.facts import CompactionFinished, ContextBroken, DirectivesChanged, Overlay
 from tui.core.formatting import money, plural
 from tui.core.formatting import tokens as tokens_text
@@ -62,7 +62,7 @@ class SwitchPrice:
 def price_of_changes(requests: RequestState, changes: Sequence[Overlay], saved: int) -> ChangePrice:
     """Return the price of sending records in another form, which saves so many tokens of each
     request."""
-    broken = judged_next(supposing(requests, *changes)).said
+    broken = broken_next(supposing(requests, *changes))
     if broken is None:
         return ChangePrice(saved, 0, 0)
     return _paying(requests.ctx, saved, broken, requests.ctx.ledger.tokens - saved)
@@ -71,7 +71,7 @@ def price_of_changes(requests: RequestState, changes: Sequence[Overlay], saved: 
 def next_break(requests: RequestState) -> ContextBroken | None:
     """Return the break that the next request causes as things are; None where it extends the
     last."""
-    return judged_next(supposing(requests)).said
+    return broken_next(supposing(requests))
 
 
 async def reload_cost(requests: RequestState) -> ContextBroken | None:
@@ -80,7 +80,7 @@ async def reload_cost(requests: RequestState) -> ContextBroken | None:
     supposed = supposing(requests)
     supposed.frame.renew("reload")
     await supposed.frame.make()
-    return judged_next(supposed).said
+    return broken_next(supposed)
 
 
 def exchange_cost(
@@ -91,15 +91,17 @@ def exchange_cost(
     supposed.frame.exchange(() if joins else {tool.name}, [tool] if joins else ())
     supposed.frame.renew("reload")
     supposed.frame.make_of_known()
-    return judged_next(supposed).said
+    return broken_next(supposed)
 
 
-def frame_cost(requests: RequestState) -> ContextBroken | None:
-    """Return the break of the new frame that the next request begins with, where that of the
-    record cannot be sent again."""
+def foreign_frame_cost(requests: RequestState) -> ContextBroken | None:
+    """Return the break of the new frame that the next request begins with, since another
+    installation made the one in the record; None where it costs nothing."""
+    if not requests.frame.is_foreign:
+        return None
     supposed = supposing(requests)
     supposed.frame.make_of_known()
-    return judged_next(supposed).said
+    return _if_it_costs(broken_next(supposed))
 
 
 def effort_cost(
@@ -114,7 +116,10 @@ def effort_cost(
     now = DirectivesChanged(think, state.verbose, state.elevated, chosen)
     supposed = supposing(requests, now)
     supposed.frame.think, supposed.frame.effort = think, chosen
-    broken = judged_next(supposed).said
+    return _if_it_costs(broken_next(supposed))
+
+
+def _if_it_costs(broken: ContextBroken | None) -> ContextBroken | None:
     return broken if broken and (broken.tokens or broken.thoughts) else None
 
 
@@ -137,7 +142,7 @@ async def price_of_compaction(
     if requests.frame.waits:
         supposed.frame.renew("compaction")
         await supposed.frame.make()
-    broken = judged_next(supposed).said or ContextBroken("compaction", "person", 0, 0)
+    broken = broken_next(supposed) or ContextBroken("compaction", "person", 0, 0)
     usd = None
     if ctx.price is not None and broken.cost_usd is not None:
         model = ctx.link.model

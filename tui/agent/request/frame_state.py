@@ -16,7 +16,7 @@ from tui.agent.request.stale_files import StaleFiles
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
 from tui.context import effort, job_endings, notices, seen_files, system_prompt
-from tui.context.frame import FRAME, Frame, canonical, frame_in, last_frame, sealed
+from tui.context.frame import FRAME, Frame, canonical, frame_in, is_sealed, last_frame, sealed
 from tui.context.job_endings import unreported
 from tui.context.notices import NOTICE, Form, ModelKnowledge
 from tui.context.overrides import SPEAKING, content_of
@@ -106,6 +106,15 @@ class FrameState:
     def replays(self) -> bool:
         """True if there is a frame of the record that can be sent again to the byte."""
         return self._recorded() is not None
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if another installation made the frame of the record: it is whole, and its seal is
+        not ours."""
+        record = self._last_frame()
+        if record is None or self.replays or is_sealed(record, self._ctx.key):
+            return False
+        return frame_in(record) is not None
 
     def known_tools(self) -> frozenset[str]:
         """The names of the tools that requests have listed so far; none before the first one."""

@@ -6,17 +6,19 @@ What a person is told before a key counts is so by the very steps that record it
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.recorder import FactStream, Recorder
-from tui.agent.request.check import Judged, judged, next_break
+from tui.agent.request.build import built
+from tui.agent.request.check import judged, needed_break, next_break, record_break
 from tui.agent.request.form import target_of
 from tui.agent.request.state import Prepared, RequestState
 from tui.context.breaks import ends_turn
 from tui.context.overrides import SPEAKING
 from tui.context.token_ledger import Ledger
-from tui.core.facts import DurableFact, Overlay
+from tui.core.facts import ContextBroken, DurableFact, Overlay
 from tui.core.messages import text_block
 
 _PROMPT: Final = "."
@@ -36,8 +38,9 @@ def supposing(requests: RequestState, *facts: DurableFact) -> RequestState:
     return other
 
 
-def judged_next(supposed: RequestState) -> Judged:
-    """Judge the next request of a copy: with a prompt, and what waited for a break."""
+def broken_next(supposed: RequestState) -> ContextBroken | None:
+    """Return what would be said of the break that the next request of a copy needs, None for none:
+    with a prompt, and with what waited for a break."""
     ctx = supposed.ctx
     last = next((r for r in reversed(ctx.records) if r.type in SPEAKING), None)
     if last is None or ends_turn(last):
@@ -45,7 +48,11 @@ def judged_next(supposed: RequestState) -> Judged:
     prepared = _viewed(supposed)
     if ctx.config.prune.when == "auto" and prepared.view.due:
         prepared = _pruned(supposed, prepared)
-    return judged(supposed, prepared, lambda: _viewed(supposed))
+    prepared = replace(prepared, built=built(supposed, prepared))
+    why = needed_break(supposed, prepared)
+    if why is not None and not why.recorded:
+        return record_break(supposed, prepared, why)
+    return judged(supposed, prepared, lambda: _viewed(supposed)).said
 
 
 def _pruned(supposed: RequestState, prepared: Prepared) -> Prepared:

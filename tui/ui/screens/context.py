@@ -43,7 +43,7 @@ from tui.ui.widgets.row_list import RowList
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
 
-LONG = 1000
+LONG = 300
 """With more records, a price is worked out only for a row on which the cursor rests."""
 REST_S = 0.15
 
@@ -248,8 +248,14 @@ class ContextScreen(TableScreen[None]):
         row = self.chosen
         if row is None or row.age is None or row.item.id in self._prices:
             return
-        self._prices[row.item.id] = context_changes.mask_price(self._agent, row.item)
+        self._price_of(row.item)
         self._explain()
+
+    def _price_of(self, item: Item) -> str:
+        """Work out the price of m for an item once, until something changes."""
+        if item.id not in self._prices:
+            self._prices[item.id] = context_changes.mask_price(self._agent, item)
+        return self._prices[item.id]
 
     def _price_line(self, price: str) -> str:
         if (row := self.chosen) is None or not price or self.size.width < SMALL:
@@ -281,8 +287,7 @@ class ContextScreen(TableScreen[None]):
             self.action_fold(self.shown[index].unfolded)
             return
         fixed = self.shown[index].age is None
-        price = "" if fixed else context_changes.mask_price(self._agent, item)
-        agent = self._agent
+        agent, price = self._agent, "" if fixed else self._price_of(item)
         texts = texts_in(agent, item)
         screen = ContextItemScreen(item, texts, agent.full_outputs, agent.models.window, price)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
