@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec import structs
 
@@ -83,9 +84,7 @@ async def reload_cost(requests: RequestState) -> ContextBroken | None:
     return broken_next(supposed)
 
 
-def exchange_cost(
-    requests: RequestState, tool: Tool[object], *, joins: bool
-) -> ContextBroken | None:
+def exchange_cost(requests: RequestState, tool: Tool[Any], *, joins: bool) -> ContextBroken | None:
     """Return the break of a new frame that a tool joins, or leaves."""
     supposed = supposing(requests)
     supposed.frame.exchange(() if joins else {tool.name}, [tool] if joins else ())
