@@ -15,7 +15,7 @@ from tests.support.long_session import make_files, script
 from tests.support.server import LoopbackServer
 from tests.support.server_api import Exchange
 from tests.support.server_bodies import bare
-from tests.support.server_cache import ServerCache, price
+from tests.support.server_cache import ServerCache
 from tests.support.server_models import MODELS
 from tests.support.server_script import Json
 from tests.support.server_view import shown
@@ -31,16 +31,14 @@ SONNET, HAIKU = "claude-sonnet-5-5", "claude-haiku-5-5"
 
 
 class Forecast(NamedTuple):
-    """US dollars, as said before and as charged; and what all of the request came to, by which the
-    error is measured."""
+    """US dollars, as said before and as charged."""
 
     said: float
     charged: float
-    whole: float = 0.0
 
     @property
     def error(self) -> float:
-        return abs(self.said - self.charged) / (self.whole or self.charged)
+        return abs(self.said - self.charged) / self.charged
 
 
 def dollars(before: Exchange, cache: ServerCache, after: Exchange) -> float:
@@ -59,12 +57,6 @@ def dollars(before: Exchange, cache: ServerCache, after: Exchange) -> float:
     written = usage["cache_creation_input_tokens"] - other["cache_creation_input_tokens"]
     hour = usage["cache_creation"]["ephemeral_1h_input_tokens"]
     return written * ((rates.write_1h if hour else rates.write_5m) - rates.read) / 1_000_000
-
-
-def input_of(exchange: Exchange) -> float:
-    """What the input of a request was charged."""
-    usage = {**exchange.message["usage"], "output_tokens": 0}
-    return price(MODELS[exchange.body["model"]], usage)
 
 
 def plan_of(agent: Agent, every: int) -> MaskPlan:
@@ -93,17 +85,19 @@ async def forecast(root: Path, model: str, turns: int, *, large: bool = False) -
         place, cache = len(server.api.priced), deepcopy(server.cache)
         await done(agent, "ok")
         before, after = server.api.priced[place - 1 : place + 1]
-        return Forecast(said.cost_usd, dollars(before, cache, after), input_of(after))
+        return Forecast(said.cost_usd, dollars(before, cache, after))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "large"), [(SONNET, False), (HAIKU, False), (HAIKU, True)])
-async def test_a_forecast_of_masks_is_within_a_twentieth(
+async def test_a_forecast_of_masks_is_near_the_charge(
     own_folders: Path, tmp_path: Path, model: str, large: bool
 ) -> None:
+    """Every growth here holds a thought, and the same kinds of text: what a thought takes of the
+    tokens can't be told from them as well as in `tests.agent.test_break_bills`."""
     make_files(tmp_path)
     found = [await forecast(tmp_path, model, turns, large=large) for turns in range(2, 9)]
-    assert median(one.error for one in found) <= 0.05, found
+    assert median(one.error for one in found) <= 0.06, found
 
 
 SUMMARY: Json = {"text": "What was asked, read and decided so far, by path and in short. " * 60}
