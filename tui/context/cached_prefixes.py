@@ -123,6 +123,9 @@ class CachedPrefixes:
         default_factory=list[tuple[Prefix, Prefix, float]]
     )
     """The growths of the conversation, from one end to the next, with the tokens of each."""
+    unnamed_until: float = 0.0
+    """Until when the server keeps what the last answered request made it keep, if its record does
+    not name that: one of a time before there were names."""
 
     @classmethod
     def of(
@@ -139,10 +142,13 @@ class CachedPrefixes:
         tokens = usage.cache_read_input_tokens + usage.cache_creation_input_tokens
         kept = list_of(object_of(request.data.get(CACHE)).get("kept"))
         prefixes = [prefix for one in kept if (prefix := Prefix.of_json(one))]
-        if not tokens or not prefixes or usage.context_tokens:  # the last are sums of rounds
+        if not tokens or usage.context_tokens:  # which are sums of rounds
             return
         long = usage.ephemeral_1h_input_tokens or request.data.get("cache_life") == "1h"
         until = _seconds(request.time) + (LONG_LIFE_S if long else LIFE_S)
+        self.unnamed_until = 0.0 if prefixes else until
+        if not prefixes:
+            return
         end, read = prefixes[-1], usage.cache_read_input_tokens
         keys = frozenset(prefix.key for prefix in prefixes)
         for entry in self.entries.values():
@@ -212,9 +218,10 @@ class CachedPrefixes:
                 off, place = off + tokens - self.fit.tokens(start, end), end.blocks
         return off
 
-    def warm(self, now: float) -> int:
-        """The tokens that a request which extends the last one would read."""
-        return round(self.last.tokens) if self.last and self.last.until >= now else 0
+    def warm(self, now: float) -> bool:
+        """True if a request that extends the last one would read it."""
+        until = self.unnamed_until or (self.last.until if self.last else 0.0)
+        return until >= now
 
 
 def _blocks(entry: CachedPrefix) -> int:

@@ -429,6 +429,22 @@ def break_price(fact: facts.ContextBroken) -> str:
     return ", ".join(filter(None, (again, lost)))
 
 
+def price_before(broken: facts.ContextBroken | None) -> str:
+    """Return the price of a break that a person may still choose, as part of a sentence."""
+    return (break_price(broken) if broken else "") or "nothing is written again"
+
+
+def foreign_frame(broken: facts.ContextBroken) -> facts.Notice:
+    """Return what is told before the first prompt of a session whose system prompt another
+    installation made."""
+    usd = f" (≈ {money(broken.cost_usd)})" if broken.cost_usd is not None else ""
+    again = f"writes {broken.tokens:,} tokens again{usd}" if broken.tokens else ""
+    lost = f"leaves out {plural(broken.thoughts, 'thought')}" if broken.thoughts else ""
+    costs = " and ".join(filter(None, (again, lost)))
+    made = "Another installation made this session's system prompt"
+    return facts.Notice(f"{made}, so the next request {costs}.")
+
+
 def bill_of_break(bill: facts.BreakBilled) -> facts.ContextBroken | facts.Notice:
     """Return what is told of the bill of a break: the break again, as it was billed; only the
     tokens, where no price is known."""

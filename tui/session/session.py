@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -206,6 +207,14 @@ class Session:
     def lost(self) -> str:
         """The program that took the session over; "" while nobody has."""
         return self._lock.lost if self._lock is not None else ""
+
+    def supposed(self) -> Session:
+        """The session as it is, in memory: what is recorded in the copy leaves no trace."""
+        other: Session = copy(self)
+        other.records, other.metadata = [*self.records], {**self.metadata}
+        other._file = other._lock = None
+        other._with_prompt = [*self._with_prompt]
+        return other
 
     def record(self, fact: DurableFact) -> Record:
         """Add the record of a fact: as `append`."""
