@@ -14,7 +14,7 @@ from tui.session import reader
 def check(one: Week) -> None:
     """What must hold at its end; of what happened meanwhile it keeps a list."""
     assert one.wrong == [], one.log
-    wrong = [(what, told, bill) for what, told, bill in one.told if abs(told - bill) > 1e-6]
+    wrong = [(what, told, bill) for what, told, bill in one.figures if abs(told - bill) > 1e-6]
     assert wrong == [], one.log
     assert one.unreached() == []
     assert one.reasons()["unexplained"] == 0, one.log

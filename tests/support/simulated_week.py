@@ -37,14 +37,14 @@ class Machine:
 
 @dataclass
 class Week(PlantedSession):
-    """The session of the week, by now on `machines[at]`. `log` says what was done, `told` what the
+    """The session of the week, by now on `machines[at]`. `log` says what was done, `figures` what the
     program said of its cost beside the server's bill, `wrong` what must not have happened."""
 
     machines: tuple[Machine, Machine] = (Machine(Path(), Path()), Machine(Path(), Path()))
     patch: pytest.MonkeyPatch | None = None
     at: int = 0
     log: list[str] = field(default_factory=list[str])
-    told: list[tuple[str, float, float]] = field(default_factory=list[tuple[str, float, float]])
+    figures: list[tuple[str, float, float]] = field(default_factory=list[tuple[str, float, float]])
     wrong: list[str] = field(default_factory=list[str])
     kept: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """Each record that was ever in the file, by its id, as it was first there."""
@@ -94,10 +94,10 @@ class Week(PlantedSession):
             bill = self.api.cache.dollars
             spent = self.agent.spending().session.usd
             assert spent is not None
-            self.told.append((self.log[-1], spent, bill))
+            self.figures.append((self.log[-1], spent, bill))
             told = [fact.total_usd for fact in self.facts if isinstance(fact, RequestPaid)]
             if told and self.log[-1] == "turn":
-                self.told.append(("the cost event", told[-1] or 0.0, bill))
+                self.figures.append(("the cost event", told[-1] or 0.0, bill))
         lines = {self._id(line): line for line in self.path.read_bytes().splitlines()}
         gone = self.kept.keys() - lines.keys() - self.damaged
         self.wrong += [f"after {self.log[-1]}: {one} is gone" for one in gone]
