@@ -230,6 +230,44 @@ def test_a_redacted_pack_is_to_read(here: Machine, there: Machine) -> None:
     assert [r.type for r in read(done.path).records] == [r.type for r in read(path).records]
 
 
+@pytest.mark.parametrize("before", ["\n", "\t", "\u2028", '"', "\\", "\x01"])
+def test_a_secret_is_found_after_what_json_escapes(
+    here: Machine, there: Machine, before: str
+) -> None:
+    session = Session.create(here.work, folders=here.here(), clock=SystemClock())
+    session.append("user", content=[{"type": "text", "text": f"x{before}{KEY}"}])
+    session.append("draft", answer=KEY[:24], after=0)
+    session.append("draft", answer=KEY[24:], after=24)
+    asyncio.run(session.close())
+    assert session.path
+    refused = here.pack(session.path)
+    assert any(one.why == "a key" for one in refused.secrets)
+    assert refused.path is None
+    redacted = there.unpack(here.pack(session.path, "redact")).path.read_text()
+    assert KEY[24:] not in redacted
+
+
+def test_a_line_of_json_that_is_no_object_is_masked_too(here: Machine) -> None:
+    path = talk(here, "one")
+    with path.open("ab") as file:
+        file.write(json.dumps([KEY]).encode() + b"\n" + b"[" * 3000 + KEY.encode() + b"\n")
+    assert here.pack(path).path is None
+    packed = here.pack(path, "redact").path
+    assert packed
+    with zipfile.ZipFile(packed) as opened:
+        assert KEY.encode() not in opened.read(SESSION)
+
+
+def test_secrets_in_names_and_in_wide_characters_are_found(here: Machine) -> None:
+    (here.work / f"of-{KEY}").mkdir()
+    (here.work / "wide.ps1").write_bytes(f"$key = '{KEY}'".encode("utf-16"))
+    places = {one.place: one.why for one in here.pack(talk(here, "one")).secrets}
+    assert places == {
+        "checkpoints, of-[secret removed]": "a key in its name",
+        "checkpoints, wide.ps1": "a key",
+    }
+
+
 def test_a_running_session_is_packed_up_to_its_last_whole_line(
     here: Machine, there: Machine
 ) -> None:
