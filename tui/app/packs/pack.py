@@ -29,7 +29,9 @@ from tui.app.packs.form import (
     SUFFIX,
     Manifest,
     PackedFile,
+    file_name,
     is_output,
+    is_packable,
 )
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError, os_error_as
@@ -107,7 +109,7 @@ def pack(
         redact = secrets == "redact"
         manifest = Manifest(
             session=loaded.header.id,
-            file=path.name,
+            file=file_name(path.name, loaded.header.id, clock.now()),
             cwd=loaded.header.cwd,
             app=f"holdfast {tui.__version__}",
             created=timestamp(clock.now()),
@@ -172,8 +174,8 @@ class _Source:
         records = {SESSION: (path, _whole(path))}
         below = children_of(path)
         for child in sorted(below.rglob("*.jsonl")):
-            if child.is_file() and not child.is_symlink():
-                name = CHILDREN + child.relative_to(below).as_posix()
+            name = CHILDREN + child.relative_to(below).as_posix()
+            if is_packable(name) and child.is_file() and not child.is_symlink():
                 records[name] = (child, _whole(child))
         results = Workspace(Path(loaded.header.cwd)).tool_results
         outputs, gone = list[str](), list[str]()
