@@ -143,7 +143,7 @@ def test_a_session_moves_whole(here: Machine, there: Machine) -> None:
     assert (done.id, done.state, done.verified) == (packed.manifest.session, "new", True)
     assert done.path.parent == there.here().sessions_of(there.work)
     assert done.path.stat().st_mode & 0o777 == 0o600
-    assert sorted(done.differs) == ["a.txt", "src/b.txt"]
+    assert sorted(done.differs or ()) == ["a.txt", "src/b.txt"]
     assert done.problems == []
     receipts = [r.data["receipt"] for r in read(done.path).records if r.data.get("receipt")]
     assert len(receipts) == 2
@@ -466,13 +466,15 @@ def _put(manifest: dict[str, Any], files: dict[str, bytes], name: str, data: byt
     files[name] = data
 
 
-def _with_entries(packed: Path, *contents: bytes, id_: str = "", **entries: object) -> None:
+def _with_entries(
+    packed: Path, entries: Mapping[str, object], *contents: bytes, id_: str = ""
+) -> None:
     """Add entries to the first checkpoint of a pack, and contents."""
     with _made(packed) as (manifest, files):
         (line,) = files["checkpoints.jsonl"].splitlines()
         state = json.loads(line)
         state["checkpoint"] = id_ or state["checkpoint"]
-        state["entries"] |= entries
+        state["entries"].update(entries)
         _put(manifest, files, "checkpoints.jsonl", json.dumps(state).encode() + b"\n")
         for data in contents:
             _put(manifest, files, f"contents/{sha256(data).hexdigest()}", data)
@@ -489,7 +491,7 @@ def test_checkpoints_of_somebody_else_put_nothing_into_guarded_folders(
 ) -> None:
     hook = b"#!/bin/sh\n"
     entry = [1, 0o755, len(hook), sha256(hook).hexdigest(), False]
-    _with_entries(packed, hook, **{".git/hooks/pre-commit": entry})
+    _with_entries(packed, {".git/hooks/pre-commit": entry}, hook)
     done = there.unpack(packed)
     left = "Left out of its checkpoints: 1 path that the file tools may not write, such as"
     assert done.problems == [f"{left} '.git/hooks/pre-commit'."]
@@ -523,7 +525,7 @@ def test_a_link_out_of_the_workspace_leads_nothing_out_of_it(
     target = os.fsencode(outside)
     link = [2, 0o777, len(target), sha256(target).hexdigest(), False]
     file = [1, 0o644, 1, sha256(b"x").hexdigest(), False]
-    _with_entries(packed, b"x", target, l=link, **{"l/x": file})
+    _with_entries(packed, {"l": link, "l/x": file}, b"x", target)
     _go_back(there, there.unpack(packed))
     assert (there.work / "l").is_symlink()
     assert not list(outside.iterdir())
@@ -542,7 +544,7 @@ def test_a_link_out_of_the_workspace_leads_nothing_out_of_it(
 def test_an_entry_that_no_checkpoint_has_is_refused(
     packed: Path, there: Machine, entry: object
 ) -> None:
-    _with_entries(packed, z=entry)
+    _with_entries(packed, {"z": entry})
     files = there.files()
     with pytest.raises(SessionError, match="holds what is no checkpoint"):
         there.unpack(packed)
@@ -551,7 +553,7 @@ def test_an_entry_that_no_checkpoint_has_is_refused(
 
 @pytest.mark.parametrize("id_", ["\ud800", "x" * 2000, "-1"])
 def test_a_checkpoint_of_a_strange_name_is_refused(packed: Path, there: Machine, id_: str) -> None:
-    _with_entries(packed, id_=id_)
+    _with_entries(packed, {}, id_=id_)
     files = there.files()
     with pytest.raises(SessionError, match="holds what is no checkpoint"):
         there.unpack(packed)
@@ -584,7 +586,7 @@ def test_a_sub_agent_of_another_session_is_refused(
 def test_files_that_could_not_be_compared_are_not_called_the_same(
     packed: Path, there: Machine
 ) -> None:
-    _with_entries(packed, id_="abcdef01-9")
+    _with_entries(packed, {}, id_="abcdef01-9")
     done = there.unpack(packed)
     assert (done.checkpoints, done.differs, done.problems) == (1, None, [])
 

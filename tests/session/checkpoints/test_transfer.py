@@ -101,7 +101,7 @@ def test_those_that_are_there_already_are_not_added_again(tmp_path: Path) -> Non
     third = there.take().id
     back = _moved(there, [first, second, third])
     assert [one.id for one in back] == [first, second, third]
-    here.adopt(back, [b"three"])
+    here.adopt(back, [b"three"], GUARDED)
     assert [change.path.name for change in here.difference(second, third)] == ["a", "b"]
     here.close()
     there.close()
