@@ -91,7 +91,7 @@ async def test_R35_R37_compact_puts_a_summary_in_the_place_of_the_beginning(tmp_
     provider = ScriptedProvider(say("They asked things."), say("fine"))
     agent = agent_on(tmp_path, provider)
     before = [record.to_line() for record in agent.session.records]
-    preview = agent.context.plan_compaction()
+    preview = await agent.context.plan_compaction()
     assert preview is not None
     assert [item.label for item in preview.summarised][:1] == ["question 0"]
     assert len(preview.kept) == 6
@@ -204,7 +204,7 @@ async def test_an_interrupted_compaction_changes_nothing(tmp_path: Path) -> None
 
 async def test_nothing_to_compact_is_said(tmp_path: Path) -> None:
     agent = agent_on(tmp_path, ScriptedProvider(), session=told(tmp_path, 2))
-    assert agent.context.plan_compaction() is None
+    assert await agent.context.plan_compaction() is None
     assert [type(e) for e in await drain(agent.context.compact())] == [facts.Notice]
 
 
@@ -220,7 +220,7 @@ async def test_pins_stay_word_for_word_and_a_pinned_result_brings_its_call(tmp_p
         tmp_path, ScriptedProvider(say("Short.")), session=told(tmp_path, session=session)
     )
     await agent.context.pin({rule.id: True, kept.id: True})
-    preview = agent.context.plan_compaction()
+    preview = await agent.context.plan_compaction()
     assert preview is not None
     assert {item.id for item in preview.pinned} == {rule.id, kept.id}
     await drain(agent.context.compact())

@@ -273,7 +273,7 @@ async def test_a_cost_limit_ends_the_exam_not_the_compaction(tmp_path: Path) -> 
 async def test_the_preview_says_what_the_exam_costs(tmp_path: Path) -> None:
     modes: dict[ExamMode, str] = {"off": "", "small": "small, by claude-haiku-5-5, at most $0.00"}
     for mode, said in modes.items():
-        planned = examined(tmp_path, Examining(), mode).context.plan_compaction()
+        planned = await examined(tmp_path, Examining(), mode).context.plan_compaction()
         assert planned is not None
         assert planned.exam.startswith(said)
         assert bool(planned.exam) is bool(said)

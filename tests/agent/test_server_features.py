@@ -123,9 +123,7 @@ async def test_all_marks_have_one_life_and_it_stays_with_the_session(tmp_path: P
             marks = [block["cache_control"] for block in blocks if "cache_control" in block]
             assert len(marks) > 1
             assert all(mark == {"type": "ephemeral", "ttl": "1h"} for mark in marks)
-        usd = agent.context.reload_cost().cost_usd
-        assert usd is not None
-        assert abs(usd - agent.context.ledger.tokens * (4 - 0.1) / 1_000_000) < 1e-9
+        assert await agent.context.reload_cost() is None  # it would say the same
 
 
 async def test_a_gateway_without_an_hour_gets_five_minutes(tmp_path: Path) -> None:
@@ -223,7 +221,7 @@ async def test_think_has_a_price_too_and_its_words_do_not_wait(tmp_path: Path) -
         await turn(agent, "one")
         cost = agent.models.think_cost(True)
         assert cost is not None
-        assert cost.tokens == agent.context.ledger.tokens
+        assert 0 < cost.tokens < 100  # the system prompt is read from the cache all the same
         assert agent.models.think_cost(False) is None
         told = agent.send(replace(parse("/think two"), waits=True))
         assert breaks([event async for event in told]) == []

@@ -16,7 +16,7 @@ def test_the_next_start_brings_a_file_back_and_says_so(tmp_path: Path) -> None:
     killed(path, "new content, longer", 5)
     notices = launch_config.prepare(Options()).notices
     assert [one.partition(" was ")[2] for one in notices if "a.txt" in one] == [
-        "half written when Holdfast ended; it has its old content again."
+        "half written when Holdfast stopped. Its old content is back."
     ]
     assert path.read_text() == (tmp_path / "twin.txt").read_text() == "old content"
     assert not [one for one in launch_config.prepare(Options()).notices if "a.txt" in one]

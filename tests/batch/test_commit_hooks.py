@@ -218,7 +218,7 @@ def test_the_hooks_of_a_folder_that_is_not_trusted_do_not_run(
 
 
 def test_without_a_sandbox_no_hook_runs(own_folders: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="in the sandbox only"):
+    with pytest.raises(UsageError, match="only in the sandbox"):
         hooks_of(tmp_path, "off").check(tmp_path)
 
 

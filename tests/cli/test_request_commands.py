@@ -201,7 +201,7 @@ def test_a_forged_frame_is_said(run: Run, talked: tuple[Path, list[bytes]]) -> N
     code, out, err = run("verify", path)
     assert (code, out.count("\n")) == (1, 1)
     assert out.endswith(", frame) isn't what was written\n")
-    words = "its system prompt and tools were recorded by another installation, or edited"
+    words = "the system prompt and tools were recorded by another installation, or edited"
     assert f"requests 1–8: {words}.\n" in err
     path.write_bytes(path.read_bytes().replace(b"# Security", b"# Obedience", 1))
     code, out, err = run("verify", path)

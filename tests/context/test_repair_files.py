@@ -18,7 +18,7 @@ from tui.context.validate import check
 from tui.context.view import build
 from tui.session import importers
 from tui.session.reader import read
-from tui.session.records import Header, Record
+from tui.session.records import LEFT_OUT, Header, Record
 from tui.session.session import Session
 
 MODEL = "claude-sonnet-5-5"
@@ -173,6 +173,7 @@ def test_R8_real_sessions_of_other_agents_open_and_go_on(path: Path) -> None:
         "claude_code_malformed": {"B01", "B27", "B53", "B56"},
         "pi_v1_errored_turns": {"B23", "B55"},
     }
+    codes.discard(LEFT_OUT)  # is no damage
     assert codes == expected.get(path.stem, codes)
 
 

@@ -35,13 +35,13 @@ def test_what_a_rewind_left_is_reached_by_every_way(
         screen.forget()
         screen.type("/rewind 1\r")
         screen.wait_for(
-            "Git was on main at that prompt and is on other now.",
+            "Git was on main at that prompt; now it is on other.",
             "`git switch main` first.",
             "1 to 2, or just Enter for none:",
         )
         screen.type("1\r")
         screen.wait_for(
-            "Rewound 1 prompt, with the files.", "Git stays on other: these are the", "> "
+            "Rewound 1 prompt, with the files.", "Git is still on other; these are the", "> "
         )
         assert not (work / "notes.txt").exists()
         screen.forget()
@@ -51,11 +51,11 @@ def test_what_a_rewind_left_is_reached_by_every_way(
         screen.type("1\r")
         screen.wait_for("1 to 2, or just Enter for none:")
         screen.type("1\r")
-        screen.wait_for("Moved to another branch, with the files.", "Restored 1 of 1", "> ")
+        screen.wait_for("Switched to another branch, with the files.", "Restored 1 of 1", "> ")
         assert (work / "notes.txt").read_text() == "walrus\n"
         screen.forget()
         screen.type("/rewind undo\r")
-        screen.wait_for("Moved to another branch, with the files.", "Restored 1 of 1 file.", "> ")
+        screen.wait_for("Switched to another branch, with the files.", "Restored 1 of 1", "> ")
         assert not (work / "notes.txt").exists()
         screen.forget()
         screen.type("ask for something else\r")  # the script begins again with each opening

@@ -104,12 +104,14 @@ class ServedModel:
             self.api.script.turns.pop()
             raise ProviderError("invalid_request", reply.message, status=reply.status)
         message = reply.message
+        bill = message["usage"]
+        bill = bill.get("iterations", [bill])[0]  # of a compaction on demand, only there
         self.clock.elapsed += 20
         yield Completed(
             message["content"],
             message["model"],
             message["stop_reason"],
-            Usage.from_json(message["usage"]),
+            Usage.from_json(bill),
             "req",
         )
 

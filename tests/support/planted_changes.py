@@ -24,9 +24,11 @@ from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
 from tui.agent.prompts import parse
+from tui.agent.request.break_cost import ChangePrice, foreign_frame_cost
 from tui.core.config import Compaction, Config, Prune
 from tui.core.errors import ProviderError
-from tui.core.facts import Fact, Overlay
+from tui.core.fact_words import foreign_frame
+from tui.core.facts import ContextBroken, Fact, Overlay
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.provider import catalogue
@@ -54,6 +56,9 @@ class PlantedSession:
     api: MessagesApi = field(init=False)
     faults: list[ProviderError] = field(default_factory=list[ProviderError])
     facts: list[Fact] = field(default_factory=list[Fact])
+    opening: list[Fact] = field(default_factory=list[Fact])
+    told: ContextBroken | ChangePrice | None = None
+    """The price that was said before the last change, where the person is told one."""
     _count: int = 0
     _calls: int = 0
     _agent: Agent | None = None
@@ -96,6 +101,7 @@ class PlantedSession:
     async def show(self, view: Any, *numbers: int, by: str = "person") -> None:
         results = self.results()
         changes = [Overlay(results[number], view, by) for number in numbers]
+        self.told = self.agent.context.price_of_changes(changes, 0) if by == "person" else None
         await self.agent.context.overlay(changes)
 
     async def open(self) -> None:
@@ -115,7 +121,7 @@ class PlantedSession:
         agent = composition.make_agent(launch, session, Yes(), clock=self.clock, provider=model)
         model.agent = self._agent = agent
         agent.models.use(catalogue.model_info(self.model))
-        await agent.start()
+        self.opening = await agent.start()
 
     async def close(self) -> None:
         await self.agent.close()
@@ -203,6 +209,8 @@ async def _pin(one: PlantedSession) -> None:
 
 
 async def _compact(one: PlantedSession) -> None:
+    planned = await one.agent.context.plan_compaction()
+    one.told = planned.price if planned else None
     await one.follow(one.agent.context.compact())
 
 
@@ -214,6 +222,7 @@ async def _undo(one: PlantedSession) -> None:
 
 async def _reload(one: PlantedSession) -> None:
     (one.root / "AGENTS.md").write_text(f"Be brief, and say so. {one.words(3)}\n")
+    one.told = await one.agent.context.reload_cost()
     one.agent.context.reload()
 
 
@@ -224,6 +233,7 @@ async def _join(one: PlantedSession) -> None:
 
 
 async def _effort(one: PlantedSession) -> None:
+    one.told = one.agent.models.effort_cost("low")
     await one.agent.models.use_effort("low")
 
 
@@ -244,6 +254,7 @@ async def _mask_behind_a_switch(one: PlantedSession) -> None:
 
 async def _cold(one: PlantedSession) -> None:
     one.clock.elapsed += 2 * 3600
+    one.told = one.agent.context.next_break()
 
 
 async def _mask_when_cold(one: PlantedSession) -> None:
@@ -321,6 +332,9 @@ async def _other_key(one: PlantedSession) -> None:
     await one.close()
     (folders().data / "seal.key").unlink(missing_ok=True)
     await one.open()
+    one.told = foreign_frame_cost(one.agent._requests)  # pyright: ignore[reportPrivateUsage] - as at the opening
+    told = {fact for fact in one.opening if "Another installation" in str(fact)}
+    assert told == ({foreign_frame(one.told)} if one.told else set())
 
 
 async def _nothing(one: PlantedSession) -> None:
@@ -385,6 +399,20 @@ class Planted:
     bill: float
     said: tuple[float | None, float | None] = (None, None)
     input: tuple[Any, Any] = (None, None)
+    told: tuple[int, float | None] | None = None
+    """The tokens and the dollars that were said before it, where the person was told a price."""
+    again: int = 0
+    """The tokens that its record says are written again."""
+
+    @property
+    def told_tokens(self) -> int:
+        return self.told[0] if self.told else 0
+
+    def is_close_to_bill(self, share: float) -> bool:
+        """Whether the input at the price that was told before is that share off the bill at
+        most."""
+        told, billed = self.told[1] if self.told else None, self.said[1]
+        return None not in {told, billed} and abs((told or 0) - (billed or 0)) <= share * self.bill
 
     @property
     def error(self) -> float:
@@ -406,6 +434,7 @@ async def planted(root: Path, name: str, seed: int) -> Planted:
         await one.turn()
     await plant(one)
     one.facts.clear()
+    told = (one.told.tokens, one.told.cost_usd) if one.told else None
     sent, number = len(one.api.priced), len(one.agent.session.records)
     await one.turn()
     records = [*one.agent.session.records[number:]]
@@ -420,7 +449,8 @@ async def planted(root: Path, name: str, seed: int) -> Planted:
     bill = next((b["billed_usd"] for b in broken if b["billed_usd"] is not None), None)
     return Planted(
         name, seed, reasons, reason, _forecast(data), _input(exchange), (said, bill),
-        (data["cache"].get("forecast"), exchange.message["usage"]),
+        (data["cache"].get("forecast"), exchange.message["usage"]), told,
+        next((b["tokens"] for b in broken if b["billed_usd"] is None), 0),
     )  # fmt: skip
 
 

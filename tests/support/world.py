@@ -187,9 +187,9 @@ class WatchedView(AgentView):
 
     agent: WatchedAgent
 
-    def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
+    async def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
         planned = self.agent.planned
-        return replace(planned, focus=focus) if planned else super().plan_compaction(focus)
+        return replace(planned, focus=focus) if planned else await super().plan_compaction(focus)
 
     def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
         self.agent.compacted.append(focus)

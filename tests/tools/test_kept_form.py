@@ -156,7 +156,7 @@ async def test_hard_links_stay_one_file(folder: Folder, tool: str) -> None:
     twin = folder.root / "twin.txt"
     twin.hardlink_to(path)
     words = await change(folder, tool, "a.txt")
-    assert "It was written in place: it has 2 hard links, which stay one file." in words
+    assert "Written in place: it has 2 hard links, which stay one file." in words
     assert twin.read_text() == path.read_text() == "\n".join(NEW) + "\n"
     assert path.samefile(twin)
     assert not list(folders().in_place.iterdir())
@@ -316,7 +316,7 @@ def test_a_mounted_file_is_written_in_place(tmp_path: Path, tool: str) -> None:
     (tmp_path / "outside.txt").write_text("\n".join(OLD) + "\n")
     words = [*WRAPPED, str(tmp_path), sys.executable, "-c", MOUNTED, str(tmp_path / "work"), tool]
     done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=Path.cwd())
-    assert "It was written in place: something is mounted there." in done.stdout, done.stderr
+    assert "Written in place: something is mounted there." in done.stdout, done.stderr
     assert (tmp_path / "outside.txt").read_text() == "\n".join(NEW) + "\n"
     assert (tmp_path / "work/a.txt").read_text() == ""
 
@@ -371,7 +371,7 @@ async def test_a_read_only_file_says_why(folder: Folder, monkeypatch: pytest.Mon
     assert error.startswith("a.txt is read-only: its mode is 444. Make it writable first")
     path.chmod(0o644)
     error = await folder.error(write_file, path="a.txt", content="y")
-    assert error.startswith("a.txt is read-only for this user: it belongs to another.")
+    assert error.startswith("a.txt is read-only for this user: another user owns it.")
 
 
 def test_the_place_of_the_copies_is_ours_alone(tmp_path: Path) -> None:

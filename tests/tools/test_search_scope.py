@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.call_host import FakeHost
 from tests.tools.folder import Folder
 from tui.tools import search, search_scope
 from tui.tools.base import Answer
@@ -60,10 +61,11 @@ async def test_binary_files_that_match_are_counted(folder: Folder) -> None:
 async def test_a_denied_binary_file_is_not_named(folder: Folder) -> None:
     folder.write("secret.bin", b"\0TODO\n")
 
-    def reading(path: Path) -> Answer:
-        return "deny" if "secret" in path.name else "allow"
+    class Denying(FakeHost):
+        def reading(self, path: Path) -> Answer:
+            return "deny" if "secret" in path.name else "allow"
 
-    folder.changes["reading"] = reading
+    folder.changes["host"] = Denying()
     text = await folder.text(grep, pattern="TODO")
     assert "secret" not in text
     assert "[1 path left out: a rule denies reading it]" in text

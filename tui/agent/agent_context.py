@@ -159,8 +159,8 @@ class AgentContext:
         return self.session.records
 
     def spent(self) -> SessionCost:
-        """Count the cost of the whole session so far, earlier runs included."""
-        return self.state.spending.count(self.records, self.config.prices)
+        """Count the cost of the whole session so far, earlier runs and other branches included."""
+        return self.state.spending.count(self.records, self.config.prices, self.session.elsewhere)
 
     @property
     def price(self) -> ModelPrice | None:

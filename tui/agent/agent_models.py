@@ -11,8 +11,9 @@ from functools import partial
 from tui.agent.agent_context import AgentContext
 from tui.agent.directive_state import DirectiveState
 from tui.agent.recovery import DeferredRetry
+from tui.agent.request.break_cost import effort_cost
 from tui.agent.request.due import adapt
-from tui.agent.request.form import effort_cost, effort_in_force
+from tui.agent.request.form import effort_in_force
 from tui.agent.request.state import Fit, RequestState
 from tui.agent.token_counter import TokenCounter
 from tui.core import facts

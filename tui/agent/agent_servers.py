@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.mcp_tools import McpTools
-from tui.agent.request.break_cost import SwitchPrice, reload_cost
+from tui.agent.request.break_cost import SwitchPrice, exchange_cost
 from tui.agent.request.form import target_of
 from tui.agent.request.state import RequestState
-from tui.core.fact_words import break_price
+from tui.core.fact_words import price_before
 from tui.core.facts import Fact
 from tui.core.formatting import tokens
 from tui.tokens import estimate
@@ -28,6 +28,10 @@ class AgentServers:
     _ctx: AgentContext
     _requests: RequestState
     _mcp: McpTools
+    _prices: dict[str, tuple[object, SwitchPrice]] = field(
+        default_factory=dict[str, tuple[object, SwitchPrice]], init=False
+    )
+    """Prices of switching tools, by name, with what they depend on."""
 
     @property
     def all(self) -> Sequence[Server]:
@@ -50,14 +54,30 @@ class AgentServers:
         if not self._requests.frame.record:
             return SwitchPrice("applies from the first request on")
         framed = tool.name in {str(one.get("name")) for one in self._requests.frame.current.tools}
+        if tool.name not in self._ctx.toolbox.tools and framed:
+            return SwitchPrice("back again, at no cost")
+        key = self._key(tool)
+        if (known := self._prices.get(tool.name)) is None or known[0] != key:
+            known = self._prices[tool.name] = key, self._price(tool, framed=framed)
+        return known[1]
+
+    def _key(self, tool: Tool[Any]) -> object:
+        """All that the price of a switch depends on; while it stays, the price does too."""
+        ctx, now = self._ctx, self._ctx.clock.now().timestamp()
+        warm = self._requests.sent.cached(ctx.link.model).warm(now)
+        last = ctx.records[-1].id if ctx.records else ""
+        return last, ctx.link.model.id, ctx.link.server, warm, tool.name in ctx.toolbox.tools
+
+    def _price(self, tool: Tool[Any], *, framed: bool) -> SwitchPrice:
         size = round(estimate.json_weight(tool.schema()) * self._ctx.ledger.ratio)
-        rebuilt = f"{tokens(size)} tokens per request; {break_price(reload_cost(self._ctx))}"
+        per_request = f"{tokens(size)} tokens per request"
         if tool.name in self._ctx.toolbox.tools:
             if not framed:
                 return SwitchPrice("calls to it are refused, nothing more is sent")
-            return SwitchPrice("calls to it are refused, at no cost", f"−{rebuilt}")
-        if framed:
-            return SwitchPrice("back again, at no cost")
+            again = exchange_cost(self._requests, tool, joins=False)
+            leaves = f"−{per_request}; {price_before(again)}"
+            return SwitchPrice("calls to it are refused, at no cost", leaves)
         if target_of(self._requests, self._ctx.link.model).form.tool_additions:
             return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is written again")
-        return SwitchPrice("waits for the next break", f"+{rebuilt}")
+        again = exchange_cost(self._requests, tool, joins=True)
+        return SwitchPrice("waits for the next break", f"+{per_request}; {price_before(again)}")

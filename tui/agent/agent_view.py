@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import CompactionPreview, Compactor
 from tui.agent.recovery import RequestRepair
-from tui.agent.request.break_cost import ChangePrice, cost_of_change, price_of_masks, reload_cost
+from tui.agent.request import break_cost
+from tui.agent.request.break_cost import ChangePrice
 from tui.agent.request.pruning import PruneSchedule, Waiting
 from tui.agent.request.side_requests import next_request
 from tui.agent.request.state import RequestState
@@ -75,14 +76,14 @@ class AgentView:
         """The changes that wait for the next break, by the records that they concern."""
         return pending(self._ctx.records)
 
-    def cost_of_change(self, targets: Collection[str]) -> facts.ContextBroken | None:
-        """The break that masking these records, or showing them again, causes with the next
-        request; None where none of them was sent yet."""
-        return cost_of_change(self._ctx, targets, less=self._pruning.joining(self.view(), targets))
+    def next_break(self) -> facts.ContextBroken | None:
+        """The break that the next request causes as things are; None where it extends the last."""
+        return break_cost.next_break(self._requests)
 
-    def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
-        """The price of masking records, by the tokens that each of them saves."""
-        return price_of_masks(self._ctx, saved, self._pruning.joining(self.view(), saved))
+    def price_of_changes(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
+        """The price of sending records in another form, which saves so many tokens of each
+        request. Takes the longer the more is sent: once for each that is shown."""
+        return break_cost.price_of_changes(self._requests, changes, saved)
 
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
         """Change how records stand in what the model sees, at any time.
@@ -127,10 +128,10 @@ class AgentView:
         frame = self._requests.frame
         return await frame.stale.show_difference(record, frame.is_sent)
 
-    def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
+    async def plan_compaction(self, focus: str = "") -> CompactionPreview | None:
         """Return what `compact` would keep, summarize and hold on to; None where there is nothing
         to do."""
-        return self._compactor.plan(focus)
+        return await self._compactor.plan(focus)
 
     def compact(self, focus: str = "") -> AsyncGenerator[Fact]:
         """Put a summary in the place of the beginning (/compact); yields what happens, as
@@ -171,9 +172,9 @@ class AgentView:
         else:
             self._requests.frame.renew("reload")
 
-    def reload_cost(self) -> facts.ContextBroken:
-        """The break that `reload` would cause."""
-        return reload_cost(self._ctx)
+    async def reload_cost(self) -> facts.ContextBroken | None:
+        """The break that `reload` would cause; None where there is none."""
+        return await break_cost.reload_cost(self._requests)
 
     def repair_levels(self) -> tuple[RepairLevel, ...]:
         """The levels of the repair ladder that can be tried after a refused request; else none."""

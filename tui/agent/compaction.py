@@ -25,21 +25,21 @@ from tui.agent.request.view import prepare
 from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
 from tui.context import compaction_triggers, compaction_view
-from tui.context.breaks import thoughtless
+from tui.context.compaction_block import COMPACTION
 from tui.context.compaction_view import CompactionPlan
 from tui.context.digest import digest
 from tui.context.level_view import last_front_level
 from tui.context.overrides import content_of
 from tui.context.repair_levels import DIGEST_TOKENS
-from tui.context.request_trail import has_thinking
 from tui.context.token_ledger import Item
 from tui.context.view import View
 from tui.core import facts
 from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
 from tui.core.fact_words import words
-from tui.core.messages import Message, Usage, text_of
+from tui.core.messages import Block, Message, Usage, text_of
 from tui.session.records import Record, is_prompt
 from tui.tokens import tokenizer
+from tui.tokens.estimate import weight
 
 if TYPE_CHECKING:
     from tui.agent.exam import ExamResult
@@ -54,6 +54,9 @@ _SUMMARY_TOKENS: Final = 2000
 _RUNNING: Final = 0.5
 """Share of the threshold: so large a running turn is kept whole by a summary of what comes before
 it."""
+
+_WORD: Final = "word "
+"""What a summary is made of that is yet to be written."""
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow", "digest"]
 
@@ -122,7 +125,7 @@ class Compactor:
         used, limit = self.ctx.ledger.tokens, self.ctx.config.compaction.threshold
         window = self.ctx.link.model.window
         if not compaction_triggers.over(used, window, limit):
-            self._announce(self.ctx.ledger.forecast(limit * window))
+            await self._announce(self.ctx.ledger.forecast(limit * window))
             return False
         if self._gave_up == _last_prompt(self.ctx.records):
             return False
@@ -137,7 +140,7 @@ class Compactor:
             )
         return True
 
-    def plan(self, focus: str = "") -> CompactionPreview | None:
+    async def plan(self, focus: str = "") -> CompactionPreview | None:
         """Return what `compact` would do now; None where there is nothing to compact."""
         from tui.agent.exam import forecast  # noqa: PLC0415 - on demand
 
@@ -155,7 +158,7 @@ class Compactor:
         old = items.get(view.summary.record.id) if view.summary else None
         freed = sum(item.tokens for item in leaving) + (old.tokens if old else 0)
         remaining = max(0, before - freed)
-        price = self._price(planned, request, before, remaining)
+        price = await self._price(planned, request, before, remaining)
         return CompactionPreview(
             of(planned.kept),
             leaving,
@@ -167,25 +170,23 @@ class Compactor:
             forecast(self.ctx, freed),
         )
 
-    def _price(
+    async def _price(
         self, planned: CompactionPlan, asked: SummaryRequest | None, before: int, kept: int
     ) -> ChangePrice:
         """Return the price of a compaction, if its summary is as long as the last one."""
         ctx = self.ctx
         last = (r.data.get("usage") for r in reversed(ctx.records) if r.type == "compaction")
         length = Usage.from_json(next(last, None)).output_tokens or _SUMMARY_TOKENS
-        dropped = thoughtless(ctx.records)
-        staying = set(() if asked and asked.cut.follows else planned.kept) - dropped
-        lost = sum(has_thinking(content_of(r)) for r in ctx.records if r.id in staying)
+        summary = _WORD * round(length / ctx.ledger.ratio / weight(_WORD))
+        block: Block = {"type": COMPACTION, "content": summary, "signature": ""}
+        sent = _block_fields(asked, ctx.link.server, block)
         behind = round(asked.cut.weight * ctx.ledger.ratio) if asked else 0
-        return price_of_compaction(
-            ctx,
+        return await price_of_compaction(
+            self.requests,
+            self._finished(_Made(planned, summary, Usage(), block=sent), "manual", before=before),
             read=before - behind,
-            kept=kept,
-            freed=before - kept,
-            thoughts=lost,
+            saved=before - kept - length,
             output=length,
-            new_frame=self.requests.frame.waits,
             asked_fresh=asked is None,
         )
 
@@ -252,7 +253,7 @@ class Compactor:
         if asked:
             notes = self.memory.pending(planned.covers)
             if summary := await server.summary(asked, focus, notes=notes):
-                block = _block_fields(asked, server)
+                block = _block_fields(asked, self.ctx.link.server, server.sent())
                 return _Made(planned, summary, server.usage, server.notes, block=block)
             planned = self._plan(prepare(self.requests).view, fill=fill) or planned
         if reason != "overflow" and warm.fits():
@@ -352,7 +353,7 @@ class Compactor:
 
     async def compact_now(self, focus: str) -> None:
         """Compact for the person, who may interrupt it; say so where there is nothing to do."""
-        if self.plan() is None:
+        if await self.plan() is None:
             self.ctx.publish(facts.Notice("Nothing to compact yet."))
             return
         with suppress(asyncio.CancelledError), self.ctx.events.interruptible():
@@ -405,7 +406,16 @@ class Compactor:
         self, made: _Made, reason: Reason, *, before: int
     ) -> tuple[facts.CompactionFinished, list[facts.ExamFinished]]:
         """Append the records of the compaction and its exam, and make the view by them."""
-        finished = facts.CompactionFinished(
+        finished = self._finished(made, reason, before=before)
+        checked = [made.exam.event(self.ctx, len(made.verbatim))] if made.exam else []
+        for fact in (finished, *checked):
+            self.ctx.recorder.write(fact)
+        prepare(self.requests)
+        return finished, checked
+
+    def _finished(self, made: _Made, reason: Reason, *, before: int) -> facts.CompactionFinished:
+        """A compaction as it is recorded."""
+        return facts.CompactionFinished(
             before,
             self.ctx.ledger.compacted(made.plan.summarised, made.summary),
             made.plan.messages,
@@ -418,11 +428,6 @@ class Compactor:
             verbatim=made.verbatim,
             **made.block,
         )
-        checked = [made.exam.event(self.ctx, len(made.verbatim))] if made.exam else []
-        for fact in (finished, *checked):
-            self.ctx.recorder.write(fact)
-        prepare(self.requests)
-        return finished, checked
 
     def _give_up(self, before: int, reason: Reason, problem: str) -> Literal[False]:
         """Nothing was changed, and it is not tried again in this turn."""
@@ -433,13 +438,13 @@ class Compactor:
         self.ctx.publish(facts.CompactionFinished(before, before, 0, "", reason, problem))
         return False
 
-    def _announce(self, forecast: int | None) -> None:
+    async def _announce(self, forecast: int | None) -> None:
         if not compaction_triggers.soon(forecast):
             self._announced = self._announced and forecast is not None
         elif not self._announced:
             self._announced = True
             turns = "1 turn" if forecast == 1 else f"{forecast} turns"
-            planned = self.plan()
+            planned = await self.plan()
             cost = f" Now: {planned.price.text}." if planned and planned.price else ""
             self.ctx.publish(
                 facts.Notice(
@@ -449,13 +454,12 @@ class Compactor:
             )
 
 
-def _block_fields(asked: SummaryRequest | None, made: ServerSummarizer) -> dict[str, Any]:
+def _block_fields(asked: SummaryRequest | None, server: str, block: Block | None) -> dict[str, Any]:
     """Return the fields of a compaction's record about the server's own block."""
-    block = made.sent() if asked else None
     if asked is None or block is None:
         return {}
     fields = {"bound": asked.bound, "frame": asked.frame, "follows": asked.cut.follows}
-    return {"block": block, "server": made.ctx.link.server, **fields}
+    return {"block": block, "server": server, **fields}
 
 
 def _last_prompt(records: Sequence[Record]) -> str:

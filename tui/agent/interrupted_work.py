@@ -19,6 +19,7 @@ from tui.agent.supervised_commands import ended_jobs, states_of, with_command_st
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core import facts
 from tui.core.errors import SessionError
+from tui.core.fact_words import foreign_frame
 from tui.core.files import open_real, safe_name, sha256_of
 from tui.core.formatting import moment_of
 from tui.core.messages import Block, blocks_of, string_of, tool_calls
@@ -249,6 +250,11 @@ async def publish_opening(
         ctx.publish(facts.DirectivesChanged(**directives.now.to_json()))
     if directives.was_elevated and not directives.now.elevated:
         ctx.publish(facts.Notice("This session was elevated. Send /elevated to turn it on again."))
+    if requests.frame.is_foreign:
+        from tui.agent.request.break_cost import foreign_frame_cost  # noqa: PLC0415 - there is an agent
+
+        if cost := await asyncio.to_thread(foreign_frame_cost, requests):
+            ctx.publish(foreign_frame(cost))
     going = catalogue.retirement(ctx.link.model, ctx.clock.now())
     ctx.publish(
         *map(facts.Notice, filter(None, (*ctx.sources.notices, going))), requests.meter.measure()

@@ -201,12 +201,23 @@ class SpendingCounter:
     _seen: int = 0
     _last: Record | None = None
 
-    def count(self, records: Sequence[Record], prices: Mapping[str, Price]) -> SessionCost:
+    def count(
+        self,
+        records: Sequence[Record],
+        prices: Mapping[str, Price],
+        elsewhere: Sequence[Record] = (),
+    ) -> SessionCost:
         """Count the cost of records; see `session_cost`. Starts over where they are not those of
-        the last time and what was appended since."""
+        the last time and what was appended since. What stands `elsewhere`, on other branches, was
+        paid for the session, too."""
         seen = self._seen
         if seen > len(records) or (seen and records[seen - 1] is not self._last):
-            self._now, seen = SessionCost(), 0
+            seen = 0
+        if not seen:
+            self._now = SessionCost()
+            for record in elsewhere:
+                self._now = self._now.after(record, prices)
+            self._now = SessionCost(session=self._now.session)
         for place in range(seen, len(records)):
             self._now = self._now.after(records[place], prices)
         self._seen, self._last = len(records), records[-1] if records else None

@@ -1,5 +1,5 @@
-"""Going from one branch of a session to another: the question about the files, the files, the
-session opened again, and what is said about it. /rewind and /tree share it.
+"""Switching branches of a session: asks about the files, restores them, opens the session again,
+and reports what happened. /rewind and /tree share it.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 _LEFT_ALONE: Final = (
     "Files edited outside Holdfast are left alone; replaced versions are backed up."
 )
-_NO_HISTORY: Final = "checkpoints don't keep it: this is a folder of plain files now"
+_NO_HISTORY: Final = "checkpoints leave it out, so this is now a plain folder"
 _RESTORED: Final = frozenset({"restored", "deleted", "unchanged"})
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """The files as they differ from where a branch leads: `now` is their checkpoint, "" for none,
-    `since` what has changed, and `git` the branch that git was on there, "" where that isn't
-    known. `where` names the place in a question."""
+    """The difference between the files now and those of the branch to switch to: `now` is their
+    checkpoint, "" for none, `since` the changes, and `git` the branch that git was on there, ""
+    if unknown. `where` names the place in a question."""
 
     since: WorkspaceChanges
     now: str
@@ -77,8 +77,8 @@ async def ask_and_go(
 
 
 async def go(conversation: Conversation, agent: Agent, departure: Departure, move: Move) -> bool:
-    """Go, and restore the files that the departure names. False where that failed, which is
-    said."""
+    """Go, and restore the files that the departure names. False if that failed; the person is
+    told."""
     services, frontend, files = conversation.services, conversation.frontend, departure.since
     restores = bool(files.own or files.beside)
     try:
@@ -110,6 +110,7 @@ def _files_question(conversation: Conversation, departure: Departure) -> ChoiceQ
     """Ask which files are restored, with what restoring does to each. Blocks."""
     root, since = conversation.services.workspace, departure.since
     own, others = since.own_files, files_of(since.others)
+    # The first answer is under the cursor: it never touches edits from outside.
     options = [AnswerOption("c", "Conversation only", "talk")]
     if others:
         name = "Restore everything, edits from outside too"
@@ -151,19 +152,19 @@ def _git_warning(conversation: Conversation, departure: Departure) -> list[str]:
         return []
     old, new = one_line(then), one_line(now)
     text = (
-        f"Git was on {old} {departure.where} and is on {new} now. Restoring puts the files of {old}"
-        f" onto {new}; git stays on {new}. To avoid that, cancel and run `git switch {old}` first."
+        f"Git was on {old} {departure.where}; now it is on {new}. Restoring puts the files of {old}"
+        f" onto {new}. To avoid that, cancel and run `git switch {old}` first."
     )
     return [text]
 
 
 def _git_words(conversation: Conversation, departure: Departure) -> list[str]:
-    """The same once the files are there."""
+    """Say it again once the files are restored."""
     now, then = branch_of(conversation.services.workspace), departure.git
     files = departure.since
     if not now or not then or now == then or not (files.own or files.beside):
         return []
-    return [f"Git stays on {one_line(now)}: these are the files of {one_line(then)}."]
+    return [f"Git is still on {one_line(now)}; these are the files of {one_line(then)}."]
 
 
 def _repositories(since: WorkspaceChanges, root: Path) -> list[str]:
@@ -173,10 +174,10 @@ def _repositories(since: WorkspaceChanges, root: Path) -> list[str]:
     gone = [_shown_path(one.path.parent, root) for one in found if one.new is None]
     made = [_shown_path(one.path.parent, root) for one in found if one.path.parent in fresh]
     comes = (
-        "was a git repository of its own. Checkpoints don't keep .git: its files come back,"
-        " its history doesn't."
+        "was a git repository of its own. Its files come back; its history doesn't, since"
+        " checkpoints leave .git out."
     )
-    goes = "is a git repository now. Its files will be deleted, its .git stays."
+    goes = "is a git repository now. Its files will be deleted; its .git stays."
     return [*(f"{name} {comes}" for name in gone), *(f"{name} {goes}" for name in made)]
 
 
@@ -193,7 +194,7 @@ def _shown(found: Sequence[Change], root: Path) -> list[str]:
 def _effect(change: Change) -> str:
     if change.old is None:
         return " · new: will be deleted"
-    return " · is gone, comes back" if change.new is None else ""
+    return " · deleted: will be restored" if change.new is None else ""
 
 
 # The files
@@ -202,7 +203,7 @@ def _effect(change: Change) -> str:
 async def _restored(
     checkpoints: Checkpoints | None, files: WorkspaceChanges, root: Path, copies: Path
 ) -> list[RestoredFile]:
-    """Bring files back, and take a checkpoint of that; what became of each."""
+    """Restore files, take a checkpoint of that, and return the outcome for each."""
     done: list[RestoredFile] = []
     if checkpoints is not None and files.own:
         done = await asyncio.to_thread(_put_back, files.own, checkpoints.store())

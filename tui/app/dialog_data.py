@@ -220,7 +220,7 @@ class BranchRow:
     current: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """As `sessions tree --json` has it."""
+        """The object that `sessions tree --json` prints."""
         return {
             "leaf": self.leaf,
             "from": self.fork,
@@ -236,7 +236,8 @@ class BranchRow:
 
 @dataclass(frozen=True, slots=True)
 class BranchQuestion:
-    """On which branch to go on; the answer is its leaf, or `UNDO`, if there is a move to undo."""
+    """Choose a branch to continue on; the answer is its leaf, or `UNDO` if there is a move to
+    undo."""
 
     rows: Sequence[BranchRow]
     can_undo: bool = False

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class AgentHolder(Protocol):
-    """What has the agent, None while there is none."""
+    """The owner of the agent, which is None while there is none."""
 
     @property
     def agent(self) -> Agent | None: ...

@@ -166,10 +166,10 @@ def _brought_back(home: Folders) -> tuple[str, ...]:
     from tui.core.in_place import bring_back  # noqa: PLC0415 - hardly ever needed
 
     return tuple(
-        f"{shorten(one.path)} was half written when Holdfast ended; it has its old content again."
+        f"{shorten(one.path)} was half written when Holdfast stopped. Its old content is back."
         if one.restored
-        else f"{shorten(one.path)} may have been half written when Holdfast ended. It has changed "
-        "since, so it was left as it is."
+        else f"{shorten(one.path)} may have been half written when Holdfast stopped. It has"
+        " changed since, so Holdfast left it alone."
         for one in bring_back()
     )
 

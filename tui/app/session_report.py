@@ -3,12 +3,12 @@ what the model saw, and what it cost. From the record alone. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from tui.agent.limits import SessionCost
+from tui.agent.limits import session_cost
 from tui.context.file_changes import FileChange, changes
 from tui.context.notices import NOTICE
 from tui.core import facts
@@ -45,19 +45,8 @@ _BY: Final = {
 _TROUBLE: Final = frozenset({"error", "retry", "failover", "parked", "recovery", "repair"})
 _SEEN: Final = frozenset(
     {
-        *(
-            "break",
-            "break_billed",
-            "compaction",
-            "directive",
-            "exam",
-            "feature",
-            "hook",
-            "mcp",
-            "memory",
-            "note",
-        ),
-        *("mcp", "memory", "note", "notice", "overlay", "pin", "reload", "rewind", "uncompaction"),
+        *("break", "break_billed", "compaction", "directive", "exam", "feature", "hook", "mcp"),
+        *("memory", "note", "notice", "overlay", "pin", "reload", "rewind", "uncompaction"),
     }
 )
 
@@ -75,9 +64,10 @@ def session_report(
     branch = loaded.branch
     turns = [*_turns(branch)]
     models = dict.fromkeys(one.model for turn in turns for one in _answers(turn))
-    whole = _cost(branch, prices)
-    usd = whole.session.usd
-    cost = "cost not known" if usd is None else f"{money(usd)} in all"
+    whole, here = (session_cost(one, prices).session for one in (loaded.records, branch))
+    cost = "cost not known" if whole.usd is None else f"{money(whole.usd)} in all"
+    if whole.requests > here.requests:
+        cost += f", {money(here.usd)} on this branch"
     head = [", ".join(filter(None, models)), cost, state]
     parts = [part for turn in turns for part in _parts(turn, prices)]
     return document(loaded, format_, parts, title=title, more=[line for line in head if line])
@@ -197,7 +187,7 @@ def _seen(turn: Turn) -> Iterator[str]:
 
 
 def _costs(turn: Turn, prices: Mapping[str, Price]) -> Iterator[str]:
-    spent = _cost((record for record, _ in turn), prices).session
+    spent = session_cost([record for record, _ in turn], prices).session
     if not spent.requests:
         return
     use: Usage = spent.usage
@@ -206,13 +196,6 @@ def _costs(turn: Turn, prices: Mapping[str, Price]) -> Iterator[str]:
         f" in, {tokens(use.cache_read_input_tokens)} from the cache,"
         f" {tokens(use.cache_creation_input_tokens)} written to it, {tokens(use.output_tokens)} out"
     )
-
-
-def _cost(records: Iterable[Record], prices: Mapping[str, Price]) -> SessionCost:
-    cost = SessionCost()
-    for record in records:
-        cost = cost.after(record, prices)
-    return cost
 
 
 def _cut(text: str) -> str:

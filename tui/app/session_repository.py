@@ -140,7 +140,8 @@ class SessionRepository:
         hits = [
             SearchHit(by_path[hit.path], hit.message, hit.snippet, hit.kind) for hit in found.hits
         ]
-        return hits, found.remark
+        more = f"Showing the first {search.LIMIT} hits. Add words to narrow them down."
+        return hits, found.remark or (more if len(hits) == search.LIMIT else "")
 
     def restore_index(self, progress: Progress) -> None:
         """Make what deletions took from the index of texts again, when a search has been shown."""

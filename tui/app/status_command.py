@@ -44,7 +44,7 @@ class StatusFigures:
 
 
 class StatusHolder(Protocol):
-    """What has a status to be shown."""
+    """The conversation, as the status command sees it."""
 
     def status_figures(self) -> StatusFigures | None:
         """Return how things are now; None before a session is open."""

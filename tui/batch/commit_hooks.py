@@ -56,7 +56,7 @@ class CommitHooks:
         if Level.WORKSPACE not in asyncio.run(confinement.levels()):
             why = confinement.reason or "it is off"
             raise UsageError(
-                f"Git hooks run in the sandbox only, and there is none here: {why}.",
+                f"Git hooks run only in the sandbox, and there is none here: {why}.",
                 hint="Leave them out with: [batch] hooks = false",
             )
 
@@ -73,7 +73,7 @@ class CommitHooks:
         if done.returncode:
             said = clean((done.stdout + done.stderr).decode("utf-8", "replace")).strip()
             words = said[-_SHOWN:] or f"exit {done.returncode}"
-            raise HookRefusedError(f"A git hook of the project refused the commit: {words}")
+            raise HookRefusedError(f"A git hook refused the commit: {words}")
 
     def _around(self, folder: Path) -> Confinement:
         workspace = replace(self.sandbox.workspace, root=folder, temporary=None)

@@ -180,7 +180,7 @@ class GitIsolation(Isolation):
                 raise
             raise IsolationError(
                 f"The commit couldn't be signed: {error.message}",
-                hint="Your own git settings say how (a repository's can't name the program), and "
+                hint="Your own git settings say how (a repository's can't name the program); "
                 "nobody can be asked for a passphrase. Or leave it out: [batch] sign = false",
             ) from error
 

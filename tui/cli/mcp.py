@@ -108,7 +108,7 @@ def _brought(root: Path) -> list[str]:
 
 def _untrusted(name: str) -> dict[str, Any]:
     """The row of a server of the folder's own that isn't started."""
-    why = "not started: you have not trusted it; --trust includes it"
+    why = "not started: you haven't trusted it; --trust starts it"
     row = {"name": name, "state": "untrusted", "detail": why, "address": ""}
     return {**row, "tools": 0, "left_out": ""}
 

@@ -35,7 +35,7 @@ _NONE = (
     "version "
     "or from another program."
 )
-_FOREIGN = "its system prompt and tools were recorded by another installation, or edited"
+_FOREIGN = "the system prompt and tools were recorded by another installation, or edited"
 _LOST = "its record is missing"
 _PIECES = 60
 _NAMED = 1000

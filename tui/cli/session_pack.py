@@ -1,4 +1,4 @@
-"""`holdfast sessions pack` and `unpack`: a session as one file, to go on with it elsewhere."""
+"""`holdfast sessions pack` and `unpack`: a session as one file, to continue it elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN: Final = 20
 
 
 def pack_(options: Options) -> int:
-    """Pack a session. Exit 1 where it was refused for what looks secret in it."""
+    """Pack a session. Exit 1 if it was refused because something in it looks secret."""
     chosen = options.sessions
     if chosen.with_secrets and chosen.redact:
         raise UsageError(
@@ -57,11 +57,11 @@ def pack_(options: Options) -> int:
         note(text)
     if done.path is None:
         note(
-            "Not packed. --with-secrets packs them, too: whoever has the file has them."
-            " --redact masks them: that pack can be read, not verified."
+            "Not packed. --redact masks these places; the pack can't be verified then."
+            " --with-secrets packs them as they are: whoever has the file has them."
         )
         return 1
-    note(f"Packed {_contents(done)}: {size(done.path.stat().st_size)}.")
+    note(f"Packed {_contents(done)} ({size(done.path.stat().st_size)}).")
     if done.manifest.gone:
         note(f"{plural(len(done.manifest.gone), 'full output')} had been deleted before.")
     print_text(str(done.path))
@@ -69,7 +69,7 @@ def pack_(options: Options) -> int:
 
 
 def unpack_(options: Options) -> int:
-    """Unpack a session, for the folder that is worked in."""
+    """Unpack a session into the current folder."""
     if not options.target:
         raise UsageError("Which pack?", hint="holdfast sessions unpack FILE")
     done = unpack(
@@ -95,7 +95,7 @@ def unpack_(options: Options) -> int:
     for text in _report_lines(done):
         note(text)
     print_text(str(done.path))
-    note(f"Continue it: holdfast -r {done.id}")
+    note(f"Resume with: holdfast -r {done.id}")
     return 0
 
 
@@ -111,8 +111,8 @@ def _contents(done: Packed) -> str:
 def _secrets(done: Packed) -> Iterator[str]:
     if not done.secrets:
         return
-    what = "Masked" if done.manifest.redacted else "Looks secret"
-    yield f"{what}, in {plural(len(done.secrets), 'place')}:"
+    places = plural(len(done.secrets), "place")
+    yield f"Masked {places}:" if done.manifest.redacted else f"Looks secret, in {places}:"
     for one in done.secrets[:_SHOWN]:
         yield f"  {one_line(shorten(one.place))}: {one.why}"
     if (more := len(done.secrets) - _SHOWN) > 0:
@@ -122,22 +122,21 @@ def _secrets(done: Packed) -> Iterator[str]:
 def _report_lines(done: Unpacked) -> Iterator[str]:
     match done.state:
         case "new":
-            yield "Unpacked: the session is new here."
+            yield "Unpacked."
         case "grown":
-            yield "Unpacked: the session was here; what it has more was added."
+            yield "Unpacked: added what is new to the session that was here."
         case "same":
-            yield "The session is here already, and the same."
+            yield "Nothing to unpack: the session here is the same."
         case "older":
-            yield "The session is here already, and has gone on since it was packed."
+            yield "Nothing to unpack: the session here has gone further."
     yield (
-        "Verified: every line and output is what was written."
+        "Verified: every line and output is as it was written."
         if done.verified
-        else "Not verified: not everything is what was written (holdfast sessions verify)."
+        else f"Not verified. For details: holdfast sessions verify {done.id}"
     )
     yield from done.problems
     if done.differs:
-        count = plural(len(done.differs), "file")
-        yield f"Not as the session left it here: {count}."
+        yield f"Not as the session left them: {plural(len(done.differs), 'file')} here."
         yield from (f"  {one_line(path)}" for path in done.differs[:_SHOWN])
         if (more := len(done.differs) - _SHOWN) > 0:
             yield f"  and {more} more"

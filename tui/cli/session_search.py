@@ -1,4 +1,4 @@
-"""`holdfast sessions search`: find a text in all sessions, and where it is in them."""
+"""`holdfast sessions search`: finds a text in all sessions, and says where it is."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def search(options: Options) -> int:
         calls = replace(Query.of(Path(file).name), kind="call", file=file)
         if not text.strip():
             query = replace(calls, since=since)
-        else:
+        else:  # two searches: the sessions that touched the file, then the text in those
             touched = texts.search(
                 home.cache, sources, calls, limit=_EVERY, progress=reading_progress
             )
@@ -65,13 +65,13 @@ def search(options: Options) -> int:
     if found.remark:
         note(found.remark)
     if pattern is not None and pattern.slow:
-        left = "nothing more was read" if pattern.ended else "they were left out"
+        left = "the search stopped there" if pattern.ended else "skipped"
         note(f"The expression took too long for {plural(pattern.slow, 'text')}: {left}.")
     if not options.json and not found.hits:
         note("Nothing found.")
     elif not options.json and len(found.hits) == texts.LIMIT:
-        note(f"Showing the first {len(found.hits)}; add words to narrow it down.")
-    sys.stdout.flush()
+        note(f"Showing the first {len(found.hits)} hits. Add words to narrow them down.")
+    sys.stdout.flush()  # the person has the answer before the index is mended
     texts.restore(home.cache)
     return 0
 
@@ -140,8 +140,7 @@ class _GuardedPattern:
 
 @contextmanager
 def _time_limit() -> Generator[None]:
-    """Within, a regular expression that takes too long ends with _TooSlowError. Matching asks for
-    signals as it goes."""
+    """Raise _TooSlowError in a match that takes too long: matching lets signals in as it goes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -93,7 +93,7 @@ def _family(
 
 
 def tree(options: Options) -> int:
-    """The branches, each with those that left it below."""
+    """Print the branches, each followed by those that left it."""
     loaded = load(path_of(options))
     prices = launch_config.prepare(options).config.prices
     rows = branch_rows(loaded.records, prices)
@@ -163,7 +163,7 @@ def view_(options: Options) -> int:
         )
     if options.sessions.branch and (options.sessions.request is not None or options.sessions.diff):
         raise UsageError(
-            "--at and --diff find a request on any branch.", hint="Leave --branch away."
+            "--at and --diff find a request on any branch.", hint="Leave out --branch."
         )
     if options.sessions.request is not None:
         return request_commands.view(options, options.sessions.request)

@@ -46,19 +46,22 @@ class Forecast:
 
 @dataclass(slots=True)
 class CachedPrefix:
-    """A prefix that a server keeps, its tokens by the server's own count, and until when (seconds)
-    it can be read."""
+    """A prefix that a server keeps, its tokens, and until when (seconds) it can be read. `beside`
+    are the keys of the requests that had it; `counted`: the server itself has counted the
+    tokens."""
 
     prefix: Prefix
     tokens: float
     until: float
+    beside: frozenset[str] = frozenset()
+    counted: bool = False
 
 
 @dataclass(slots=True)
 class TokenFit:
-    """How many tokens a server makes of a unit of weight, and of a block besides; of a unit of
-    weight of thinking, and of a thought besides: what fits best its own counts of each growth of
-    the conversation. Before it counted anything that is `ratio`, and nothing besides."""
+    """A fit of a server's own token counts, one for each growth of the conversation: tokens for a
+    unit of weight and for a block, and the same for thinking. Before the first count it is `ratio`
+    for a unit of weight, and nothing for a block."""
 
     ratio: float
     _figures: Sequence[float] = ()
@@ -108,8 +111,8 @@ def _solved(equations: Sequence[Sequence[float]]) -> list[float]:
 
 @dataclass(slots=True)
 class CachedPrefixes:
-    """What a server keeps of the requests to one model; `cached_from` are the tokens of the
-    smallest prefix that it keeps."""
+    """The prefixes that a server keeps of the requests to one model; `cached_from` are the tokens
+    of the smallest one."""
 
     fit: TokenFit
     cached_from: int = 0
@@ -120,13 +123,16 @@ class CachedPrefixes:
         default_factory=list[tuple[Prefix, Prefix, float]]
     )
     """The growths of the conversation, from one end to the next, with the tokens of each."""
+    unnamed_until: float = 0.0
+    """Until when the server keeps what the last answered request made it keep, if its record does
+    not name that: one of a time before there were names."""
 
     @classmethod
     def of(
         cls, records: Sequence[Record], model: str, server: str, ratio: float, cached_from: int
     ) -> CachedPrefixes:
-        """What the requests of a branch, and their answers, tell. `ratio` is that of the model,
-        until they tell more."""
+        """Learn from requests and their answers: those of other branches first, then those of the
+        branch that goes on. `ratio` is that of the model, until they tell more."""
         found = cls(TokenFit(ratio), cached_from)
         for request, usage in _answered(records, model, server):
             found._take(request, usage)
@@ -136,28 +142,45 @@ class CachedPrefixes:
         tokens = usage.cache_read_input_tokens + usage.cache_creation_input_tokens
         kept = list_of(object_of(request.data.get(CACHE)).get("kept"))
         prefixes = [prefix for one in kept if (prefix := Prefix.of_json(one))]
-        if not tokens or not prefixes or usage.context_tokens:  # the last are sums of rounds
+        if not tokens or usage.context_tokens:  # which are sums of rounds
             return
         long = usage.ephemeral_1h_input_tokens or request.data.get("cache_life") == "1h"
         until = _seconds(request.time) + (LONG_LIFE_S if long else LIFE_S)
+        self.unnamed_until = 0.0 if prefixes else until
+        if not prefixes:
+            return
         end, read = prefixes[-1], usage.cache_read_input_tokens
+        keys = frozenset(prefix.key for prefix in prefixes)
         for entry in self.entries.values():
-            if round(entry.tokens) == read:
+            # as long, but of another beginning: of another branch, or another machine
+            if round(entry.tokens) == read and entry.beside & keys:
                 entry.until = max(entry.until, until)
-        if self.last and any(prefix.key == self.last.prefix.key for prefix in prefixes):
+        if self.last and self.last.prefix.key in keys:
             growth = self.last.prefix, end, tokens - self.last.tokens
             self.grown.append(growth)
             self.fit.learn(*growth)
         for prefix in prefixes:
             known = self.entries.get(prefix.key)
-            size = known.tokens if known else tokens - self.fit.tokens(prefix, end)
+            if known is None:
+                size = tokens - self.fit.tokens(prefix, end)
+                known = CachedPrefix(prefix, size, until)
+            known.until, known.beside = max(known.until, until), known.beside | keys
             if prefix is end:
-                size = tokens
-            elif known is None and abs(size - read) <= _LIKE * read:
-                size = read
-            if size >= self.cached_from:
-                self.entries[prefix.key] = CachedPrefix(prefix, size, until)
+                known.tokens, known.counted = tokens, True
+            if known.tokens >= self.cached_from:
+                self.entries[prefix.key] = known
+        self._count(prefixes, read)
         self.last = self.entries.get(end.key)
+
+    def _count(self, prefixes: Sequence[Prefix], read: int) -> None:
+        """Take what was read for the length of the prefix that it is, where that was estimated."""
+        found = [entry for one in prefixes if (entry := self.entries.get(one.key))]
+        if any(entry.counted and round(entry.tokens) == read for entry in found):
+            return
+        guessed = [entry for entry in found if not entry.counted]
+        nearest = min(guessed, key=lambda entry: abs(entry.tokens - read), default=None)
+        if nearest and abs(nearest.tokens - read) <= _LIKE * read:
+            nearest.tokens, nearest.counted = read, True
 
     def forecast(self, request: RequestPrefixes, now: float) -> Forecast:
         """Tell what a request that begins `now` will read and write."""
@@ -182,8 +205,8 @@ class CachedPrefixes:
         return Forecast(round(prompt), round(hit.tokens), max(0, round(written)))
 
     def _off(self, request: RequestPrefixes, known: Prefix) -> float:
-        """By how much the estimate of what follows a known beginning is off, as far as it is what
-        was counted before: in the same place, and of the same weight."""
+        """The error of the estimate for what follows a known beginning, as far as the same was
+        counted before: in the same place, and of the same weight."""
         off, place = 0.0, known.blocks
         for start, end, tokens in sorted(self.grown, key=lambda one: one[1].blocks):
             if start.blocks < place:
@@ -195,9 +218,10 @@ class CachedPrefixes:
                 off, place = off + tokens - self.fit.tokens(start, end), end.blocks
         return off
 
-    def warm(self, now: float) -> int:
-        """The tokens that a request which extends the last one would read."""
-        return round(self.last.tokens) if self.last and self.last.until >= now else 0
+    def warm(self, now: float) -> bool:
+        """True if a request that extends the last one would read it."""
+        until = self.unnamed_until or (self.last.until if self.last else 0.0)
+        return until >= now
 
 
 def _blocks(entry: CachedPrefix) -> int:

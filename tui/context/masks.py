@@ -6,7 +6,7 @@ Pure: a function that is passed in says whether a file has changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tui.context.ledger_items import AT
@@ -63,8 +63,6 @@ class MaskPlan:
     reason: str
     targets: tuple[str, ...]
     saves: int
-    savings: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The tokens that each of them saves."""
     wait: bool = False
     """True if it takes effect at the next break."""
 
@@ -154,8 +152,7 @@ def outdated(found: Iterable[MaskableResult], changed: Callable[[FileRead], bool
 
 def _plan(reason: str, chosen: Iterable[MaskableResult]) -> MaskPlan:
     targets = list(chosen)
-    savings = {r.id: r.saves for r in targets}
-    return MaskPlan(reason, tuple(savings), sum(savings.values()), savings)
+    return MaskPlan(reason, tuple(r.id for r in targets), sum(r.saves for r in targets))
 
 
 def _read(record: Record, call: Mapping[str, Any]) -> FileRead | None:

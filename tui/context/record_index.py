@@ -30,6 +30,10 @@ class RecordIndex:
     _count: int = 0
     _last: Record | None = None
 
+    def copy(self) -> RecordIndex:
+        """One that knows the same, for a record that goes on in another way."""
+        return RecordIndex(self.types, self.counts, [*self._found], self._count, self._last)
+
     def of(self, records: Sequence[Record]) -> Sequence[Record]:
         """Return the records in order; to be read, not changed."""
         if not continues(records, self._count, self._last):

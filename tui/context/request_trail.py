@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
@@ -163,6 +164,12 @@ class RequestTrail:
         self._compactions = RecordIndex({COMPACTION})
         self._places: dict[str, Place] = {}
 
+    def supposed(self) -> RequestTrail:
+        """The same, to compare what is never sent: nothing may be kept."""
+        other: RequestTrail = copy(self)
+        other._answers, other._compactions = self._answers.supposed(), self._compactions.copy()
+        return other
+
     def compare(
         self,
         request: Request,
@@ -226,16 +233,24 @@ class RequestTrail:
         before = self._parts[same - 1] if same else frame
         grown = self._parts[same] if same < len(self._parts) and frame is self._frame else None
         for number in range(same, len(messages)):
-            before = self._next(before, messages[number], grown)
+            alike = self._parts[number] if number < len(self._parts) else None
+            before = self._next(before, messages[number], grown, alike)
             tail.append(before)
             grown = None
         return Candidate(frame, same, tail, seen)
 
-    def _next(self, before: Part | None, message: Message, old: Part | None = None) -> Part:
-        """Return the part after another one: `old` if it is equal."""
+    def _next(
+        self,
+        before: Part | None,
+        message: Message,
+        old: Part | None = None,
+        alike: Part | None = None,
+    ) -> Part:
+        """Return the part after another one: `old` if it is equal. Blocks that one that is `alike`
+        has too are not hashed again."""
         if before is None:
             old = self._frame
-        digests = _digests(message, old)
+        digests = _digests(message, old or alike)
         if old is not None and old.digests == digests:
             return old
         start, total = (before.after, before.total) if before else (b"", 0)
@@ -463,6 +478,10 @@ class BoundAnswers:
     _index: RecordIndex = field(default_factory=lambda: RecordIndex({"assistant"}))
     _found: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     _read: list[Record] = field(default_factory=list[Record])
+
+    def supposed(self) -> BoundAnswers:
+        """The same for a record that goes on in another way, without further answers."""
+        return BoundAnswers(self._index.copy(), self._found, self._read)
 
     def of(self, records: Sequence[Record]) -> Mapping[str, Mapping[str, str]]:
         """Return the models by the hashes of the requests, by signature."""

@@ -106,6 +106,8 @@ def changed_between(
     last = _last_states(here, start, now, difference)
     theirs = _paths_of(there, difference)
     since = {change.path for change in difference(start, now)}
+    # Changed here: ours if it is still as we left it. Changed there alone: ours unless somebody
+    # changed it here since.
     own = [
         change
         for change in differences

@@ -371,10 +371,10 @@ class Batch(_Section, frozen=True, kw_only=True):
     ] = 0
     hooks: Annotated[
         bool,
-        "Git hooks: Run the project's git hooks in the sandbox when a task is committed.",
+        "Git hooks: Run the project's git hooks, in the sandbox, for task commits.",
         When.RUN,
     ] = False
-    sign: Annotated[bool, "Signatures: Sign the commits of tasks as git would.", When.RUN] = False
+    sign: Annotated[bool, "Signatures: Sign task commits as git would.", When.RUN] = False
 
 
 class Price(_Section, frozen=True, kw_only=True):

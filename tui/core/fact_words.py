@@ -359,9 +359,9 @@ def _rewound(fact: facts.Rewound) -> Sentence:
     if fact.target and not fact.prompts:  # of an older version, which didn't count them
         return Sentence("Rewound. Later messages are still in the session file.")
     count = plural(fact.prompts, "prompt")
-    where = f"Rewound {count}" if fact.target else "Moved to another branch"
+    where = f"Rewound {count}" if fact.target else "Switched to another branch"
     files = ", with the files" if fact.restores else "; files stay as they are"
-    hint = "/tree has what you left; /rewind undo brings it back."
+    hint = "/rewind undo takes you back; /tree shows all branches."
     return Sentence(f"{where}{files}.", hint=hint)
 
 
@@ -427,6 +427,22 @@ def break_price(fact: facts.ContextBroken) -> str:
     again = f"{fact.tokens:,} tokens written again once{usd}" if fact.tokens else ""
     lost = f"{plural(fact.thoughts, 'thought')} left out" if fact.thoughts else ""
     return ", ".join(filter(None, (again, lost)))
+
+
+def price_before(broken: facts.ContextBroken | None) -> str:
+    """Return the price of a break that a person may still choose, as part of a sentence."""
+    return (break_price(broken) if broken else "") or "nothing is written again"
+
+
+def foreign_frame(broken: facts.ContextBroken) -> facts.Notice:
+    """Return what is told before the first prompt of a session whose system prompt another
+    installation made."""
+    usd = f" (≈ {money(broken.cost_usd)})" if broken.cost_usd is not None else ""
+    again = f"writes {broken.tokens:,} tokens again{usd}" if broken.tokens else ""
+    lost = f"leaves out {plural(broken.thoughts, 'thought')}" if broken.thoughts else ""
+    costs = " and ".join(filter(None, (again, lost)))
+    made = "Another installation made this session's system prompt"
+    return facts.Notice(f"{made}, so the next request {costs}.")
 
 
 def bill_of_break(bill: facts.BreakBilled) -> facts.ContextBroken | facts.Notice:

@@ -75,7 +75,7 @@ def put(
                 raise
     if old is None:
         raise OSError(errno.EFBIG, f"{why}, and it is too large to be written in place")
-    note = f"It was written in place: {why}."
+    note = f"Written in place: {why}."
     return Written(_write(path, old, data, like, check), (note, *_bits(like)))
 
 
@@ -103,7 +103,7 @@ _REFUSED: Final = {
     errno.EBUSY: "something is mounted there",
     errno.EXDEV: "something is mounted there",
     errno.EACCES: "its folder takes no new files",
-    errno.EPERM: "its owner or its folder allows no new file there",
+    errno.EPERM: "its owner or its folder doesn't allow a new file there",
     errno.EROFS: "its folder takes no new files",
 }
 """The errors of making a new file in the place of another that writing in place doesn't have."""
@@ -141,7 +141,7 @@ def _write(
             opened = os.fstat(file)
             if (opened.st_dev, opened.st_ino) != (like.st_dev, like.st_ino):
                 raise OSError(errno.ESTALE, "another file is there now", str(path))
-            check()
+            check()  # at the last moment: nothing may change the file between it and the writing
             try:
                 _fill(file, data, at_least=len(old))
             except BaseException as error:

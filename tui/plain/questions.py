@@ -371,8 +371,8 @@ def branch_choices(rows: Sequence[BranchRow], *, can_undo: bool) -> tuple[list[s
         for row in rows[:_BRANCHES]
     ]
     if can_undo:
-        labels.append((UNDO, "Undo the last rewind or move"))
-    more = "" if len(rows) <= _BRANCHES else "holdfast sessions tree lists all"
+        labels.append((UNDO, "Undo the last rewind or switch"))
+    more = "" if len(rows) <= _BRANCHES else "holdfast sessions tree lists them all"
     count = "1 branch" if len(rows) == 1 else f"{len(rows):,} branches"
     return [sentence(f"{count}. Continue on which?", more)], labels
 
@@ -382,7 +382,7 @@ def _branch_facts(row: BranchRow, numbers: Mapping[str, int], now: datetime) -> 
     yield spoken(row.first or NOTHING_SAID)[:120]
     yield "you are here" if row.current else ""
     if row.parent is not None:
-        yield f"left branch {numbers.get(row.parent, 0)} after {spoken(row.fork_words)[:60]}"
+        yield f"branches off {numbers.get(row.parent, 0)} after {spoken(row.fork_words)[:60]}"
     yield branch_facts(row, now).replace(" · ", ", ")
 
 

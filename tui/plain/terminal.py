@@ -30,7 +30,7 @@ _STEP_S: Final = 0.03
 
 
 class Listener(Protocol):
-    """Whom the terminal tells, in the loop's thread."""
+    """The receiver of what the terminal tells, in the loop's thread."""
 
     def typed(self, text: str) -> None:
         """Take what is typed while nothing is asked."""

@@ -172,7 +172,7 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
         "[N | undo]",
         "rewind to an earlier prompt, with the files if you want; 1 is the last, undo goes back",
     ),
-    "tree": ("[N | ID]", "all branches of this session; go to one, with its files or without"),
+    "tree": ("[N | ID]", "all branches of this session; switch to one, with its files or without"),
     "context": (
         "[all | mask N | unmask N | pin N | unpin N | read N]",
         "the context, largest items first, with tokens",

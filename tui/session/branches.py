@@ -49,7 +49,7 @@ class Branch:
 
     @property
     def updated(self) -> str:
-        """When something was last said on it."""
+        """The time at which something was last said on it."""
         said = [record.time for record in self.own if record.type not in _MOVES]
         return said[-1] if said else self.own[-1].time
 
@@ -119,7 +119,7 @@ def _branch(
 def branch_named(found: Sequence[Branch], name: str) -> Branch:
     """The branch that is meant by its leaf, a beginning of that one's id, or any record of its own.
     Raises SessionError."""
-    hint = "`holdfast sessions tree ID` lists the branches."
+    hint = "/tree or `holdfast sessions tree ID` lists the branches."
     name = name.strip().lower()
     matches = [branch for branch in found if name and branch.leaf.startswith(name)]
     exact = [branch for branch in matches if branch.leaf == name]

@@ -281,6 +281,7 @@ def read_passages(
         at += len(data)
         return data
 
+    # The index may name a part that holds none of the words: one look at it all is enough then.
     if words and end - start <= _AT_ONCE and not wanted.in_lines(_read(file, start, end), words):
         return
     lines = split(more)

@@ -123,11 +123,11 @@ def search(
     limit: int = LIMIT,
     progress: ReadProgress | None = None,
 ) -> SearchResult:
-    """The records of these sources that match, the newest file first, at most `limit`."""
+    """Find the records of these sources that match, the newest file first, at most `limit`."""
     tell = progress or _nobody
     ordered = sorted(sources, key=lambda one: (one.changed, one.path), reverse=True)
 
-    lacking: list[bool] = []
+    lacking: list[bool] = []  # filled if this SQLite can't index
 
     def within(database: sqlite3.Connection) -> SearchResult | None:
         if not can_index(database):
@@ -198,7 +198,7 @@ def _updated(
     try:
         update.forget(gone)
         left = stale
-        while left:
+        while left:  # each round is a transaction, so an interrupted search keeps what it read
             tell(len(stale) - len(left), len(stale))
             left = left[update.read(left) :]
         if stale:
@@ -358,4 +358,4 @@ def _read_in_turn(
 
 
 def _nobody(done: int, of: int) -> None:
-    """For callers that do not want to know the progress."""
+    """Ignore the progress."""

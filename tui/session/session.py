@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,7 @@ class Session:
     from `open`, until `close`. Without it `read_only` is true and nothing is written: what is
     appended is held in memory, `saved` is false and `problem` says why. `unsent` is what was
     typed, queued and streamed when an earlier run ended. `requests` is the number of the last
-    request, on whatever branch.
+    request, on whatever branch. `elsewhere` are the records on other branches.
 
     While `redact` is set, secrets of known shapes are masked in what is appended, in memory too:
     the model then gets the masked text.
@@ -80,6 +81,7 @@ class Session:
         self.model = ""
         self.usage = Usage()
         self.requests = 0
+        self.elsewhere: Sequence[Record] = ()
         self.redact = False
         self.unsent = unsent or UnsentWork()
         self._file = file
@@ -161,6 +163,9 @@ class Session:
             unsent=loaded.unsent,
         )
         session._chain = chain.end_of(loaded.path) if lock else ChainEnd()
+        if len(loaded.records) > len(session.records):
+            here = {record.id for record in session.records}
+            session.elsewhere = tuple(one for one in loaded.records if one.id not in here)
         session.requests = max((number for number, _ in numbered(loaded.records)), default=0)
         return session
 
@@ -202,6 +207,14 @@ class Session:
     def lost(self) -> str:
         """The program that took the session over; "" while nobody has."""
         return self._lock.lost if self._lock is not None else ""
+
+    def supposed(self) -> Session:
+        """The session as it is, in memory: what is recorded in the copy leaves no trace."""
+        other: Session = copy(self)
+        other.records, other.metadata = [*self.records], {**self.metadata}
+        other._file = other._lock = None
+        other._with_prompt = [*self._with_prompt]
+        return other
 
     def record(self, fact: DurableFact) -> Record:
         """Add the record of a fact: as `append`."""

@@ -350,7 +350,7 @@ class _Batch:
             waiting: list[SearchedText] = []
             chars, stop, after, complete = 0, start, line, True
             for one in read_passages(file, start, source.size, line):
-                if not one.ended:
+                if not one.ended:  # still being written: read next time
                     break
                 stop, after = one.end, one.next
                 if one.header is not None and not known.id:

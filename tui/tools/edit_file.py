@@ -270,7 +270,7 @@ def _matches(
     """Find the places of an edit. Raises ToolError for no place, and for several that aren't
     wanted."""
     flat, old, new = map(flatten, (text, edit.old_string, edit.new_string))
-    if edit.replace_all:
+    if edit.replace_all:  # exact places only; a near match must be the only one
         each = re.finditer(re.escape(old), flat)
         if exact := [TextMatch(hit.start(), hit.end(), new) for hit in each]:
             return exact

@@ -141,7 +141,7 @@ def _read_only(path: Path, stat: os.stat_result, shown: str) -> ToolError:
     with suppress(OSError):
         if os.statvfs(path).f_flag & os.ST_RDONLY:
             return ToolError(
-                f"{shown} is read-only: its file system is.", hint="Ask the user about it."
+                f"{shown} is on a read-only file system.", hint="Ask the user about it."
             )
     if not stat.st_mode & 0o222:
         return ToolError(
@@ -149,7 +149,7 @@ def _read_only(path: Path, stat: os.stat_result, shown: str) -> ToolError:
             hint="Make it writable first, if that is intended.",
         )
     return ToolError(
-        f"{shown} is read-only for this user: it belongs to another.", hint="Ask the user about it."
+        f"{shown} is read-only for this user: another user owns it.", hint="Ask the user about it."
     )
 
 

@@ -41,7 +41,7 @@ def new_content(
                 f"{shown} would no longer be a notebook: {why}. Nothing was written.",
                 hint="Change its cells with edit_file, which takes care of the JSON around them.",
             )
-        notes.append(f"But {shown} was {format_name(path.suffix)} before, and isn't now: {why}.")
+        notes.append(f"But {shown} was {format_name(path.suffix)} before and isn't now: {why}.")
     return NewContent(data, text, tuple(notes))
 
 

@@ -48,7 +48,7 @@ class NotebookCells:
         longer has the same cells."""
         parts = [part.partition("\n") for part in text.split(CELL_MARK)[1:]]
         if text[:1] not in {"", CELL_MARK} or tuple(head for head, _, _ in parts) != self.heads:
-            raise ToolError("An edit reaches over the beginning of a cell.", hint=_ONE_CELL)
+            raise ToolError("An edit crosses the beginning of a cell.", hint=_ONE_CELL)
         pieces: list[str] = []
         done = 0
         for source, (head, _, rest) in zip(self.sources, parts, strict=True):
@@ -94,7 +94,7 @@ class NotebookCells:
         return inner, f",{inner}", f"\n{indent}"
 
 
-_ONE_CELL: Final = "Edit one cell at a time; its first line is not part of it."
+_ONE_CELL: Final = "Edit one cell at a time; its heading line is not part of it."
 
 
 def cells_of(raw: str) -> NotebookCells | None:

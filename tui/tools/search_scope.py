@@ -35,7 +35,7 @@ _INDEX_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """What a search leaves out: tracked files by their folder; `ignored`: git ignores some."""
+    """The files that a search leaves out: tracked ones by folder; `ignored`: git ignores some."""
 
     tracked: Mapping[str, int] = field(default_factory=dict[str, int])
     ignored: bool = False

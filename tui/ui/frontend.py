@@ -330,7 +330,7 @@ class ScreenFrontend:
             self.app.run_worker(self._offer_rows(), group="start rows", exclusive=True)
         chat.show_read_only(agent.session.read_only)
         if choice.message and not any(record.id == choice.message for record in records):
-            self.say("That message is on another branch.", hint="/tree goes there.")
+            self.say("That message is on another branch.", hint="/tree switches to it.")
         if choice.message and (item := entry_of(records, choice.message, chat.conversation.items)):
             chat.conversation.go_to(item)
 

@@ -176,7 +176,7 @@ def test_it_goes_on_there_and_comes_back(here: Machine, there: Machine) -> None:
     # both have gone on
     talk(there, "four", path=moved)
     before, files = path.read_bytes(), here.files()
-    with pytest.raises(SessionError, match="both have gone on") as told:
+    with pytest.raises(SessionError, match="both copies have been continued") as told:
         here.unpack(there.pack(moved, name="other.zip"))
     assert "Nothing was written" in told.value.hint
     assert (path.read_bytes(), here.files()) == (before, files)
@@ -228,7 +228,7 @@ def test_a_redacted_pack_is_to_read(here: Machine, there: Machine) -> None:
         assert not [name for name in opened.namelist() if "content" in name or "check" in name]
     done = there.unpack(packed)
     assert not done.verified
-    assert "It was redacted when it was packed: it is to be read." in done.problems
+    assert "Secrets were masked when it was packed." in done.problems
     assert [r.type for r in read(done.path).records] == [r.type for r in read(path).records]
 
 
@@ -493,7 +493,7 @@ def test_checkpoints_of_somebody_else_put_nothing_into_guarded_folders(
     entry = [1, 0o755, len(hook), sha256(hook).hexdigest(), False]
     _with_entries(packed, {".git/hooks/pre-commit": entry}, hook)
     done = there.unpack(packed)
-    left = "Left out of its checkpoints: 1 path that the file tools may not write, such as"
+    left = "Left out of its checkpoints: 1 path that file tools may not write, such as"
     assert done.problems == [f"{left} '.git/hooks/pre-commit'."]
     _go_back(there, done)
     assert not (there.work / ".git").exists()
@@ -546,7 +546,7 @@ def test_an_entry_that_no_checkpoint_has_is_refused(
 ) -> None:
     _with_entries(packed, {"z": entry})
     files = there.files()
-    with pytest.raises(SessionError, match="holds what is no checkpoint"):
+    with pytest.raises(SessionError, match="holds something that isn't a checkpoint"):
         there.unpack(packed)
     assert there.files() == files
 
@@ -555,7 +555,7 @@ def test_an_entry_that_no_checkpoint_has_is_refused(
 def test_a_checkpoint_of_a_strange_name_is_refused(packed: Path, there: Machine, id_: str) -> None:
     _with_entries(packed, {}, id_=id_)
     files = there.files()
-    with pytest.raises(SessionError, match="holds what is no checkpoint"):
+    with pytest.raises(SessionError, match="holds something that isn't a checkpoint"):
         there.unpack(packed)
     assert there.files() == files
 
@@ -651,7 +651,7 @@ def test_the_commands(
     out, err = capfd.readouterr()
     file = here.work / f"session-{id_}.holdfast.zip"
     assert out.strip() == str(file)
-    assert err.startswith("Packed the session, 1 full output, 1 checkpoint: ")
+    assert err.startswith("Packed the session, 1 full output, 1 checkpoint (")
     assert main(["sessions", "pack", id_]) == 1
     assert "already exists" in capfd.readouterr().err
     monkeypatch.chdir(there.work)
@@ -659,11 +659,11 @@ def test_the_commands(
     assert main(["sessions", "unpack", str(file)]) == 0
     out, err = capfd.readouterr()
     assert err.splitlines() == [
-        "Unpacked: the session is new here.",
-        "Verified: every line and output is what was written.",
-        "Not as the session left it here: 1 file.",
+        "Unpacked.",
+        "Verified: every line and output is as it was written.",
+        "Not as the session left them: 1 file here.",
         "  a.txt",
-        f"Continue it: holdfast -r {id_}",
+        f"Resume with: holdfast -r {id_}",
     ]
     assert main(["sessions", "unpack", str(file), "--json"]) == 0
     value = json.loads(capfd.readouterr().out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,11 +82,11 @@ class Inspected:
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
         return self._change("overlay", [change.to_record() for change in changes])
 
-    def cost_of_change(self, targets: Collection[str]) -> ContextBroken | None:
+    def next_break(self) -> ContextBroken | None:
         return None  # nothing was sent
 
-    def price_of_masks(self, saved: Mapping[str, int]) -> ChangePrice:
-        return ChangePrice(sum(saved.values()), 41_000, 7, 0.0984, 88)
+    def price_of_changes(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
+        return ChangePrice(saved, 41_000, 7, 0.0984, 88)
 
     async def outdated(self) -> set[str]:
         return self.stale

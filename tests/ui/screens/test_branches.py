@@ -64,7 +64,7 @@ async def test_a_rewind_says_what_it_did_and_u_undoes_it_with_the_files(tmp_path
         await rewound(app, pilot, world, "f")
         (notice,) = [item for item in items(app, NoticeItem) if item.can_undo]
         assert notice.text == "Rewound 1 prompt, with the files."
-        assert notice.hint == "/tree has what you left; /rewind undo brings it back."
+        assert notice.hint == "/rewind undo takes you back; /tree shows all branches."
         assert (root / "a.txt").read_text() == "one\n"
         app.chat.conversation.focus()
         await pilot.press("u")
@@ -148,7 +148,7 @@ async def test_the_tree_leads_to_any_branch_with_its_files_or_without(tmp_path: 
         await until(pilot, lambda: len(world.real) == 3 and prompts(app) == BOTH)
         assert (root / "a.txt").read_text() == "two\n"
         assert (root / "b.txt").exists()
-        assert any(text.startswith("Moved to another branch, with") for text in said_in(app))
+        assert any(text.startswith("Switched to another branch, with") for text in said_in(app))
         screen = await branches(app, pilot, world)
         assert shown(screen, 2)[0].startswith("● write a")
         await pilot.press("down", "enter")
@@ -216,10 +216,10 @@ async def test_a_nested_repository_whose_git_is_gone_is_not_called_restored(
     (lib / "code.py").write_text("x = 1\n")
     async with running(world, choice=SessionChoice()) as (app, pilot):
         text = await asked(world, app, pilot)
-        assert "lib was a git repository of its own. Checkpoints don't keep .git" in text
+        assert "lib was a git repository of its own. Its files come back; its" in text
         await pilot.press("f")
         await until(pilot, lambda: (lib / "code.py").exists() and len(world.real) == 2)
         await until(pilot, lambda: "Restored 1 of 2 files." in said_in(app))
         (report,) = [item for item in items(app, NoticeItem) if item.text.startswith("Restored")]
-        assert "lost           lib/.git · checkpoints don't keep it" in report.detail
+        assert "lost           lib/.git · checkpoints leave it out" in report.detail
         assert not (lib / ".git").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import process_time
@@ -238,13 +238,13 @@ async def test_in_a_long_session_the_price_comes_where_the_cursor_rests() -> Non
     told = [each for n in range(700) for each in (prompt(f"p{n}"), answer(f"a{n}"))]
     agent = Inspected(*told)
     asked: list[object] = []
-    price = agent.price_of_masks
+    price = agent.price_of_changes
 
-    def counted(saved: Mapping[str, int]) -> ChangePrice:
-        asked.append(saved)
-        return price(saved)
+    def counted(changes: Sequence[Overlay], saved: int) -> ChangePrice:
+        asked.append(changes)
+        return price(changes, saved)
 
-    agent.price_of_masks = counted
+    agent.price_of_changes = counted
     async with inspecting(agent) as (screen, pilot, _):
         await go_to(screen, 100)
         await pilot.press(*["down"] * 20)

@@ -30,6 +30,7 @@ from tui.context.ledger_items import Item
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.core import facts
 from tui.core.errors import ErrorClass, ProviderError
+from tui.core.messages import text_block
 from tui.core.questions import UserAnswers, UserQuestion
 from tui.permissions.types import Call, Decision
 from tui.provider import catalogue
@@ -265,6 +266,12 @@ def asked_before(agent: Agent) -> None:
     agent.models.use(catalogue.model_info("claude-sonnet-5"))
     agent.session.append(
         "request", n=1, model=agent.models.current, server="", effort=None, marks=[]
+    )
+    agent.session.append(
+        "assistant",
+        content=[text_block("Done.")],
+        model=agent.models.current,
+        usage={"cache_creation_input_tokens": 3000},
     )
 
 

@@ -276,7 +276,7 @@ async def test_what_a_command_changed_goes_back_and_comes_again(tmp_path: Path) 
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         shown = str(app.screen.query_one("#details > Static").render())
         assert "new/c · new: will be deleted" in shown
-        assert "gone/b · is gone, comes back" in shown
+        assert "gone/b · deleted: will be restored" in shown
         assert "mine · edited outside" in shown
         await pilot.press("f")
         await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == "do it")

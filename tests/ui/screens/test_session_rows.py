@@ -79,8 +79,10 @@ def test_a_row_stands_for_a_session_or_for_a_place_in_one() -> None:
 def test_the_title_counts_and_names_trouble() -> None:
     assert session_rows.sessions_title(Browsing()).plain.strip() == "sessions"
     assert "3 sessions · 1 damaged" in session_rows.sessions_title(Browsing(sessions=ROWS)).plain
-    found = Browsing(sessions=ROWS, places=[], searching=True)
+    found = Browsing(sessions=ROWS, places=[], searching=True, words="calc")
     assert session_rows.sessions_title(found).plain.endswith("0 hits")
+    unasked = Browsing(sessions=ROWS, places=[], searching=True)
+    assert session_rows.sessions_title(unasked).plain.strip() == "sessions"
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,9 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.request.break_reasons import BreakReason
 from tui.agent.request.state import Built, RequestState, Target
 from tui.context.breaks import thoughtless
-from tui.context.cached_prefixes import CachedPrefixes, Forecast
+from tui.context.cached_prefixes import Forecast
 from tui.context.overrides import SPEAKING, content_of
 from tui.context.request_trail import CACHE, Prefix, has_thinking, weigh
-from tui.context.rules.blocks import THINKING
 from tui.core.facts import BreakBilled, ContextBroken
 from tui.core.messages import Block, Usage, object_of
 from tui.provider.prices import CacheLife, ModelPrice
@@ -58,32 +57,26 @@ def expected(
     requests: RequestState, target: Target, now: Built, records: Sequence[Record]
 ) -> Expected:
     """Work out what a request will read and write; `records` are those that it is made of."""
-    ctx, model = requests.ctx, target.model
-    cached = CachedPrefixes.of(
-        records, model.id, ctx.link.server, ctx.ledger.ratio, model.cached_from
-    )
-    moment = ctx.clock.now().timestamp()
+    cached = requests.sent.cached(target.model)
+    moment = requests.ctx.clock.now().timestamp()
     input_ = cached.forecast(requests.sent.prefixes(now.request, now.marks, now.candidate), moment)
-    warm = cached.warm(moment)
-    if not warm:
+    if not cached.warm(moment):
         return Expected(input_, 0)
     fresh = round(cached.fit.tokens(Prefix("", 0, 0.0), _spoken_since(records, target.last)))
     return Expected(input_, max(0, input_.prompt - fresh))
 
 
 def _spoken_since(records: Sequence[Record], last: Record | None) -> Prefix:
-    """What was said since a request, as it is sent."""
-    dropped, since = thoughtless(records), list[Block]()
+    """What was said since a request, as one that extends it would send it: with the thinking that a
+    break takes."""
+    since = list[Block]()
     messages = 0
     for record in reversed(records):
         if record is last:
             break
         if record.type not in SPEAKING:
             continue
-        content = content_of(record)
-        if record.id in dropped:
-            content = [block for block in content if str(block.get("type")) not in THINKING]
-        since += content
+        since += content_of(record)
         messages += 1
     weight, thoughts, thought_weight = weigh(since)
     weight += messages * estimate.MESSAGE_TOKENS
@@ -129,6 +122,6 @@ def billed(ctx: AgentContext, usage: Usage, model: str) -> BreakBilled | None:
 
 
 def _extra(price: ModelPrice, prompt: int, again: int, *, written: int, life: CacheLife) -> float:
-    """What it costs that tokens are not read from the cache, of which some are written to it."""
+    """Return the extra cost of tokens that don't come from the cache, some written to it."""
     paid = price.forecast(written=written, fresh=again - written, prompt=prompt, life=life)
     return max(0.0, paid - price.forecast(read=again, prompt=prompt))

@@ -1,60 +1,23 @@
-"""The cost of a break: tokens written again, thinking lost, and the money."""
+"""The price of a change before it is made: what its break is then said to cost, and billed by."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec import structs
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request.break_reasons import BreakReason, first_turn
-from tui.context.breaks import BREAK, thoughtless
-from tui.context.frame import FRAME
-from tui.context.overrides import content_of
-from tui.context.request_trail import has_thinking
-from tui.context.rules.blocks import THINKING
-from tui.core.facts import ContextBroken
+from tui.agent.request.form import target_of
+from tui.agent.request.state import RequestState
+from tui.agent.request.supposed import broken_next, supposing
+from tui.core.facts import CompactionFinished, ContextBroken, DirectivesChanged, Overlay
 from tui.core.formatting import money, plural
 from tui.core.formatting import tokens as tokens_text
-from tui.core.messages import Block, Usage
-from tui.provider.prices import CacheLife
-from tui.session.records import is_answer
 from tui.session.request_numbers import REQUEST
-from tui.tokens import estimate
-
-
-def broken(ctx: AgentContext, why: BreakReason, tokens: int, *, less: int = 0) -> ContextBroken:
-    """A break after which `tokens` are written to the cache again, which else would be read; the
-    next request has that many tokens `less` than the ledger says."""
-    place = next((n for n, r in enumerate(ctx.records) if r.id == why.start), 0)
-    dropped = thoughtless(ctx.records)
-    answers = (r for r in ctx.records[place:] if r.type == "assistant" and r.id not in dropped)
-    lost = sum(has_thinking(content_of(record)) for record in answers)
-    usd = None
-    if ctx.price is not None:
-        whole = max(tokens, ctx.ledger.tokens - less)
-        written = ctx.price.forecast(written=tokens, prompt=whole, life=cache_life(ctx))
-        usd = max(0.0, written - ctx.price.forecast(read=tokens, prompt=whole))
-    return ContextBroken(why.reason, why.by, tokens, lost, usd)
-
-
-def reload_cost(ctx: AgentContext) -> ContextBroken:
-    """Return the cost of a new frame with the next request."""
-    return broken(ctx, BreakReason("reload", "person"), ctx.ledger.tokens)
-
-
-def restart_cost(ctx: AgentContext, reason: str, by: str) -> ContextBroken:
-    """Return the cost of a restart of the cache; thinking stays valid."""
-    return structs.replace(broken(ctx, BreakReason(reason, by), ctx.ledger.tokens), thoughts=0)
-
-
-def cache_life(ctx: AgentContext) -> CacheLife:
-    """Return how long the server keeps what the session sends, by its frame."""
-    frame = next((r for r in reversed(ctx.records) if r.type == FRAME), None)
-    life = frame.data.get("cache_life", "5m") if frame else ctx.link.cache_life
-    return "1h" if life == "1h" else "5m"
+from tui.tools.base import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +40,12 @@ class ChangePrice:
         """In words, as part of a line."""
         sign = "−" if self.saved >= 0 else "+"
         words = f"{sign}{tokens_text(abs(self.saved))} tokens per request"
-        if not self.tokens:
+        if not self.tokens and not self.thoughts:
             return words
         usd = f" (≈ {money(self.cost_usd)})" if self.cost_usd is not None else ""
+        again = f"{tokens_text(self.tokens)} written again once{usd}"
         lost = f", {plural(self.thoughts, 'thought')} lost" if self.thoughts else ""
-        words += f"; {tokens_text(self.tokens)} written again once{usd}{lost}"
+        words += f"; {again if self.tokens else 'nothing written again'}{lost}"
         if self.pays_after is None:
             return words
         return f"{words}; pays after {plural(self.pays_after, 'request')}"
@@ -96,50 +60,99 @@ class SwitchPrice:
     reload: str = ""
 
 
-def price_of_masks(ctx: AgentContext, saved: Mapping[str, int], joining: int) -> ChangePrice:
-    """Return the price of masking records that are shown now, by the tokens that each of them
-    saves.
-
-    `joining` are the tokens that go with them because they waited for a break.
-    """
-    each = sum(saved.values())
-    cost = cost_of_change(ctx, saved, less=each + joining)
-    if cost is None:
-        return ChangePrice(each, 0, 0)
-    return _paying(ctx, each, cost, ctx.ledger.tokens - each - joining)
+def price_of_changes(requests: RequestState, changes: Sequence[Overlay], saved: int) -> ChangePrice:
+    """Return the price of sending records in another form, which saves so many tokens of each
+    request."""
+    broken = broken_next(supposing(requests, *changes))
+    if broken is None:
+        return ChangePrice(saved, 0, 0)
+    return _paying(requests.ctx, saved, broken, requests.ctx.ledger.tokens - saved)
 
 
-def price_of_compaction(
-    ctx: AgentContext,
+def next_break(requests: RequestState) -> ContextBroken | None:
+    """Return the break that the next request causes as things are; None where it extends the
+    last."""
+    return broken_next(supposing(requests))
+
+
+async def reload_cost(requests: RequestState) -> ContextBroken | None:
+    """Return the break of a new frame, from the files as they are now; None where it would say the
+    same, and before the first request. Raises nothing."""
+    supposed = supposing(requests)
+    supposed.frame.renew("reload")
+    await supposed.frame.make()
+    return broken_next(supposed)
+
+
+def exchange_cost(requests: RequestState, tool: Tool[Any], *, joins: bool) -> ContextBroken | None:
+    """Return the break of a new frame that a tool joins, or leaves."""
+    supposed = supposing(requests)
+    supposed.frame.exchange(() if joins else {tool.name}, [tool] if joins else ())
+    supposed.frame.renew("reload")
+    supposed.frame.make_of_known()
+    return broken_next(supposed)
+
+
+def foreign_frame_cost(requests: RequestState) -> ContextBroken | None:
+    """Return the break of the new frame that the next request begins with, since another
+    installation made the one in the record; None where it costs nothing."""
+    if not requests.frame.is_foreign:
+        return None
+    supposed = supposing(requests)
+    supposed.frame.make_of_known()
+    return _if_it_costs(broken_next(supposed))
+
+
+def effort_cost(
+    requests: RequestState, level: str | None = None, *, think: bool | None = None
+) -> ContextBroken | None:
+    """Return the break of another level, or of /think, with the next request; None where it costs
+    nothing."""
+    frame = requests.frame
+    think = frame.think if think is None else think
+    chosen = frame.effort if level is None else level
+    state = requests.ctx.state
+    now = DirectivesChanged(think, state.verbose, state.elevated, chosen)
+    supposed = supposing(requests, now)
+    supposed.frame.think, supposed.frame.effort = think, chosen
+    return _if_it_costs(broken_next(supposed))
+
+
+def _if_it_costs(broken: ContextBroken | None) -> ContextBroken | None:
+    return broken if broken and (broken.tokens or broken.thoughts) else None
+
+
+async def price_of_compaction(
+    requests: RequestState,
+    made: CompactionFinished,
     *,
     read: int,
-    kept: int,
-    freed: int,
-    thoughts: int,
+    saved: int,
     output: int,
-    new_frame: bool,
     asked_fresh: bool,
 ) -> ChangePrice:
-    """Return the price of a summary: `read` tokens are read for it, `kept` stay in each request,
-    `output` is its approximate length.
+    """Return the price of a summary as it would be recorded, of `output` tokens: `read` tokens are
+    read for it, and each request has `saved` fewer.
 
-    With a `new_frame` all of it is written again, else what comes after the frame. The last answer
-    is not in the cache yet, and would be written by any request; with `asked_fresh` the one for the
+    What is not in the cache yet would be written by any request; with `asked_fresh` the one for the
     summary does so, too.
     """
-    after, fresh = kept + output, _fresh(ctx)
-    written = max(0, after - fresh - (0 if new_frame else _fixed(ctx)))
+    ctx, supposed = requests.ctx, supposing(requests, made)
+    if requests.frame.waits:
+        supposed.frame.renew("compaction")
+        await supposed.frame.make()
+    broken = broken_next(supposed) or ContextBroken("compaction", "person", 0, 0)
     usd = None
-    if ctx.price is not None:
-        # the request for the summary, then what is written again instead of being read
-        life, new = cache_life(ctx), min(fresh, read) if asked_fresh else 0
-        request_usd = ctx.price.forecast(
+    if ctx.price is not None and broken.cost_usd is not None:
+        model = ctx.link.model
+        warm = requests.sent.cached(model).warm(ctx.clock.now().timestamp())
+        new = min(read, _fresh(ctx) if asked_fresh else 0) if warm else read
+        life = target_of(requests, model).life
+        usd = broken.cost_usd + ctx.price.forecast(
             read=read - new, written=new, output=output, prompt=read, life=life
         )
-        again = ctx.price.forecast(written=written, prompt=after, life=life)
-        usd = request_usd + again - ctx.price.forecast(read=written, prompt=after)
-    cost = ContextBroken("compaction", "person", written, thoughts, usd)
-    return _paying(ctx, freed - output, cost, after)
+    cost = structs.replace(broken, cost_usd=usd)
+    return _paying(ctx, saved, cost, ctx.ledger.tokens - saved)
 
 
 def _fresh(ctx: AgentContext) -> int:
@@ -149,11 +162,6 @@ def _fresh(ctx: AgentContext) -> int:
     return sum(item.tokens for item in ctx.ledger.items() if item.id in spoken) if last else 0
 
 
-def _fixed(ctx: AgentContext) -> int:
-    kinds = {"system", "tools", "memory"}
-    return sum(item.tokens for item in ctx.ledger.items() if item.kind in kinds)
-
-
 def _paying(ctx: AgentContext, saved: int, cost: ContextBroken, after: int) -> ChangePrice:
     """A change with the number of requests after which it was worth it."""
     pays: int | None = None
@@ -161,72 +169,3 @@ def _paying(ctx: AgentContext, saved: int, cost: ContextBroken, after: int) -> C
         each = ctx.price.forecast(read=saved, prompt=after + saved)
         pays = math.ceil(cost.cost_usd / each) if each else None
     return ChangePrice(saved, cost.tokens, cost.thoughts, cost.cost_usd, pays)
-
-
-def cost_of_change(
-    ctx: AgentContext, targets: Collection[str], *, less: int = 0
-) -> ContextBroken | None:
-    """Return the cost of sending these records in another form from the next request on, which then
-    has that many tokens `less`.
-
-    None where none of them was sent yet.
-    """
-    requests = [n for n, record in enumerate(ctx.records) if record.type == REQUEST]
-    if not any(record.id in targets for record in ctx.records[: max(requests, default=0)]):
-        return None
-    why = BreakReason("mask", "person", first_turn(ctx.records, targets))
-    start = _written_from(ctx, why, targets)
-    behind = {record.id: record for record in ctx.records[start:]}
-    last = ctx.records[max(requests)].id
-    items = [(item, behind[item.id]) for item in ctx.ledger.items() if item.id in behind]
-    known = sum(item.tokens for item, record in items if record.id < last)
-    scale = (_measured(ctx, start) / known if known else 0) or 1.0
-    dropped, tokens = thoughtless(ctx.records), -scale * less
-    for item, record in items:
-        thought = 0.0
-        if record.type == "assistant" and record.id not in dropped:
-            thought = item.tokens * _thinking_share(content_of(record))
-        tokens += scale * ((item.tokens if record.id < last else 0) - thought)
-    return broken(ctx, why, max(0, round(tokens)), less=less)
-
-
-def _written_from(ctx: AgentContext, why: BreakReason, targets: Collection[str]) -> int:
-    """The place of the record from which on a change makes everything be written again.
-
-    Behind the first change the cache knows nothing; before it, it knows the ends of requests. So
-    that is an answer: the first that loses its thinking, or the one before what changes.
-    """
-    records, dropped = ctx.records, thoughtless(ctx.records)
-    turn = next((n for n, record in enumerate(records) if record.id == why.start), 0)
-    first = next((n for n, record in enumerate(records) if record.id in targets), 0)
-    for place in range(turn, first):
-        record = records[place]
-        loses = record.type == "assistant" and record.id not in dropped
-        if loses and has_thinking(content_of(record)):
-            return place
-    answers = (n for n in range(first, -1, -1) if is_answer(records[n]))
-    return next(answers, first)
-
-
-def _measured(ctx: AgentContext, start: int) -> int:
-    """The tokens from an answer's place to the end of the last request, as the server counted; 0
-    where something changed in between."""
-    ends: list[int] = []
-    for record in ctx.records[start:]:
-        if record.type in {BREAK, "overlay", "compaction", "uncompaction"}:
-            return 0
-        if is_answer(record):
-            ends.append(Usage.from_json(record.data.get("usage")).prompt_tokens)
-    return max(0, ends[-1] - ends[0]) if ends and all(ends) else 0
-
-
-def _thinking_share(content: Sequence[Block]) -> float:
-    """Return the share of thinking in an answer."""
-    whole = estimate.content_weight(content) + estimate.MESSAGE_TOKENS
-    return 1 - spoken_weight(content) / whole
-
-
-def spoken_weight(content: Iterable[Block]) -> float:
-    """Weigh an answer without its thinking, which is left out after a break."""
-    spoken = [block for block in content if str(block.get("type")) not in THINKING]
-    return estimate.content_weight(spoken) + estimate.MESSAGE_TOKENS

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import astuple, replace
-from typing import Any, Final
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
@@ -28,12 +28,27 @@ from tui.core.facts import ContextBroken, RequestMade
 from tui.provider.base import Request
 from tui.session.records import Record
 
+if TYPE_CHECKING:
+    from tui.agent.request.break_bill import Expected
+
 log = logging.getLogger(__name__)
 
 _IN_THE_MIDDLE: Final = frozenset({"mask", "unmask", "prune", "repair"})
 """The reasons of breaks before which most of a conversation stays as it was."""
 _FOR_GOOD: Final = frozenset({"refused", "redaction", "repair", "unexplained"})
 """The reasons of breaks whose thinking never goes out again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A request that may be sent. Where it breaks with the last one: why, what is said of it, and
+    what the server is expected to read and write."""
+
+    target: Target
+    built: Built
+    why: BreakReason | None = None
+    said: ContextBroken | None = None
+    due: Expected | None = None
 
 
 def check(requests: RequestState, prepared: Prepared) -> Request:
@@ -47,50 +62,71 @@ def check(requests: RequestState, prepared: Prepared) -> Request:
 
 
 def checked(requests: RequestState, prepared: Prepared, again: Callable[[], Prepared]) -> Request:
-    """Return a request that may be sent, recorded. A break that it needs is recorded before it;
-    then its view is made `again`."""
-    target, now = prepared.target, built(requests, prepared)
-    why: BreakReason | None = None
-    said: ContextBroken | None = None
-    if _breaks(now.found) or _summarized(requests, target, now.found):
-        why = reason(requests, prepared)
-        if not why.reason:  # a compaction was undone
-            back = requests.sent.goes_back(now.request, target.model)
-            whole = now.found.misplaced is None
-            why = None if back and whole else BreakReason("reload", "program")
-        if why is not None and _stays(requests, why, now.found):
-            why = replace(why, start=why.cause)
-        if why is not None and not why.recorded:
-            why = _healing(requests, why, now)
-            said = _record_break(requests, prepared, _with_pending(requests, prepared, why))
-            prepared = again()
-            now = built(requests, prepared)
-        # Thinking that is still out of place must not be sent, whatever the reason: all of it goes.
-        if now.found.misplaced is not None:
-            known = why is not None and why.reason == "repair"
-            all_of_it = BreakReason("repair" if known else "unexplained", "program")
-            said = _record_break(requests, prepared, all_of_it)
-            prepared = again()
-            now = built(requests, prepared)
-        target = prepared.target
-    if why is None and _restarts(target, now.request):
-        why = BreakReason("effort", "person", recorded=True)  # thinking stays valid
+    """Return a request that may be sent, recorded, after the break that it needs."""
+    one = judged(requests, prepared, again)
+    target, now, why = one.target, one.built, one.why
     forecast: dict[str, Any] = {}
-    if why is not None:
-        from tui.agent.request.break_bill import expected, forecast_of  # noqa: PLC0415 - on demand
-
-        now = _marked(requests, prepared, why, now)
-        due = expected(requests, target, now, requests.ctx.records)
-        if said is None:
-            said = forecast_of(requests.ctx, target, why, due, _lost(requests, why))
-            requests.ctx.publish(said)
-        forecast = {"forecast": due.to_json(said)}
+    if one.due is not None and one.said is not None:
+        forecast = {"forecast": one.due.to_json(one.said)}
     if requests.ctx.link.first_party and "diagnostics" not in target.off:
         previous = {"previous_message_id": requests.sent.last_answer(target.model)}
         now = replace(now, request=replace(now.request, diagnostics=previous))
     _record_request(requests, target, now, why.reason if why else "", forecast)
     requests.sent.keep(target.model, now.found, now.candidate)
     return now.request
+
+
+def judged(requests: RequestState, prepared: Prepared, again: Callable[[], Prepared]) -> Judged:
+    """Make a request one that may be sent. A break that it needs is recorded; then its view is made
+    `again`."""
+    prepared = _with_built(requests, prepared)
+    why, said = needed_break(requests, prepared), None
+    if why is not None and not why.recorded:
+        said = record_break(requests, prepared, why)
+        prepared = _with_built(requests, again())
+    # Thinking that is still out of place must not be sent, whatever the reason: all of it goes.
+    if built(requests, prepared).found.misplaced is not None:
+        known = (why is not None and why.reason == "repair") or _damaged(requests)
+        said = record_break(
+            requests, prepared, BreakReason("repair" if known else "unexplained", "program")
+        )
+        prepared = _with_built(requests, again())
+    target, now = prepared.target, built(requests, prepared)
+    if why is None and _restarts(target, now.request):
+        why = BreakReason("effort", "person", recorded=True)  # thinking stays valid
+    if why is None:
+        return Judged(target, now)
+    from tui.agent.request.break_bill import expected, forecast_of  # noqa: PLC0415 - on demand
+
+    now = _marked(requests, prepared, why, now)
+    due = expected(requests, target, now, requests.ctx.records)
+    if said is None:
+        said = forecast_of(requests.ctx, target, why, due, _lost(requests, why))
+        requests.ctx.publish(said)
+    return Judged(target, now, why, said, due)
+
+
+def _with_built(requests: RequestState, prepared: Prepared) -> Prepared:
+    return replace(prepared, built=built(requests, prepared))
+
+
+def needed_break(requests: RequestState, prepared: Prepared) -> BreakReason | None:
+    """Return the break that a request needs; None where it extends the last, or goes back to one
+    before."""
+    now, target = built(requests, prepared), prepared.target
+    if not _breaks(now.found) and not _summarized(requests, target, now.found):
+        return None
+    why = reason(requests, prepared)
+    if not why.reason:  # a compaction was undone
+        back = requests.sent.goes_back(now.request, target.model)
+        if back and now.found.misplaced is None:
+            return None
+        why = BreakReason("reload", "program")
+    if _stays(requests, why, now.found):
+        why = replace(why, start=why.cause)
+    if why.recorded:
+        return why
+    return _with_pending(requests, prepared, _healing(requests, why, now))
 
 
 def next_break(requests: RequestState, prepared: Prepared) -> int | None:
@@ -112,24 +148,24 @@ def reason(requests: RequestState, prepared: Prepared) -> BreakReason:
     """Return the reason why a request does not extend the last to its model."""
     records, last = requests.ctx.records, prepared.target.last
     why = reason_of(records, last, _newly_pruned(requests, prepared))
-    if why.reason == "unexplained" and _damaged(requests, last):
+    if why.reason == "unexplained" and _damaged(requests):
         return replace(why, reason="repair")
     return why
 
 
-def _damaged(requests: RequestState, last: Record | None) -> bool:
-    """True if the record no longer makes the last request, and its file is not what was written."""
+def _damaged(requests: RequestState) -> bool:
+    """True if the record no longer makes the requests of this branch, and its file is not what was
+    written."""
     session = requests.ctx.session
-    if last is None or session.path is None or not session.resumed:
+    if session.path is None or not session.resumed:
         return False
-    from tui.context.request_replay import RequestReplay  # noqa: PLC0415 - on demand
     from tui.session.chain_check import verify  # noqa: PLC0415 - on demand
 
-    replay = RequestReplay(requests.ctx.records)
-    number = next((n for n, record in replay.requests.items() if record is last), None)
-    if number is None or not replay.at(number).problem:
+    if not session.findings and not verify(session.path).changed:
         return False
-    return bool(session.findings) or bool(verify(session.path).changed)
+    from tui.context.request_replay import RequestReplay  # noqa: PLC0415 - on demand
+
+    return any(one.problem for one in RequestReplay(requests.ctx.records).every())
 
 
 def with_break(
@@ -155,8 +191,8 @@ def _with_pending(requests: RequestState, prepared: Prepared, why: BreakReason) 
 
 
 def _healing(requests: RequestState, why: BreakReason, now: Built) -> BreakReason:
-    """A break for which no record says where it begins: it does so with the turn of the first
-    thinking that is out of place. While a turn runs all of it goes."""
+    """Return a break with its start, where no record names one: the turn of the first thinking that
+    is out of place. While a turn runs, all thinking is left out."""
     records = requests.ctx.records
     if why.reason not in {"repair", "unexplained"} or why.start or in_turn(records):
         return why
@@ -178,8 +214,8 @@ def _turn_of(requests: RequestState, now: Built) -> str:
 
 
 def _back(requests: RequestState, prepared: Prepared, why: BreakReason) -> tuple[str, ...]:
-    """The answers behind the begin of a break whose thinking was left out, and may go out again:
-    all that stands before them is again as it was when they were made."""
+    """Return the answers after the start of a break whose thinking may be sent again, because
+    everything before them is again as it was when they were made."""
     records = requests.ctx.records
     places = {record.id: number for number, record in enumerate(records)}
     begin = places.get(why.start)
@@ -192,6 +228,7 @@ def _back(requests: RequestState, prepared: Prepared, why: BreakReason) -> tuple
         for id_ in found
         if places[id_] >= begin and has_thinking(content_of(records[places[id_]]))
     ]
+    # Tried with all of them; where one is out of place, again with those of earlier turns alone.
     while back:
         tried = replace(why, back=tuple(sorted(back, key=places.__getitem__)))
         now = built(requests, with_break(requests, prepared, tried))
@@ -286,7 +323,7 @@ def _pruned(view: View) -> dict[str, Stand]:
     return {id_: stand for id_, stand in view.stands.items() if stand.state == "pruned"}
 
 
-def _record_break(requests: RequestState, prepared: Prepared, why: BreakReason) -> ContextBroken:
+def record_break(requests: RequestState, prepared: Prepared, why: BreakReason) -> ContextBroken:
     """Record a break and say what it costs: by the request as it will be with it."""
     from tui.agent.request.break_bill import (  # noqa: PLC0415 - on demand
         expected,

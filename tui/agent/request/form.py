@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.request.break_cost import restart_cost
 from tui.agent.request.frame_state import form_of
 from tui.agent.request.state import RequestState, Target
 from tui.context import effort as context_effort
-from tui.context import request_assembly
 from tui.context.effort import field_of
 from tui.context.history import Rendering
 from tui.context.notices import Form
-from tui.core.facts import ContextBroken
 from tui.core.messages import string_of
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo
@@ -88,24 +85,6 @@ def effort_in_force(requests: RequestState) -> str:
     if held is None:
         return requests.frame.level(model)
     return string_of(held.data.get("effort")) or model.effort
-
-
-def effort_cost(
-    requests: RequestState, level: str | None = None, *, think: bool | None = None
-) -> ContextBroken | None:
-    """Return the cost of another level, or of /think, with the next request; None for no cost."""
-    ctx, frame = requests.ctx, requests.frame
-    model, target = ctx.link.model, target_of(requests, ctx.link.model)
-    if target.last is None:
-        return None
-    before = target.last.data
-    think = frame.think if think is None else think
-    chosen = frame.effort or ctx.config.effort if level is None else level
-    wanted = field_of(model, context_effort.level(model, chosen, think=think))
-    shown = request_assembly.thinking_of(model, think=think, display=target.display)
-    same = target.form.turn_effort or wanted == before.get("effort")
-    same = same and bool(shown) == bool(before.get("thinking"))
-    return None if same else restart_cost(ctx, "effort", "person")
 
 
 def refuse_blocks(requests: RequestState, why: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tui.agent.request.stale_files import StaleFiles
 from tui.agent.server_features import ServerFeatures
 from tui.agent.skills import SKILL_LIST
 from tui.context import effort, job_endings, notices, seen_files, system_prompt
-from tui.context.frame import FRAME, Frame, canonical, frame_in, last_frame, sealed
+from tui.context.frame import FRAME, Frame, canonical, frame_in, is_sealed, last_frame, sealed
 from tui.context.job_endings import unreported
 from tui.context.notices import NOTICE, Form, ModelKnowledge
 from tui.context.overrides import SPEAKING, content_of
@@ -105,6 +106,15 @@ class FrameState:
     def replays(self) -> bool:
         """True if there is a frame of the record that can be sent again to the byte."""
         return self._recorded() is not None
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if another installation made the frame of the record: it is whole, and its seal is
+        not ours."""
+        record = self._last_frame()
+        if record is None or self.replays or is_sealed(record, self._ctx.key):
+            return False
+        return frame_in(record) is not None
 
     def known_tools(self) -> frozenset[str]:
         """The names of the tools that requests have listed so far; none before the first one."""
@@ -211,17 +221,33 @@ class FrameState:
         gone = {record.id for record in marks if record.id <= self.covered}
         return effort.last_level(marks, gone | self.untrusted)
 
+    def supposed(self, ctx: AgentContext) -> FrameState:
+        """The same for a context whose record goes on in another way."""
+        other: FrameState = copy(self)
+        other._ctx, other._schemas = ctx, {**self._schemas}
+        other._index, other._frames = self._index.copy(), self._frames.copy()
+        other._ended = self._ended.copy()
+        return other
+
+    async def make(self) -> None:
+        """Record a frame where there is none to be sent again, or another one is wanted."""
+        if self._outdated:
+            await self._compose()
+        self.make_of_known()
+
+    def make_of_known(self) -> None:
+        """As `make`, from the files as they were read last."""
+        before = self._recorded()
+        if before is None or self._outdated:
+            self._record_frame(before)
+
     async def settle(self, form: Form, started: str) -> Frame:
         """Record what the next request needs: a frame where there is none, and what changed.
         Returns the frame in force.
 
         `started` is the level that the request itself asks for.
         """
-        before = self._recorded()
-        if before is None or self._outdated:
-            if self._outdated:
-                await self._compose()
-            self._record_frame(before)
+        await self.make()
         frame = self.current
         if server_waits(self._ctx.records):
             return frame  # nothing may be said before its result is there

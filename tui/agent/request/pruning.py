@@ -7,7 +7,7 @@ refuses thinking after what was changed, never at the price of a thought.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -22,7 +22,6 @@ from tui.agent.request.view import prepare
 from tui.context import cache_cost
 from tui.context.breaks import in_turn, turn_start
 from tui.context.cache_cost import PruneFigures
-from tui.context.overrides import stand
 from tui.context.prune import Due
 from tui.context.record_index import RecordNumbers
 from tui.context.view import View
@@ -70,24 +69,6 @@ class PruneSchedule:
         due = frozenset(one.record for one in view.due)
         items = self.ctx.ledger.items()
         return Waiting(due, sum(item.tokens for item in items if item.id in due))
-
-    def joining(self, view: View, targets: Collection[str]) -> int:
-        """Count the tokens that go with a change of these records because they wait for a break."""
-        if self.ctx.config.prune.when != "auto":
-            return 0
-        numbers, end = self._numbers.of(self.ctx.records), len(self.ctx.records)
-        place = min((numbers[id_] for id_ in targets if id_ in numbers), default=end)
-        due = (one for one in view.due if one.record not in targets)
-        behind = ((one, numbers[one.record]) for one in due if one.record in numbers)
-        saved = 0
-        for one, at in behind:
-            if at >= place:
-                now = Overlay(one.record, "pruned", "policy", age=one.age)
-                would = self.ctx.ledger.would
-                saved += would(one.record, None) - would(
-                    one.record, stand(self.ctx.records[at], now)
-                )
-        return saved
 
     async def before_request(self, prepared: Prepared) -> Prepared:
         """Decide what is due, and show what is newly pruned. Returns what is prepared then."""

@@ -4,8 +4,10 @@ server does with them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,6 +31,9 @@ from tui.provider.base import Completed, ModelInfo, Request
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 
+if TYPE_CHECKING:
+    from tui.context.cached_prefixes import CachedPrefixes
+
 
 class SentRequests:
     """The requests of one agent to its server.
@@ -41,6 +46,15 @@ class SentRequests:
         self._ctx = ctx
         self._trails: dict[str, RequestTrail] = {}
         self._requests, self._answers = RecordIndex({REQUEST}), RecordIndex({"assistant"})
+        self._cached: dict[str, tuple[object, CachedPrefixes]] = {}
+
+    def supposed(self, ctx: AgentContext) -> SentRequests:
+        """The same for a record that goes on in another way, without anything more that is sent."""
+        other: SentRequests = copy(self)
+        other._ctx = ctx
+        other._trails = {model: trail.supposed() for model, trail in self._trails.items()}
+        other._requests, other._answers = self._requests.copy(), self._answers.copy()
+        return other
 
     def all(self) -> Sequence[Record]:
         """The records of all of them, to any model."""
@@ -71,6 +85,20 @@ class SentRequests:
     ) -> RequestPrefixes:
         """The beginnings of a request that was compared, and not yet kept."""
         return RequestPrefixes(made, marks, self._trails[made.model], candidate)
+
+    def cached(self, model: ModelInfo) -> CachedPrefixes:
+        """What the server keeps of the requests to a model: worked out once after each answer."""
+        from tui.context.cached_prefixes import CachedPrefixes  # noqa: PLC0415 - on demand
+
+        ctx, records = self._ctx, self._ctx.records
+        last = [r.id for index in (self._requests, self._answers) for r in index.of(records)[-1:]]
+        key = last, ctx.link.server, ctx.ledger.ratio, model.cached_from
+        known = self._cached.get(model.id)
+        if known is None or known[0] != key:
+            every = [*ctx.session.elsewhere, *records]
+            found = CachedPrefixes.of(every, model.id, *key[1:])
+            known = self._cached[model.id] = key, found
+        return known[1]
 
     def goes_back(self, made: Request, model: ModelInfo) -> bool:
         """True if a request extends one that was sent before the last."""

@@ -7,9 +7,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
 from tui.core.errors import StorageError
-from tui.core.fact_words import RELOAD_WAITS, break_price
+from tui.core.fact_words import RELOAD_WAITS, price_before
 from tui.core.facts import Overlay
 from tui.core.formatting import plural, tokens
 from tui.core.paths import shorten
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.agent.compaction import CompactionPreview
     from tui.app.conversation import Conversation
-    from tui.context.prune import Due
     from tui.context.token_ledger import Item
     from tui.permissions.types import Mode
 
@@ -42,7 +43,9 @@ async def compact(conversation: Conversation, focus: str) -> None:
     agent = conversation.idle_agent()
     if agent is None:
         return
-    planned = agent.context.plan_compaction(focus)
+    planned = await agent.context.plan_compaction(focus)
+    if conversation.agent is not agent:
+        return
     if planned is None:
         conversation.frontend.say("Nothing to compact yet.")
         return
@@ -101,7 +104,7 @@ async def reload(conversation: Conversation, _: str) -> None:
     question = ChoiceQuestion(
         "Reload instructions and tools?",
         "The next request starts with the current versions:"
-        f" {break_price(agent.context.reload_cost())}."
+        f" {price_before(await agent.context.reload_cost())}."
         " At the next compaction this costs nothing extra.",
         (
             AnswerOption("r", "Reload now", "reload"),
@@ -128,26 +131,30 @@ async def prune(conversation: Conversation, _: str) -> None:
     if not due:
         say("No old results to prune.", hint="/context masks single items.")
         return
-    wanted = await _when_to_prune(conversation, agent, due)
+    why = "asked for by /prune"
+    changes = [Overlay(o.record, "pruned", "person", why, age=o.age) for o in due]
+    wanted = await _when_to_prune(conversation, agent, changes)
     if wanted == "" or conversation.agent is not agent:
         return
-    why, wait = "asked for by /prune", wanted == "wait"
-    changes = [Overlay(o.record, "pruned", "person", why, age=o.age, wait=wait) for o in due]
-    for event in await agent.context.overlay(changes):
+    wait = wanted == "wait"
+    for event in await agent.context.overlay([structs.replace(o, wait=wait) for o in changes]):
         conversation.frontend.show(event)
     done = "will be pruned at the next break" if wait else "pruned"
     say(f"{plural(len(due), 'old result')} {done}.", "success", hint="See /context.")
 
 
-async def _when_to_prune(conversation: Conversation, agent: Agent, due: Sequence[Due]) -> str:
+async def _when_to_prune(
+    conversation: Conversation, agent: Agent, changes: Sequence[Overlay]
+) -> str:
     """Now, with the next break, or not: asked where it costs something."""
     weigh = agent.context.ledger.would
-    price = agent.context.price_of_masks({d.record: weigh(d.record, None) for d in due})
-    if not price.tokens:
+    saved = sum(weigh(change.target, None) for change in changes)
+    price = agent.context.price_of_changes(changes, saved)
+    if not price.tokens and not price.thoughts:
         return "now"
     question = ChoiceQuestion(
         "Prune old results?",
-        f"Prune {plural(len(due), 'result')}: {price.text}.",
+        f"Prune {plural(len(changes), 'result')}: {price.text}.",
         (
             AnswerOption("n", "Now", "now"),
             AnswerOption("w", "At the next break", "wait"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui.agent.prompts import parse
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
-from tui.core.fact_words import break_price
+from tui.core.fact_words import price_before
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -62,7 +62,7 @@ async def think(conversation: Conversation, typed: str) -> None:
         conversation.submit(typed)
         return
     title = f"Switch /think {'on' if switched else 'off'}?"
-    when = await _asked(conversation, agent, title, break_price(cost))
+    when = await _asked(conversation, agent, title, price_before(cost))
     if when:
         conversation.submit(typed, waits=when == "wait")
     else:
@@ -76,7 +76,7 @@ async def _when(conversation: Conversation, agent: Agent, level: str) -> str:
         return "now"
     if conversation.idle_agent() is not agent:
         return ""
-    return await _asked(conversation, agent, f"Change the effort to {level}?", break_price(cost))
+    return await _asked(conversation, agent, f"Change the effort to {level}?", price_before(cost))
 
 
 async def _asked(conversation: Conversation, agent: Agent, title: str, price: str) -> str:

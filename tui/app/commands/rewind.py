@@ -1,4 +1,4 @@
-"""/rewind: back to an earlier prompt, with the files if wanted.
+"""/rewind: return to an earlier prompt, with the files or without.
 
 The session branches inside its file: what came since stays there, on a branch of its own (/tree),
 and `undo` goes back to it. The files come from checkpoints, or where there is none from the copies
@@ -35,7 +35,7 @@ _TOLD = frozenset({"request", "assistant"})
 
 
 async def rewind(conversation: Conversation, wanted: str) -> None:
-    """Choose an earlier prompt, or name it by its number, of which 1 is the last; `undo` brings the
+    """Choose an earlier prompt, or name it by its number, 1 for the last; `undo` brings the
     conversation and the files back."""
     agent, say = conversation.agent, conversation.frontend.say
     if agent is not None and not conversation.says_idle():
@@ -47,7 +47,7 @@ async def rewind(conversation: Conversation, wanted: str) -> None:
     if agent is not None:
         choices = await asyncio.to_thread(points, list(agent.session.records), agent.checkpoints)
     if agent is None or not choices:
-        hint = "/tree has the session's other branches." if agent and last_move(agent) else ""
+        hint = "/tree shows the session's other branches." if agent and last_move(agent) else ""
         say("Nothing to rewind yet.", hint=hint)
         return
     if agent.session.path is None:
@@ -73,7 +73,7 @@ async def rewind(conversation: Conversation, wanted: str) -> None:
 
 
 async def _to(conversation: Conversation, agent: Agent, point: Point) -> None:
-    """Go on from before a prompt, which is put back for editing."""
+    """Continue from before a prompt, which returns to the input for editing."""
     now = await agent.checkpoints.now() if agent.checkpoints else ""
     since = await asyncio.to_thread(_since, agent, point, now)
     git = git_branch_at(_known_at(agent.session.records, point.place))

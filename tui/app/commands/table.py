@@ -51,7 +51,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("rename TITLE", "rename this session", "commands.sessions"),
     _command("fork", "fork this session", "commands.sessions"),
     _command("rewind [undo]", "rewind the conversation (and files)", "commands.rewind", "undo"),
-    _command("tree [BRANCH]", "all branches of this session", "commands.tree"),
+    _command("tree [BRANCH]", "show and switch branches", "commands.tree"),
     _command("export [md|html|jsonl]", "export this session", "commands.sessions"),
     _command(
         "copy",

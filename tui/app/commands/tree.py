@@ -1,4 +1,4 @@
-"""/tree: all branches of the session; go on with any of them, with the files if wanted."""
+"""/tree: shows all branches of the session and continues on any, with the files or without."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 async def tree(conversation: Conversation, wanted: str) -> None:
-    """Choose a branch to go on with, or name it by its number in the list or its id."""
+    """Choose a branch to continue on, or name it by its number in the list or its id."""
     agent, say = conversation.idle_agent(), conversation.frontend.say
     if agent is None:
         return
     if wanted == UNDO:
         await undo(conversation)
         return
-    records = await _all_records(agent)
+    records = await _all_records(agent)  # the session in memory has only its own branch
     prices = conversation.services.settings.now.prices
     rows = await asyncio.to_thread(branch_rows, records, prices)
     if agent.session.path is None or not any(row.prompts for row in rows):
-        say("No branches yet: /rewind begins one.")
+        say("No branches yet. /rewind starts one.")
         return
     leaf = _named(records, rows, wanted) if wanted else ""
     if not leaf:
@@ -50,13 +50,13 @@ async def tree(conversation: Conversation, wanted: str) -> None:
     if leaf == UNDO:
         await undo(conversation)
     elif next((row.current for row in rows if row.leaf == leaf), False):
-        say("You are on this branch.")
+        say("You are already on this branch.")
     else:
         await _to(conversation, agent, records, leaf)
 
 
 async def undo(conversation: Conversation) -> None:
-    """Go back to where the last rewind, or move to another branch, came from; the files too, if it
+    """Go back to where the last rewind or switch of branches came from; with the files, if it
     restored them."""
     agent = conversation.idle_agent()
     if agent is None:
@@ -64,7 +64,7 @@ async def undo(conversation: Conversation) -> None:
     move = last_move(agent)
     records = await _all_records(agent)
     if move is None or not path_to(records, move.left):
-        conversation.frontend.say("Nothing to undo: this branch wasn't reached by a rewind.")
+        conversation.frontend.say("No rewind to undo on this branch.")
         return
     if await _to(conversation, agent, records, move.left, undone=move):
         target = next((one for one in records if one.id == move.target), None)
@@ -72,7 +72,7 @@ async def undo(conversation: Conversation) -> None:
 
 
 def last_move(agent: Agent) -> Rewound | None:
-    """The last rewind, or move to another branch, on the way to where the session is."""
+    """The last rewind or switch of branches that led to where the session is."""
     records = reversed(agent.session.records)
     found = next((record for record in records if record.type == "rewind"), None)
     return Rewound.of_record(found.data) if found else None
@@ -86,10 +86,11 @@ async def _to(
     *,
     undone: Rewound | None = None,
 ) -> bool:
-    """Go on after a branch's last record; when a move is undone, with the files if that had
-    restored them. False where nothing came of it."""
+    """Continue after a branch's last record. An undone move takes the files along if it had
+    restored them. False if nothing changed."""
     branch = path_to(records, leaf)
     now = await agent.checkpoints.now() if agent.checkpoints else ""
+    # The record of a move names the checkpoint that it left, later than the end of the branch.
     then = undone.checkpoint if undone else checkpoint_at_end(records, branch)
     since = await asyncio.to_thread(_since, agent, branch, then, now)
 
@@ -102,7 +103,7 @@ async def _to(
     if not undone.restores:
         departure = Departure(WorkspaceChanges(), now, departure.git)
     elif not since.known:
-        text = "The files stay as they are: their checkpoint isn't stored any more."
+        text = "The files stay as they are: their checkpoint is no longer stored."
         conversation.frontend.say(text, "warning")
     return await go(conversation, agent, departure, move)
 

@@ -257,7 +257,7 @@ _SCOPE = _flag(
 )
 _BACKGROUND = Positional("ID", "target", "its id, or the start of it", "name")
 _OUT = _flag("--out PATH", "write to PATH")
-_BRANCH = _flag("--branch LEAF", "another branch, by its id in sessions tree or the start of one")
+_BRANCH = _flag("--branch LEAF", "use another branch: an id from sessions tree, or its start")
 
 
 def _sessions(
@@ -313,15 +313,15 @@ COMMANDS = (
     ),
     _sessions(
         "search",
-        "search all sessions, also those of sub-agents and other agents",
+        "search all sessions, including sub-agents' and other agents'",
         Positional("TEXT", "target", "what to search for", required=False),
-        _flag("--since WHEN", "only what was said since then: 2026-11-01, 7d, 3h"),
-        _flag("--file PATH", "only sessions whose file tools touched PATH", dest="touched"),
-        _flag("--kind", "only places of this kind", choices=PLACES),
-        _flag("--regex", "TEXT is a regular expression; reads every file"),
+        _flag("--since WHEN", "only what was said since then: 2026-11-01, 7d or 3h"),
+        _flag("--file PATH", "only sessions whose file tools read or changed PATH", dest="touched"),
+        _flag("--kind", "only matches of this kind", choices=PLACES),
+        _flag("--regex", "take TEXT as a regular expression; reads every file"),
     ),
     _sessions("show", "print a session", _ID, _BRANCH),
-    _sessions("tree", "the branches of a session, as rewinds left them"),
+    _sessions("tree", "list the branches that rewinds left in a session"),
     _sessions("check", "look for damage; exit 1 if there is any"),
     _sessions(
         "view",
@@ -382,16 +382,16 @@ COMMANDS = (
     ),
     _sessions(
         "pack",
-        "a session with all that belongs to it as one file, for another machine",
+        "put a session and all its parts into one file, to move it",
         _ID,
-        _flag("-o FILE", "write to FILE", dest="out"),
-        _flag("--with-secrets", "pack what looks secret, too"),
-        _flag("--redact", "mask what looks secret; such a pack can only be read"),
+        _flag("-o FILE", "write the pack to FILE", dest="out"),
+        _flag("--with-secrets", "pack everything, even if it looks secret"),
+        _flag("--redact", "mask what looks secret; the pack can't be verified then"),
     ),
     _sessions(
         "unpack",
-        "take over a packed session, for this folder",
-        Positional("FILE", "target", "a pack", "file"),
+        "open a packed session in this folder",
+        Positional("FILE", "target", "the pack", "file"),
     ),
     _sessions(
         "rename",
@@ -533,7 +533,7 @@ COMMANDS = (
 )
 
 GROUPS = {
-    "sessions": "list, search, check, repair, copy and export sessions",
+    "sessions": "list, search, check, repair, move and export sessions",
     "mcp": "add, list and remove MCP servers, and sign in to them",
 }
 

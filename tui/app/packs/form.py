@@ -77,7 +77,7 @@ class Manifest:
         except (ValueError, RecursionError):
             raise damaged("its manifest can't be read") from None
         fields = object_of(value)
-        match fields.get("format"):
+        match fields.get("format"):  # first: the rest of a newer one may mean something else
             case int(number) if number > FORMAT:
                 raise SessionError(
                     f"A newer version of Holdfast made this pack (format {number}).",
@@ -86,12 +86,12 @@ class Manifest:
             case int(number) if number == FORMAT:
                 pass
             case _:
-                raise damaged("its manifest has no known format")
+                raise damaged("the format of its manifest is unknown")
         files = [_file(object_of(one)) for one in list_of(fields.get("files"))]
         name, id_ = string_of(fields.get("file")), string_of(fields.get("session"))
         known = _FILE.fullmatch(name)
         if known is None or known[1] != id_ or len({one.name for one in files}) != len(files):
-            raise damaged("its manifest isn't one that Holdfast makes")
+            raise damaged("Holdfast doesn't make such a manifest")
         if SESSION not in {one.name for one in files}:
             raise damaged("the session isn't in it")
         return cls(
@@ -112,11 +112,11 @@ def _file(fields: Mapping[str, Any]) -> PackedFile:
     whole = isinstance(size, int) and size >= 0 and re.fullmatch(r"[0-9a-f]{64}", digest)
     output = name.startswith(OUTPUTS)
     if not whole or not _NAME.fullmatch(name) or output != bool(path):
-        raise damaged(f"it names a file that no pack has: {name[:80]!r}")
+        raise damaged(f"it lists a file that no pack has: {name[:80]!r}")
     if output and not is_output(path):
-        raise damaged(f"it names an output that nothing of Holdfast's wrote: {path[:80]!r}")
+        raise damaged(f"it lists an output that Holdfast didn't write: {path[:80]!r}")
     if name.startswith(CONTENTS) and name != CONTENTS + digest:
-        raise damaged(f"{name} isn't what its name says")
+        raise damaged(f"the content of {name} doesn't match its name")
     return PackedFile(name, cast("int", size), digest, path)
 
 
@@ -156,5 +156,5 @@ def damaged(why: str) -> SessionError:
     """The error for a pack that can't be used."""
     return SessionError(
         f"This pack is damaged or was changed: {why}.",
-        hint="Nothing was written. Pack the session again where it is, or copy the file once more.",
+        hint="Nothing was written. Copy the file again, or pack the session again where it is.",
     )

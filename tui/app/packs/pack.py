@@ -117,7 +117,7 @@ def pack(
             files={},
             gone=tuple(source.gone),
         )
-        if not refused:
+        if not refused:  # the manifest comes last: hashes are known once the parts are written
             files: dict[str, PackedFile] = {}
             with (
                 copies.new_file(out) as stream,
@@ -158,7 +158,7 @@ def _add(made: zipfile.ZipFile, part: _Part) -> PackedFile:
 
 @dataclass(slots=True)
 class _Source:
-    """What a session consists of. `records` are its files by their names in the pack, each with how
+    """The parts of a session. `records` are its files by their names in the pack, each with how
     many of its bytes count; `outputs` the paths of full outputs, as recorded."""
 
     records: Mapping[str, tuple[Path, int]]

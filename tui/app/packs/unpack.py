@@ -129,10 +129,10 @@ class _Pack:
         """Raise SessionError unless everything is what the manifest says."""
         files, infos = self.manifest.files, self.opened.infolist()
         if sorted(one.filename for one in infos) != sorted([MANIFEST, *files]):
-            raise damaged("its files aren't those of its manifest")
+            raise damaged("its files aren't those in its manifest")
         for info in infos:
             if info.compress_type not in _METHODS or info.flag_bits & _ENCRYPTED:
-                raise damaged(f"{info.filename} isn't packed as Holdfast packs")
+                raise damaged(f"Holdfast didn't pack {info.filename}")
             if info.filename != MANIFEST and info.file_size != files[info.filename].bytes:
                 raise damaged(f"{info.filename} isn't as long as it says")
         for name, packed in files.items():
@@ -172,7 +172,7 @@ class _Pack:
             try:
                 yield StoredState.from_json(json.loads(line.data or b""))
             except (ValueError, RecursionError):
-                raise damaged(f"{CHECKPOINTS} holds what is no checkpoint") from None
+                raise damaged(f"{CHECKPOINTS} holds something that isn't a checkpoint") from None
 
     def lines(self, name: str) -> Iterator[JsonLine]:
         pieces = self.pieces(name)
@@ -210,7 +210,7 @@ class _Unpacking:
         self._check_room(target)
         done = Unpacked(id=manifest.session, path=target, state=states[SESSION])
         if manifest.redacted:
-            done.problems.append("It was redacted when it was packed: it is to be read.")
+            done.problems.append("Secrets were masked when it was packed.")
         if manifest.gone:
             done.problems.append(
                 f"{plural(len(manifest.gone), 'full output')} had been deleted before."
@@ -244,10 +244,10 @@ class _Unpacking:
                 part = piece[:left]
                 if part != file.read(len(part)):
                     raise SessionError(
-                        f"The session {self.pack.manifest.session} is here already, and both have"
-                        " gone on since: they can't be joined.",
-                        hint="Nothing was written. To have both: `holdfast sessions fork"
-                        f" {self.pack.manifest.session}`, then delete it here, then unpack.",
+                        f"The session {self.pack.manifest.session} is here already, and both copies"
+                        " have been continued, so they can't be joined.",
+                        hint="Nothing was written. To keep both: `holdfast sessions fork"
+                        f" {self.pack.manifest.session}`, delete it here, then unpack again.",
                     )
                 left -= len(part)
         return "same" if here == packed else "grown" if here < packed else "older"
@@ -262,7 +262,7 @@ class _Unpacking:
         if self.pack.bytes * 2 + _FREE_MIN > free:
             raise StorageError(
                 f"Not enough room: {self.pack.bytes:,} bytes to unpack, {free:,} free.",
-                hint="Nothing was written. Free some room on the disk, then unpack again.",
+                hint="Nothing was written. Free up disk space, then unpack again.",
             )
 
     def _put_output(self, name: str) -> bool:
@@ -280,8 +280,8 @@ class _Unpacking:
         return True
 
     def _adopt(self, done: Unpacked) -> None:
-        """Take over the checkpoints. Without them the session is whole; only files can't be put
-        back."""
+        """Add the checkpoints to the store. If that fails, the session is still whole; only its
+        files can't be restored."""
         if CHECKPOINTS not in self.pack.manifest.files:
             return
         store = store_of(self.folders, self.workspace)
@@ -299,13 +299,13 @@ class _Unpacking:
             done.checkpoints = count
             done.differs = self._differing(store, now)
         except CheckpointError as error:
-            done.problems.append(f"Its checkpoints couldn't be taken over: {error.message}")
+            done.problems.append(f"Its checkpoints couldn't be unpacked: {error.message}")
             return
         finally:
             store.close()
         if refused:
             done.problems.append(
-                f"Left out of its checkpoints: {plural(len(refused), 'path')} that the file tools"
+                f"Left out of its checkpoints: {plural(len(refused), 'path')} that file tools"
                 f" may not write, such as {os.fsdecode(next(iter(refused)))[:80]!r}."
             )
 

@@ -47,7 +47,7 @@ def branch_rows(records: Sequence[Record], prices: Mapping[str, Price]) -> list[
 
 
 def branch_facts(row: BranchRow, now: datetime, room: int | None = None) -> str:
-    """What a branch has of its own, on one line; the age alone, and as much more as has room."""
+    """Describe a branch in one line: its age, and as many other figures as have room."""
     facts = {
         "prompts": plural(row.prompts, "prompt"),
         "age": branch_age(row, now),
@@ -63,20 +63,20 @@ def branch_facts(row: BranchRow, now: datetime, room: int | None = None) -> str:
 
 
 def branch_age(row: BranchRow, now: datetime) -> str:
-    """How long ago something was said on a branch; "" where that isn't known. A time to come, by a
-    clock that was wrong, is now."""
+    """The time since something was said on a branch; "" if unknown. A time in the future, from a
+    clock that was wrong, counts as now."""
     then = moment_of(row.updated)
     since = age(then, now) if then else ""
     return since if since in {"", "now"} or "-" in since else f"{since} ago"
 
 
 def branch_about(row: BranchRow) -> tuple[str, ...]:
-    """Where a branch left another one, and how it is named elsewhere."""
+    """The lines about a branch: the prompt after which it branches off, and its id."""
     if row.parent is None:
-        left = "From the beginning of the session"
+        left = "Starts with the session"
     else:
         words = f"after “{row.fork_words}”" if row.fork_words else "before the first prompt"
-        left = f"Left another branch {words}"
+        left = f"Branches off {words}"
     here = " · you are here" if row.current else ""
     return (f"{left} · {plural(row.all_prompts, 'prompt')} in all{here}", f"branch {row.leaf}")
 

@@ -37,7 +37,7 @@ _STATE = "before"
 
 
 class Around(Protocol):
-    """What the sandbox is around, as it is now."""
+    """The surroundings of the sandbox, as they are now."""
 
     workspace: Workspace
     environment: Mapping[str, str]

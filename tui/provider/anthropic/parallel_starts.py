@@ -36,8 +36,8 @@ class Start:
 class ParallelStarts:
     """Lets one of several equal starts go ahead.
 
-    Where that one fails, the next goes ahead; where it takes longer than `LONGEST_WAIT_S`, nobody
-    waits for it any more.
+    Where that one fails, the next goes ahead; if it takes longer than `LONGEST_WAIT_S`, the
+    others stop waiting.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -63,7 +63,7 @@ class StoredState:
                 raise ValueError("no checkpoint")
 
     def without(self, paths: Collection[bytes]) -> StoredState:
-        """The same without some paths."""
+        """Return the state without some paths."""
         if not paths:
             return self
         kept = {path: entry for path, entry in self.entries.items() if path not in paths}

@@ -182,7 +182,7 @@ class SubAgentFile:
 
 @dataclass(slots=True)
 class SubAgentSession:
-    """What a sub-agent said. `call` is the id of the call that it worked for, "" if not known;
+    """The session of a sub-agent. `call` is the id of the call that it worked for, "" if not known;
     `named` whether a record of the session names it."""
 
     told: Conversion

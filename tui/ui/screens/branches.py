@@ -25,7 +25,7 @@ class BranchesScreen(TableDialog[str | None]):
     """Dismissed with the leaf of a branch, or with `UNDO`; None for Esc."""
 
     DEFAULT_CSS = """
-    BranchesScreen #box { padding: 0 1; }
+    BranchesScreen #box, BranchesScreen.-short #box { padding: 0 1; }
     BranchesScreen #about {
         height: auto; max-height: 4; padding: 0 1; color: $text-muted;
         border-top: solid $rule;
@@ -73,7 +73,7 @@ class BranchesScreen(TableDialog[str | None]):
         return [(lines, "muted"), mark, (words, look), (f"{gap}{facts}", "muted")]
 
     def action_undo(self) -> None:
-        """Undo the last rewind, or move to another branch."""
+        """Undo the last rewind or switch of branches."""
         if self._can_undo and guard_of(self).deliberate:
             self.dismiss(UNDO)
 

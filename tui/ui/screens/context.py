@@ -43,7 +43,7 @@ from tui.ui.widgets.row_list import RowList
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
 
-LONG = 1000
+LONG = 300
 """With more records, a price is worked out only for a row on which the cursor rests."""
 REST_S = 0.15
 
@@ -248,8 +248,14 @@ class ContextScreen(TableScreen[None]):
         row = self.chosen
         if row is None or row.age is None or row.item.id in self._prices:
             return
-        self._prices[row.item.id] = context_changes.mask_price(self._agent, row.item)
+        self._price_of(row.item)
         self._explain()
+
+    def _price_of(self, item: Item) -> str:
+        """Work out the price of m for an item once, until something changes."""
+        if item.id not in self._prices:
+            self._prices[item.id] = context_changes.mask_price(self._agent, item)
+        return self._prices[item.id]
 
     def _price_line(self, price: str) -> str:
         if (row := self.chosen) is None or not price or self.size.width < SMALL:
@@ -281,8 +287,7 @@ class ContextScreen(TableScreen[None]):
             self.action_fold(self.shown[index].unfolded)
             return
         fixed = self.shown[index].age is None
-        price = "" if fixed else context_changes.mask_price(self._agent, item)
-        agent = self._agent
+        agent, price = self._agent, "" if fixed else self._price_of(item)
         texts = texts_in(agent, item)
         screen = ContextItemScreen(item, texts, agent.full_outputs, agent.models.window, price)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
@@ -359,7 +364,7 @@ class ContextScreen(TableScreen[None]):
         results = masks.results(records, stands=stands, weigh=weigh)
         stale = await asyncio.to_thread(masks.outdated, results, change_checker(self._root))
         menu = BulkMenu(
-            results, stale, self._agent.models.window, self._agent.context.price_of_masks
+            results, stale, self._agent.models.window, self._agent.context.price_of_changes
         )
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:
@@ -395,7 +400,7 @@ class ContextScreen(TableScreen[None]):
             self.notice.say(f"Undone: {text}", "success")
             return
         now = {overlay.target for overlay in change.overlays if not overlay.wait}
-        cost = self._agent.context.cost_of_change(now) if now else None
+        cost = self._agent.context.next_break() if now else None
         words = break_price(cost) if cost else ""
         price = f" Costs {words}." if words else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."

@@ -61,7 +61,7 @@ def mask_price(agent: Agent, item: Item) -> str:
     verb = "unmask" if item.state == "masked" else "mask"
     waits = "waits for the next break · " if id_ in agent.context.pending else ""
     price = replace(
-        agent.context.price_of_masks({id_: saved}), pays_after=None
+        agent.context.price_of_changes([overlay], saved), pays_after=None
     )  # the line is short
     return f"{waits}m {verb}: {price.text}"
 
@@ -113,8 +113,8 @@ def effect(plan: MaskPlan, window: int) -> str:
 class BulkMenu(TableDialog[MaskPlan | None]):
     """Dialog that is dismissed with the chosen plan, or None.
 
-    `stale` is the plan for changed files; `price` returns the price of masking, by what each result
-    saves.
+    `stale` is the plan for changed files; `price` returns the price of changes that save so many
+    tokens.
     """
 
     CSS_PATH = "context.tcss"
@@ -131,7 +131,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         found: Sequence[MaskableResult],
         stale: MaskPlan,
         window: int,
-        price: Callable[[Mapping[str, int]], ChangePrice],
+        price: Callable[[Sequence[Overlay], int], ChangePrice],
     ) -> None:
         super().__init__()
         self._found, self._stale = found, stale
@@ -178,7 +178,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         text = ""
         if plan.targets:
             what = f"mask {plural(len(plan.targets), 'result')}"
-            text = f"{what}: {self._price(plan.savings).text}."
+            text = f"{what}: {self._price(plan.overlays(), plan.saves).text}."
         self.query_one("#price", Static).update(f"\n{text}\n")
 
     def _row(self, plan: MaskPlan, width: int) -> list[Part]:

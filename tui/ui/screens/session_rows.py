@@ -279,7 +279,7 @@ def tabs_of(seen: Browsing, width: int) -> Content:
 
 def _facts(seen: Browsing) -> list[str]:
     if seen.searching and seen.places is not None:
-        return [plural(len(seen.places), "hit")]
+        return [] if seen.too_short else [plural(len(seen.places), "hit")]
     if seen.sessions is None:
         return []
     counts = {
@@ -303,14 +303,14 @@ def empty_text(seen: Browsing) -> str:
     if seen.problem:
         return seen.problem
     if seen.searching and seen.too_short:
-        return "Search prompts, answers, calls and outputs."
+        return "Search prompts, answers, thinking, calls and outputs."
     if seen.reading:
         return _progress(seen)
     if not words or not seen.sessions:
         return _NOTHING[seen.tab]
     if seen.searching:
         return f"No session contains “{words}”.\nPress Tab to search other folders."
-    return f"No session title matches “{words}”.\nCtrl+F searches all messages, Esc clears."
+    return f"No session title matches “{words}”.\nCtrl+F searches the full text, Esc clears."
 
 
 def _progress(seen: Browsing) -> str:

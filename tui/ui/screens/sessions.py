@@ -207,7 +207,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         tabs = self.query_one("#tabs", PaneRule)
         tabs.title = session_rows.tabs_of(seen, width)
         tabs.right = session_rows.order_name(seen, width)
-        placeholder = "Search all messages" if seen.searching else "Filter"
+        placeholder = "Search the full text" if seen.searching else "Filter"
         self.filter_field.placeholder = placeholder
         self.put("caret", "⌕" if seen.searching else "❯")
         self.put("keys", session_rows.session_keys(seen.tab, count, width - 2))

@@ -112,7 +112,7 @@ def _question(planned: RunPlan) -> YesNoQuestion:
     if planned.isolation.name == "git":
         made = f" Commits are made {commit_words(planned.launch.config.batch)}."
     left = len(file.not_taken)
-    ignored = f" {plural(left, 'line')} ignored: close to a task, but none." if left else ""
+    ignored = f" {plural(left, 'line')} ignored: almost a task, but not one." if left else ""
     return YesNoQuestion(
         f"Run {planned.task_file.name}?",
         f"{plural(len(file.tasks), 'task')}, {done} done, with {planned.models.first}."

@@ -84,7 +84,7 @@ class AskedAbout(VerticalScroll, can_focus=False):
 
 
 class Beneath(Protocol):
-    """What dialogs with questions are shown over."""
+    """The screen below a dialog with a question."""
 
     def leave_room(self, top: int | None) -> None:
         """End above the row at which a question begins; None once it is answered."""

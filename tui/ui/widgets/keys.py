@@ -241,7 +241,7 @@ SESSION_KEYS = (
 
 BRANCH_KEYS = (
     Key("enter", "", "Enter", "continue on this branch, with its files or without"),
-    Key("u", "undo", "u", "undo the last rewind, or move to another branch"),
+    Key("u", "undo", "u", "undo the last rewind or switch of branches"),
 )
 
 VERBOSE_KEYS = (

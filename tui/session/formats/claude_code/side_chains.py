@@ -1,5 +1,5 @@
-"""What sub-agents of Claude Code said: side chains in the session's own file (up to 2.0), and files
-beside it, `{session}/subagents/…/agent-{id}.jsonl` (before, `agent-{id}.jsonl` in the same folder).
+"""Sub-agents of Claude Code: side chains in a session's own file (up to 2.0), and files beside it,
+`{session}/subagents/…/agent-{id}.jsonl` (before, `agent-{id}.jsonl` in the same folder).
 
 The records of one sub-agent share an `agentId`; where they have none, a chain of links. The call
 that it worked for is told by `toolUseResult.agentId` beside the call's result, by `toolUseId` in
@@ -67,6 +67,7 @@ def sub_agents(
         if file.findings is not telling.findings:
             for one in file.findings.all():
                 telling.findings.add(one.code, f"{file.name} {one.where}", one.action)
+        # a chain without a message would become an empty session
         if not any(entry.blocks is not None for entry in own):
             telling.leave_out("of a sub-agent that said nothing", file.name)
             continue
@@ -91,6 +92,7 @@ def name_sub_agent(child: SubAgentSession, telling: Conversion) -> None:
         return
     child.named, told = True, child.told
     answers = [record.data for record in told.records if record.type == "assistant"]
+    # an answer that ends in calls was waiting for their results
     last = blocks_of(answers[-1].get("content")) if answers else []
     spent: dict[str, tuple[int, Usage]] = {}
     for data in answers:
