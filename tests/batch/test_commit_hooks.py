@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,11 +17,13 @@ from tui.batch.commit_hooks import CommitHooks, HookRefusedError
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import IsolationError
 from tui.batch.task_worktrees import TaskWorktrees
+from tui.cli.main import main
 from tui.core.config import Batch, SandboxSettings
 from tui.core.errors import UsageError
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.permissions.sandbox.confinement import Confinement
+from tui.settings import trust
 
 
 def hooks_of(tmp_path: Path, engine: str = "auto") -> CommitHooks:
@@ -134,6 +138,29 @@ def test_hooks_run_in_a_worktree_too(repo: Path, hooks: CommitHooks) -> None:
     place.leave()
 
 
+def test_a_hook_that_hangs_ends_with_the_run(repo: Path, hooks: CommitHooks) -> None:
+    hook(repo, "pre-commit", "touch began", "sleep 1000 & wait")
+    found = isolation(repo, hooks)
+    (repo / "one").write_text("1")
+
+    def stop() -> None:
+        while not (repo / "began").exists():
+            time.sleep(0.01)
+        found.stop()
+
+    stopping = Thread(target=stop)
+    stopping.start()
+    with pytest.raises(HookRefusedError, match="stopped"):
+        found.keep("one\n")
+    stopping.join()
+    assert log(repo) == ["first"]
+    assert not (repo / ".git/index.lock").exists()
+    with pytest.raises(HookRefusedError, match="stopped"):  # nor does another begin
+        found.keep("one\n")
+    assert found.undo("one")
+    assert not (repo / "one").exists()
+
+
 async def test_the_model_hears_why_a_hook_refuses(repo: Path, hooks: CommitHooks) -> None:
     hook(repo, "pre-commit", "grep -q sound one || { echo not sound; exit 1; }")
     found = GitIsolation.find(repo, repo / "TASKS.md", hooks)
@@ -169,6 +196,25 @@ async def test_a_task_that_a_hook_refuses_fails_and_the_next_one_runs(
     assert "no one" in str(state.tasks[0].message)
     assert log(repo) == ["make two", "first"]
     assert "one" not in files(repo)
+
+
+def test_the_hooks_of_a_folder_that_is_not_trusted_do_not_run(
+    own_folders: Path, repo: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    del own_folders
+    home = folders()
+    home.config_file.parent.mkdir(parents=True, exist_ok=True)
+    home.config_file.write_text("[batch]\nhooks = true\n")
+    (repo / "TASKS.md").write_text("- [ ] one\n")
+    (repo / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "a"}}}')
+    run = ["run", str(repo / "TASKS.md"), "-C", str(repo), "--practice", "--dry-run"]
+    assert main(run) == 2  # nobody has decided
+    trust.decide(home, repo, trust.items(repo), granted=())
+    assert main(run) == 2  # and it was not trusted
+    assert capfd.readouterr().err.count("run only once you trust the folder") == 2
+    trust.decide(home, repo, trust.items(repo), [one.name for one in trust.items(repo)])
+    main(run)
+    assert "run only once" not in capfd.readouterr().err
 
 
 def test_without_a_sandbox_no_hook_runs(own_folders: Path, tmp_path: Path) -> None:

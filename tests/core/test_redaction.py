@@ -36,6 +36,7 @@ KEYS = [
 def test_keys_are_masked_wherever_they_stand(key: str) -> None:
     assert mask(f"a {key} b") == (f"a {MASK} b", 1)
     assert mask(f'KEY="{key}"')[1] == 1
+    assert mask(f'"one line\\n{key} \\t{key}"')[1] == 2
     masked, count = mask_values({"a": [{"b": key}], key: 1, "n": None})
     assert count == 2
     assert key not in json.dumps(masked)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.folder import Folder, said
+from tui.core.errors import ToolError
 from tui.tools.apply_patch import ApplyPatch
 from tui.tools.edit_file import EditFile
 from tui.tools.notebook_cells import cells_of
@@ -61,6 +62,27 @@ async def test_the_rest_of_the_file_stays(
 async def test_a_source_that_is_one_text_stays_one(folder: Folder) -> None:
     after = await edited(folder, book(CODE, TEXT), "# Title\nx = 1", "# Other\nx = 1")
     assert after == book(CODE, {**TEXT, "source": "# Other\nx = 1"})
+
+
+@pytest.mark.parametrize("source", ["x = 1\n\ud800", ["x = 1\n", "é\ud800"]])
+def test_half_a_character_stays_an_escape(source: str | list[str]) -> None:
+    raw = book({**CODE, "source": source}, TEXT).replace("\ud800", "\\ud800")
+    cells = cells_of(raw)
+    assert cells
+    after = cells.with_text(cells.text.replace("x = 1\n", "x = 2 \ud800\n", 1))
+    assert after.encode()
+    (first, _) = json.loads(after)["cells"]
+    assert "".join(first["source"]) == "".join(source).replace("1", "2 \ud800")
+
+
+@pytest.mark.parametrize("source", [["x\n", ["y"]], ["x\n", {"y": 1}], ["x\n", None]])
+def test_a_source_that_is_no_text_is_left_alone(source: list[object]) -> None:
+    cells = cells_of(book({**CODE, "source": source}, TEXT))
+    assert cells
+    changed = cells.with_text(cells.text.replace("# Title", "# Other"))
+    assert json.loads(changed)["cells"][0]["source"] == source
+    with pytest.raises(ToolError, match="has no source"):
+        cells.with_text(cells.text.replace("---\n", "---\nx", 1))
 
 
 async def test_lines_are_removed_added_and_all_taken(folder: Folder) -> None:

@@ -264,6 +264,17 @@ def test_what_somebody_changed_after_a_kill_is_left_alone(tmp_path: Path) -> Non
     assert path.read_bytes() == b"their own"
 
 
+def test_a_pipe_in_the_place_of_a_file_that_was_cut_off_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old\n" * 100)
+    os.link(path, tmp_path / "b.txt")
+    killed(path, "new\n" * 100, 10)
+    path.unlink()
+    os.mkfifo(path)
+    assert [one.restored for one in bring_back()] == [False]
+    assert path.is_fifo()
+
+
 def test_a_copy_that_is_not_whole_counts_for_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"0123456789")

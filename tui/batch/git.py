@@ -168,6 +168,10 @@ class GitIsolation(Isolation):
             head = commit
         return head
 
+    def stop(self) -> None:
+        if self.hooks is not None:
+            self.hooks.stop()
+
     def _made_commit(self, tree: str, message: str) -> str:
         try:
             return commit_tree(self.checkout, tree, [self._base], message, sign=self.sign)

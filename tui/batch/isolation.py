@@ -37,6 +37,9 @@ class Isolation:
         nothing."""
         return ""
 
+    def stop(self) -> None:
+        """End what keeping a task's work runs: the run ends. Doesn't block."""
+
     def undo(self, label: str) -> str:  # noqa: ARG002 - the others do
         """Put the files back. Returns where the attempt can be looked at, "" for nowhere."""
         return ""

@@ -28,7 +28,7 @@ from tui.core.git.door import GitError
 from tui.core.paths import shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX
 from tui.provider.prices import price_of
-from tui.settings.trust import Trust, undecided
+from tui.settings.trust import Trust, items, undecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +169,22 @@ def _commit_hooks(launch: Launch) -> CommitHooks:
     """The project's git hooks. Raises UsageError where the folder isn't trusted, or no sandbox
     holds them: they are code, and the task may have changed them."""
     root = launch.workspace.root
-    if not launch.trust.everything and undecided(launch.folders, root):
+    if not launch.trust.everything and not _is_trusted(launch, root):
         raise UsageError(
             f"The git hooks of {shorten(root)} run only once you trust the folder.",
-            hint="Start holdfast there, add --trust, or leave them out: [batch] hooks = false",
+            hint="See /trust there, or give --trust; or leave them out: [batch] hooks = false",
         )
     hooks = CommitHooks(confinement_of(launch, "commit"))
     hooks.check(root)
     return hooks
+
+
+def _is_trusted(launch: Launch, root: Path) -> bool:
+    """True if the person has decided about all that a folder's files would do, and not against each
+    of it."""
+    granted = launch.trust.granted
+    asking = [granted.get(item.name) == item.sha256 for item in items(root)]
+    return not undecided(launch.folders, root) and (any(asking) or not asking)
 
 
 def find_isolation(

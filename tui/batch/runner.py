@@ -104,6 +104,7 @@ class Runner:
         if self.context.leaving:
             return
         self.context.stop()
+        self.setup.isolation.stop()
         for group in self._groups.values():
             group.cancel()
 
@@ -113,6 +114,7 @@ class Runner:
         if not self.stopping:
             self.context.leaving = True
             self.context.stop()
+            self.setup.isolation.stop()
             groups = self._groups.values()
             self._left_agents = [asyncio.create_task(group.let_be()) for group in groups]
 

@@ -88,7 +88,7 @@ def unpack_(options: Options) -> int:
                 "children": done.children,
                 "outputs": done.outputs,
                 "checkpoints": done.checkpoints,
-                "differs": list(done.differs),
+                "differs": None if done.differs is None else list(done.differs),
                 "problems": done.problems,
             }
         )
@@ -140,5 +140,7 @@ def _report_lines(done: Unpacked) -> Iterator[str]:
         yield from (f"  {one_line(path)}" for path in done.differs[:_SHOWN])
         if (more := len(done.differs) - _SHOWN) > 0:
             yield f"  and {more} more"
+    elif done.differs is None:
+        yield "Its last checkpoint isn't in the pack: the files here weren't compared with it."
     elif done.checkpoints:
         yield "The files here are as the session left them."

@@ -242,7 +242,8 @@ def _brought_back(copy: BinaryIO) -> BroughtBack | None:
     except FileNotFoundError:
         return None
     try:
-        if os.fstat(file).st_size > max(len(old), len(new)):
+        state = os.fstat(file)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > max(len(old), len(new)):
             return BroughtBack(path, restored=False)
         with os.fdopen(os.dup(file), "rb") as stream:
             now = stream.read()

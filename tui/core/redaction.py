@@ -12,7 +12,8 @@ MASK = "[secret removed]"
 _PRIVATE = re.compile(r"^(HOLDFAST_.*|ANTHROPIC_(API_KEY|AUTH_TOKEN|IDENTITY_TOKEN))$")
 
 _SHAPES = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    # After the escape of a newline or a tab a key begins, too.
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
     r"sk-ant-[A-Za-z0-9_-]{16,}"
     # A name such as sk-fading-circle has no digit.
     r"|sk-(?=[A-Za-z_-]{0,256}[0-9])[A-Za-z0-9_-]{20,}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.errors import SessionError
@@ -207,7 +207,7 @@ class SessionSummary:
         return asdict(self) | {"problems": list(self.problems)}
 
 
-def id_of(path: Path) -> str:
+def id_of(path: PurePath) -> str:
     """The session id in a file's name, `<time>-<id>.jsonl`."""
     return path.stem.rsplit("-", 1)[-1]
 

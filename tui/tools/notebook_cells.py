@@ -63,7 +63,9 @@ class NotebookCells:
 
     def _value(self, source: _Source, new: str) -> str:
         """Return a source as JSON, in the form that it had."""
-        ascii_only = self.raw.isascii() and "\\u" in self.raw
+        # half a character can only be written as an escape
+        halved = any("\ud800" <= char <= "\udfff" for char in new)
+        ascii_only = halved or (self.raw.isascii() and "\\u" in self.raw)
         if self.raw[source.start] != "[":
             return json.dumps(new, ensure_ascii=ascii_only)
         lines = re.findall(r"[^\n]*\n|[^\n]+", new)
@@ -121,9 +123,9 @@ def _source(raw: str, cell: int) -> _Source:
     if place is None:
         return _Source("")
     value: object = json.loads(raw[place[0] : place[1]])
-    if not isinstance(value, str | list):
+    lines = cast("list[object]", value) if isinstance(value, list) else [value]
+    if not all(isinstance(line, str) for line in lines):
         return _Source("")
-    lines = list_of(cast("list[object]", value)) if isinstance(value, list) else [value]
     return _Source("".join(map(string_of, lines)), *place)
 
 

@@ -143,7 +143,7 @@ def test_a_session_moves_whole(here: Machine, there: Machine) -> None:
     assert (done.id, done.state, done.verified) == (packed.manifest.session, "new", True)
     assert done.path.parent == there.here().sessions_of(there.work)
     assert done.path.stat().st_mode & 0o777 == 0o600
-    assert sorted(done.differs) == ["a.txt", "src/b.txt"]
+    assert sorted(done.differs or ()) == ["a.txt", "src/b.txt"]
     assert done.problems == []
     receipts = [r.data["receipt"] for r in read(done.path).records if r.data.get("receipt")]
     assert len(receipts) == 2
@@ -187,8 +187,10 @@ def test_sub_agents_go_along(here: Machine, there: Machine) -> None:
     child = children_of(path) / "20260101T000000Z-abcdef012345.jsonl"
     below = children_of(child) / "20260101T000001Z-abcdef012346.jsonl"
     below.parent.mkdir(parents=True)
-    child.write_bytes(path.read_bytes())
-    below.write_bytes(path.read_bytes())
+    id_ = read(path).header.id.encode()
+    child.write_bytes(path.read_bytes().replace(id_, b"abcdef012345"))
+    below.write_bytes(path.read_bytes().replace(id_, b"abcdef012346"))
+    (children_of(path) / "notes.jsonl").write_text("no session of ours")
     packed = here.pack(path)
     done = there.unpack(packed)
     assert (packed.children, done.children) == (2, 2)
@@ -228,6 +230,44 @@ def test_a_redacted_pack_is_to_read(here: Machine, there: Machine) -> None:
     assert not done.verified
     assert "Secrets were masked when it was packed." in done.problems
     assert [r.type for r in read(done.path).records] == [r.type for r in read(path).records]
+
+
+@pytest.mark.parametrize("before", ["\n", "\t", "\u2028", '"', "\\", "\x01"])
+def test_a_secret_is_found_after_what_json_escapes(
+    here: Machine, there: Machine, before: str
+) -> None:
+    session = Session.create(here.work, folders=here.here(), clock=SystemClock())
+    session.append("user", content=[{"type": "text", "text": f"x{before}{KEY}"}])
+    session.append("draft", answer=KEY[:24], after=0)
+    session.append("draft", answer=KEY[24:], after=24)
+    asyncio.run(session.close())
+    assert session.path
+    refused = here.pack(session.path)
+    assert any(one.why == "a key" for one in refused.secrets)
+    assert refused.path is None
+    redacted = there.unpack(here.pack(session.path, "redact")).path.read_text()
+    assert KEY[24:] not in redacted
+
+
+def test_a_line_of_json_that_is_no_object_is_masked_too(here: Machine) -> None:
+    path = talk(here, "one")
+    with path.open("ab") as file:
+        file.write(json.dumps([KEY]).encode() + b"\n" + b"[" * 3000 + KEY.encode() + b"\n")
+    assert here.pack(path).path is None
+    packed = here.pack(path, "redact").path
+    assert packed
+    with zipfile.ZipFile(packed) as opened:
+        assert KEY.encode() not in opened.read(SESSION)
+
+
+def test_secrets_in_names_and_in_wide_characters_are_found(here: Machine) -> None:
+    (here.work / f"of-{KEY}").mkdir()
+    (here.work / "wide.ps1").write_bytes(f"$key = '{KEY}'".encode("utf-16"))
+    places = {one.place: one.why for one in here.pack(talk(here, "one")).secrets}
+    assert places == {
+        "checkpoints, of-[secret removed]": "a key in its name",
+        "checkpoints, wide.ps1": "a key",
+    }
 
 
 def test_a_running_session_is_packed_up_to_its_last_whole_line(
@@ -275,6 +315,17 @@ def test_an_output_that_is_gone_is_named(here: Machine, there: Machine) -> None:
     done = there.unpack(packed)
     assert done.problems == ["1 full output had been deleted before."]
     assert done.verified
+
+
+def test_a_session_that_lies_elsewhere_is_packed_under_its_own_name(
+    here: Machine, there: Machine
+) -> None:
+    path = talk(here, "one")
+    copy = here.home / "my copy.jsonl"
+    copy.write_bytes(path.read_bytes())
+    done = there.unpack(here.pack(copy))
+    assert done.path.stem.endswith(f"-{read(path).header.id}")
+    assert done.path.read_bytes() == path.read_bytes()
 
 
 # Packs that are cut, changed, hostile
@@ -407,28 +458,137 @@ def test_two_files_of_one_name_are_refused(packed: Path, there: Machine) -> None
         there.unpack(packed)
 
 
+def _put(manifest: dict[str, Any], files: dict[str, bytes], name: str, data: bytes) -> None:
+    """Put a file into a pack, or another content into one."""
+    told = {"name": name, "bytes": len(data), "sha256": sha256(data).hexdigest(), "path": ""}
+    manifest["files"] = [one for one in manifest["files"] if one["name"] != name]
+    manifest["files"].append(told)
+    files[name] = data
+
+
+def _with_entries(
+    packed: Path, entries: Mapping[str, object], *contents: bytes, id_: str = ""
+) -> None:
+    """Add entries to the first checkpoint of a pack, and contents."""
+    with _made(packed) as (manifest, files):
+        (line,) = files["checkpoints.jsonl"].splitlines()
+        state = json.loads(line)
+        state["checkpoint"] = id_ or state["checkpoint"]
+        state["entries"].update(entries)
+        _put(manifest, files, "checkpoints.jsonl", json.dumps(state).encode() + b"\n")
+        for data in contents:
+            _put(manifest, files, f"contents/{sha256(data).hexdigest()}", data)
+
+
+def _go_back(at: Machine, done: Unpacked) -> None:
+    store = at.store
+    restore(store.difference(checkpoints_of(done.path)[0], store.take().id), store)
+    store.close()
+
+
 def test_checkpoints_of_somebody_else_put_nothing_into_guarded_folders(
     packed: Path, there: Machine
 ) -> None:
     hook = b"#!/bin/sh\n"
-    digest = sha256(hook).hexdigest()
-    with _made(packed) as (manifest, files):
-        (line,) = files["checkpoints.jsonl"].splitlines()
-        state = json.loads(line)
-        state["entries"][".git/hooks/pre-commit"] = [1, 0o755, len(hook), digest, False]
-        files["checkpoints.jsonl"] = json.dumps(state).encode() + b"\n"
-        files[f"contents/{digest}"] = hook
-        told = {"name": f"contents/{digest}", "bytes": len(hook), "sha256": digest, "path": ""}
-        manifest["files"].append(told)
-        data = files["checkpoints.jsonl"]
-        _set(manifest, "checkpoints.jsonl", bytes=len(data), sha256=sha256(data).hexdigest())
+    entry = [1, 0o755, len(hook), sha256(hook).hexdigest(), False]
+    _with_entries(packed, {".git/hooks/pre-commit": entry}, hook)
     done = there.unpack(packed)
     left = "Left out of its checkpoints: 1 path that file tools may not write, such as"
     assert done.problems == [f"{left} '.git/hooks/pre-commit'."]
-    store = there.store
-    restore(store.difference(checkpoints_of(done.path)[0], store.take().id), store)
-    store.close()
+    _go_back(there, done)
     assert not (there.work / ".git").exists()
+
+
+def test_nor_take_they_anything_out_of_them(packed: Path, there: Machine) -> None:
+    settings = there.work / "sub/.claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("mine")
+    (there.work / "other").write_text("mine")
+    _go_back(there, there.unpack(packed))
+    assert settings.read_text() == "mine"
+    assert not (there.work / "other").exists()
+
+
+def test_a_nested_repository_is_no_problem_of_a_pack(here: Machine, there: Machine) -> None:
+    (here.work / "lib/.git").mkdir(parents=True)
+    (here.work / "lib/a").write_text("a")
+    done = there.unpack(here.pack(talk(here, "one")))
+    assert done.problems == []
+    assert done.differs == ["lib/a"]
+
+
+def test_a_link_out_of_the_workspace_leads_nothing_out_of_it(
+    packed: Path, there: Machine, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    target = os.fsencode(outside)
+    link = [2, 0o777, len(target), sha256(target).hexdigest(), False]
+    file = [1, 0o644, 1, sha256(b"x").hexdigest(), False]
+    _with_entries(packed, {"l": link, "l/x": file}, b"x", target)
+    _go_back(there, there.unpack(packed))
+    assert (there.work / "l").is_symlink()
+    assert not list(outside.iterdir())
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        [1, 0o644, 10**30, None, False],
+        [4, 0o644, 1, "00" * 32, False],
+        [9, 0o644, 1, None, False],
+        [1, 0o644, -1, None, False],
+        "x",
+    ],
+)
+def test_an_entry_that_no_checkpoint_has_is_refused(
+    packed: Path, there: Machine, entry: object
+) -> None:
+    _with_entries(packed, {"z": entry})
+    files = there.files()
+    with pytest.raises(SessionError, match="holds something that isn't a checkpoint"):
+        there.unpack(packed)
+    assert there.files() == files
+
+
+@pytest.mark.parametrize("id_", ["\ud800", "x" * 2000, "-1"])
+def test_a_checkpoint_of_a_strange_name_is_refused(packed: Path, there: Machine, id_: str) -> None:
+    _with_entries(packed, {}, id_=id_)
+    files = there.files()
+    with pytest.raises(SessionError, match="holds something that isn't a checkpoint"):
+        there.unpack(packed)
+    assert there.files() == files
+
+
+def test_a_record_of_another_session_is_refused(packed: Path, there: Machine) -> None:
+    with _made(packed) as (manifest, files):
+        own = manifest["session"].encode()
+        header, rest = files[SESSION].split(b"\n", 1)
+        other = header.replace(b'"session"', b'"\\u0073ession"').replace(own, b"abcdef012345")
+        _put(manifest, files, SESSION, b"\n".join((b"{}", other, header, rest)))
+    files = there.files()
+    with pytest.raises(SessionError, match="record of another session"):
+        there.unpack(packed)
+    assert there.files() == files
+
+
+@pytest.mark.parametrize("header", [{"id": "f"}, {"id": "abc", "parent_session": "f"}])
+def test_a_sub_agent_of_another_session_is_refused(
+    packed: Path, there: Machine, header: dict[str, str]
+) -> None:
+    with _made(packed) as (manifest, files):
+        line = json.dumps({"type": "session"} | header).encode()
+        _put(manifest, files, "children/20260101T000000Z-abc.jsonl", line)
+    with pytest.raises(SessionError, match="record of another session"):
+        there.unpack(packed)
+
+
+def test_files_that_could_not_be_compared_are_not_called_the_same(
+    packed: Path, there: Machine
+) -> None:
+    _with_entries(packed, {}, id_="abcdef01-9")
+    done = there.unpack(packed)
+    assert (done.checkpoints, done.differs, done.problems) == (1, None, [])
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"not a zip", b"\x50\x4b\x05\x06" + bytes(18)])

@@ -71,7 +71,7 @@ def test_each_moved_state_comes_back_whole_and_the_place_sees_no_change(
     own, mine = there.take().id, tree(there.root)
     wanted = [ids[0], *draw.sample(ids[1:], 3)]
     states = _moved(here, wanted)
-    now = there.adopt(states, _contents(here, states))
+    now = there.adopt(states, _contents(here, states), GUARDED)
     assert there.difference(own, now) == []
     assert there.take().files == 0
     for id_ in dict.fromkeys(wanted):
@@ -89,19 +89,19 @@ def test_those_that_are_there_already_are_not_added_again(tmp_path: Path) -> Non
     (here.root / "a").write_text("one")
     first = here.take().id
     states = _moved(here, [first])
-    there.adopt(states, [b"one"])
+    there.adopt(states, [b"one"], GUARDED)
     (here.root / "a").write_text("two")
     second = here.take().id
     states = _moved(here, [first, second])
-    now = there.adopt(states, [b"one", b"two"])
+    now = there.adopt(states, [b"one", b"two"], GUARDED)
     assert [change.path.name for change in there.difference(first, second)] == ["a"]
-    assert there.adopt(states, []) == now
+    assert there.adopt(states, [], GUARDED) == now
     # and back, with one that was made there
     (there.root / "b").write_text("three")
     third = there.take().id
     back = _moved(there, [first, second, third])
     assert [one.id for one in back] == [first, second, third]
-    here.adopt(back, [b"three"])
+    here.adopt(back, [b"three"], GUARDED)
     assert [change.path.name for change in here.difference(second, third)] == ["a", "b"]
     here.close()
     there.close()
@@ -112,7 +112,7 @@ def test_a_content_that_did_not_come_along_is_lost_and_nothing_else(tmp_path: Pa
     (here.root / "kept").write_text("kept")
     (here.root / "left").write_text("left out")
     id_ = here.take().id
-    there.adopt(_moved(here, [id_]), [b"kept"])
+    there.adopt(_moved(here, [id_]), [b"kept"], GUARDED)
     done = restore(there.difference(id_, there.take().id), there)
     assert {one.path.name: one.outcome for one in done} == {"kept": "restored", "left": "lost"}
     here.close()
@@ -133,7 +133,7 @@ def test_paths_that_no_file_tool_could_write_are_named(tmp_path: Path) -> None:
     entry = [int(Kind.FILE), 0o7777, 0, None, False]
     bad = ["../out", "/etc/passwd", "a//b", "a/./b", ".git/hooks/pre-commit", "s/.GIT/x", ""]
     good = ["a", "a/b", ".gitignore", "…"]
-    value = {"checkpoint": "x-1", "whole": True, "entries": dict.fromkeys([*bad, *good], entry)}
+    value = {"checkpoint": "ab-1", "whole": True, "entries": dict.fromkeys([*bad, *good], entry)}
     state = StoredState.from_json(value)
     refused = state.refused(GUARDED)
     assert sorted(map(os.fsdecode, refused)) == sorted(bad)

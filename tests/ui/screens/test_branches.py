@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -17,6 +18,7 @@ from tui.session.reader import read
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.branches import BranchesScreen
 from tui.ui.screens.picker import PickScreen
+from tui.ui.toolkit.key_parser import DoubtfulKey
 from tui.ui.widgets.conversation.items import NoticeItem, UserItem
 from tui.ui.widgets.questions import ChoiceDialog
 
@@ -88,6 +90,44 @@ async def test_u_is_a_letter_again_once_something_was_sent(tmp_path: Path) -> No
         await pilot.press("u")
         await until(pilot, lambda: app.chat.prompt.text == "u")
         assert len(world.real) == 2
+
+
+async def test_a_held_u_undoes_once(tmp_path: Path) -> None:
+    async with two_turns(tmp_path) as (app, pilot, world):
+        await rewound(app, pilot, world, "c")
+        await pilot.press("ctrl+c")
+        app.chat.conversation.focus()
+        await pilot.press("u")
+        await until(pilot, lambda: len(world.real) == 3 and prompts(app) == BOTH)
+        app.chat.conversation.focus()
+        await pilot.press("u", "u")
+        await until(pilot, lambda: app.chat.prompt.text == "uu")
+        assert len(world.real) == 3
+
+
+async def test_a_text_that_begins_with_u_undoes_nothing(tmp_path: Path) -> None:
+    async with two_turns(tmp_path) as (app, pilot, world):
+        await rewound(app, pilot, world, "c")
+        await pilot.press("ctrl+c")
+        app.chat.conversation.focus()
+        app.post_message(DoubtfulKey(events.Key("u", "u"), follows=False))
+        await until(pilot, lambda: app.chat.prompt.text == "u")
+        assert len(world.real) == 2
+        await pilot.press("ctrl+c")
+        await branches(app, pilot, world)
+        app.post_message(DoubtfulKey(events.Key("u", "u"), follows=False))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.chat)
+        assert len(world.real) == 2
+
+
+async def test_a_number_of_nothing_is_said_to_be_none(tmp_path: Path) -> None:
+    async with two_turns(tmp_path) as (app, pilot, world):
+        for command in ("/rewind", "/tree"):
+            for number in ("00000000199", "9" * 300):
+                await say(pilot, f"{command} {number}")
+                await until(pilot, lambda: number[:40] in app.chat.notice.text)  # noqa: B023
+        assert len(world.real) == 1
 
 
 async def test_the_tree_leads_to_any_branch_with_its_files_or_without(tmp_path: Path) -> None:

@@ -55,10 +55,11 @@ async def rewind(conversation: Conversation, wanted: str) -> None:
         return
     if conversation.idle_agent() is None:
         return
-    if wanted and not (wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(choices)):
+    number = int(wanted) if wanted.isdecimal() and len(wanted) < 10 else 0
+    if wanted and not 1 <= number <= len(choices):
         say(f"No prompt {wanted}.", "warning", hint="See /rewind.")
         return
-    answer = str(len(choices) - int(wanted)) if wanted else None
+    answer = str(len(choices) - number) if wanted else None
     question = PointQuestion(choices, last_move(agent) is not None)
     answer = answer or await conversation.frontend.choose(question)
     if answer is None or conversation.agent is not agent:

@@ -131,7 +131,7 @@ async def _all_records(agent: Agent) -> Sequence[Record]:
 
 def _named(records: Sequence[Record], rows: Sequence[BranchRow], wanted: str) -> str:
     """The leaf of the branch that is meant. Raises SessionError."""
-    if wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(rows):
+    if wanted.isdecimal() and len(wanted) < 10 and 1 <= int(wanted) <= len(rows):
         return rows[int(wanted) - 1].leaf
     return branch_named(branches(records), wanted).leaf
 

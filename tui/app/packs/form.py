@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
@@ -32,10 +33,10 @@ CONTENTS: Final = "contents/"
 SUFFIX: Final = ".holdfast.zip"
 
 _NAME: Final = re.compile(
-    r"session\.jsonl|checkpoints\.jsonl|outputs/\d{1,7}\.txt|contents/[0-9a-f]{64}"
-    r"|children/(?:\d{8}T\d{6}Z-[0-9a-z]{1,40}/){0,20}\d{8}T\d{6}Z-[0-9a-z]{1,40}\.jsonl"
+    r"session\.jsonl|checkpoints\.jsonl|outputs/[0-9]{1,7}\.txt|contents/[0-9a-f]{64}"
+    r"|children/(?:[0-9]{8}T[0-9]{6}Z-[0-9a-z]{1,40}/){0,20}[0-9]{8}T[0-9]{6}Z-[0-9a-z]{1,40}\.jsonl"
 )
-_FILE: Final = re.compile(r"\d{8}T\d{6}Z-([0-9a-z]{1,40})\.jsonl")
+_FILE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-([0-9a-z]{1,40})\.jsonl")
 _OUTPUT: Final = re.compile(r"[A-Za-z0-9_-]{1,80}\.txt")
 
 
@@ -129,6 +130,26 @@ def is_output(path: str) -> bool:
         and parts.parent.name == "tool-results"
         and _OUTPUT.fullmatch(parts.name) is not None
     )
+
+
+def file_name(name: str, session: str, now: datetime) -> str:
+    """The name of a session's file, made anew where it isn't the one that it was given. Raises
+    SessionError for a session without an id of ours."""
+    known = _FILE.fullmatch(name)
+    if known is not None and known[1] == session:
+        return name
+    made = f"{now:%Y%m%dT%H%M%SZ}-{session}.jsonl"
+    if not _FILE.fullmatch(made):
+        raise SessionError(
+            f"The session's id isn't one that Holdfast gives: {session[:40]!r}.",
+            hint="`holdfast sessions fork FILE` makes one that can be packed.",
+        )
+    return made
+
+
+def is_packable(name: str) -> bool:
+    """True if a pack may have a file of this name."""
+    return _NAME.fullmatch(name) is not None
 
 
 def damaged(why: str) -> SessionError:

@@ -6,6 +6,7 @@ model's thinking. So a pack with secrets is made only if that is said; a redacte
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import re
@@ -28,7 +29,9 @@ from tui.app.packs.form import (
     SUFFIX,
     Manifest,
     PackedFile,
+    file_name,
     is_output,
+    is_packable,
 )
 from tui.core.clock import Clock, timestamp
 from tui.core.errors import SessionError, StorageError, os_error_as
@@ -106,7 +109,7 @@ def pack(
         redact = secrets == "redact"
         manifest = Manifest(
             session=loaded.header.id,
-            file=path.name,
+            file=file_name(path.name, loaded.header.id, clock.now()),
             cwd=loaded.header.cwd,
             app=f"holdfast {tui.__version__}",
             created=timestamp(clock.now()),
@@ -171,8 +174,8 @@ class _Source:
         records = {SESSION: (path, _whole(path))}
         below = children_of(path)
         for child in sorted(below.rglob("*.jsonl")):
-            if child.is_file() and not child.is_symlink():
-                name = CHILDREN + child.relative_to(below).as_posix()
+            name = CHILDREN + child.relative_to(below).as_posix()
+            if is_packable(name) and child.is_file() and not child.is_symlink():
                 records[name] = (child, _whole(child))
         results = Workspace(Path(loaded.header.cwd)).tool_results
         outputs, gone = list[str](), list[str]()
@@ -202,7 +205,7 @@ class _Source:
         """Yield the files of the pack."""
         for name, (path, size) in self.records.items():
             lines = _lines(path, size)
-            yield _Part(name, map(_masked_line, lines) if redact else lines)
+            yield _Part(name, (_masked_line(line)[0] for line in lines) if redact else lines)
         for number, named in enumerate(self.outputs, 1):
             pieces = self._output(named)
             yield _Part(f"{OUTPUTS}{number}.txt", _masked(pieces) if redact else pieces, named)
@@ -217,11 +220,16 @@ class _Source:
         """Yield the places that look as if they held a secret."""
         for name, (path, size) in self.records.items():
             for number, line in enumerate(_lines(path, size), 1):
-                if count := mask(line.decode("utf-8", "replace"))[1]:
+                if count := _masked_line(line)[1]:
                     yield Secret(f"{name}, line {number}", _keys(count))
         for named in self.outputs:
             if count := mask(_text(self._output(named)))[1]:
                 yield Secret(named, _keys(count))
+        for path in sorted(
+            {path for _, states in self.stored for one in states for path in one.entries}
+        ):
+            if count := mask(name := path.decode("utf-8", "replace"))[1]:
+                yield Secret(f"checkpoints, {mask(name)[0]}", f"{_keys(count)} in its name")
         for digest, (store, paths) in self._contents().items():
             if named := next(filter(is_secret_name, paths), ""):
                 yield Secret(f"checkpoints, {named}", "its name")
@@ -305,7 +313,9 @@ def _text(pieces: Iterable[bytes]) -> str:
         made.write(piece)
         if made.tell() > _TEXT_MAX:
             break
-    return made.getvalue().decode("utf-8", "replace")
+    data = made.getvalue()
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if wide else "utf-8", "replace")
 
 
 def _masked(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -314,14 +324,18 @@ def _masked(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield mask(text)[0].encode("utf-8", "surrogateescape")
 
 
-def _masked_line(line: bytes) -> bytes:
-    """A line of a record with its secrets masked, and without its link, which is another's then."""
+def _masked_line(line: bytes) -> tuple[bytes, int]:
+    """A line of a record with its secrets masked, and without its link, which is another's then;
+    and how many were in it. Keys are looked for in its texts as they are, without the escapes of
+    JSON. A draft is left out: one key may stand in two."""
     try:
         value: object = json.loads(line)
+        if isinstance(value, dict):
+            fields = object_of(cast("object", value))
+            fields.pop(CHAIN, None)
+            masked, count = mask_values(fields)
+            return b"" if fields.get("type") == "draft" else encode(masked), count
     except (ValueError, RecursionError):
-        return mask(line.decode("utf-8", "replace"))[0].encode("utf-8", "replace")
-    if not isinstance(value, dict):
-        return line
-    fields = object_of(cast("object", value))
-    fields.pop(CHAIN, None)
-    return encode(mask_values(fields)[0])
+        pass
+    text, count = mask(line.decode("utf-8", "surrogateescape"))
+    return text.encode("utf-8", "surrogateescape"), count

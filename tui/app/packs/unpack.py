@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, Literal, TypeAlias
 
 from tui.app.packs.form import (
@@ -42,9 +42,11 @@ from tui.core.private_files import private_copy
 from tui.core.workspace import Workspace
 from tui.permissions.rules import GUARDED
 from tui.session import catalog, chain_check, copies
+from tui.session.catalog import id_of
 from tui.session.checkpoints.entries import FILE_BYTES_MAX, CheckpointError
-from tui.session.checkpoints.store import store_of
+from tui.session.checkpoints.store import CheckpointStore, store_of
 from tui.session.checkpoints.transfer import StoredState
+from tui.session.jsonl import JsonLine, split
 from tui.session.lock import SessionLock
 from tui.session.reader import read
 from tui.session.records import CHECKPOINT
@@ -65,7 +67,7 @@ _ENCRYPTED: Final = 0x1
 class Unpacked:
     """The outcome of unpacking. `verified`: every line and full output is what was written, and
     nothing was redacted. `differs` are the files of the folder that are not as the session left
-    them; `problems` say in sentences what is not as it was packed."""
+    them, None where that isn't known; `problems` say in sentences what is not as it was packed."""
 
     id: str
     path: Path
@@ -74,7 +76,7 @@ class Unpacked:
     children: int = 0
     outputs: int = 0
     checkpoints: int = 0
-    differs: Sequence[str] = ()
+    differs: Sequence[str] | None = ()
     problems: list[str] = field(default_factory=list[str])
 
 
@@ -140,6 +142,41 @@ class _Pack:
                 size += len(piece)
             if size != packed.bytes or digest.hexdigest() != packed.sha256:
                 raise damaged(f"{name} isn't what was packed")
+        session = self.manifest.session
+        self._check_header(SESSION, session, "")
+        for name in self.names(CHILDREN):
+            parent, _, file = name.rpartition("/")
+            above = id_of(PurePosixPath(parent)) if parent != CHILDREN.rstrip("/") else session
+            self._check_header(name, id_of(PurePosixPath(file)), above)
+        for _ in self.states():
+            pass
+
+    def _check_header(self, name: str, id_: str, parent: str) -> None:
+        """Raise SessionError where a record says that it is another session's, or a sub-agent's of
+        another: what lies beside a session is found by that."""
+        for line in self.lines(name):
+            with suppress(ValueError, RecursionError):
+                data = line.data or b""
+                if b'"session"' not in data and b"\\u" not in data:
+                    continue
+                header = object_of(json.loads(data))
+                if header.get("type") == "session":
+                    above = header.get("parent_session")
+                    if header.get("id") != id_ or (parent and above and above != parent):
+                        raise damaged(f"{name} is the record of another session")
+                    return
+
+    def states(self) -> Iterator[StoredState]:
+        """Yield its checkpoints. Raises SessionError where one isn't one."""
+        for line in self.lines(CHECKPOINTS) if CHECKPOINTS in self.manifest.files else ():
+            try:
+                yield StoredState.from_json(json.loads(line.data or b""))
+            except (ValueError, RecursionError):
+                raise damaged(f"{CHECKPOINTS} holds something that isn't a checkpoint") from None
+
+    def lines(self, name: str) -> Iterator[JsonLine]:
+        pieces = self.pieces(name)
+        return split(lambda _: next(pieces, b""))
 
     def pieces(self, name: str) -> Iterator[bytes]:
         return _pieces(self.opened, name, self.manifest.files[name].bytes)
@@ -190,7 +227,7 @@ class _Unpacking:
         """The session's file: that of the one which is here already, or a new one's."""
         manifest = self.pack.manifest
         for path in catalog.files(self.folders):
-            if catalog.id_of(path) == manifest.session:
+            if id_of(path) == manifest.session:
                 return path
         return self.folders.sessions_of(self.workspace) / manifest.file
 
@@ -248,41 +285,42 @@ class _Unpacking:
         if CHECKPOINTS not in self.pack.manifest.files:
             return
         store = store_of(self.folders, self.workspace)
+        refused, count = dict[bytes, None](), 0
+
+        def moved() -> Iterator[StoredState]:
+            nonlocal count, refused
+            for count, state in enumerate(self.pack.states(), 1):  # noqa: B007 - counted
+                outside = state.refused(GUARDED)
+                refused |= dict.fromkeys(outside)
+                yield state.without(outside)
+
         try:
-            moved, refused = self._states()
-            now = store.adopt(moved, self._contents())
-            last = self._last_checkpoint()
-            changes = store.difference(last, now) if last else []
+            now = store.adopt(moved(), self._contents(), GUARDED)
+            done.checkpoints = count
+            done.differs = self._differing(store, now)
         except CheckpointError as error:
             done.problems.append(f"Its checkpoints couldn't be unpacked: {error.message}")
             return
         finally:
             store.close()
-        done.checkpoints = len(moved)
         if refused:
             done.problems.append(
                 f"Left out of its checkpoints: {plural(len(refused), 'path')} that file tools"
-                f" may not write, such as {os.fsdecode(refused[0])[:80]!r}."
+                f" may not write, such as {os.fsdecode(next(iter(refused)))[:80]!r}."
             )
-        done.differs = [
+
+    def _differing(self, store: CheckpointStore, now: str) -> list[str] | None:
+        """The files that are not as the session left them; None where its last checkpoint wasn't in
+        the pack."""
+        try:
+            changes = store.difference(self._last_checkpoint(), now)
+        except CheckpointError:
+            return None
+        return [
             str(change.path.relative_to(self.workspace))
             for change in changes
             if not change.ignored and not change.is_folder
         ]
-
-    def _states(self) -> tuple[list[StoredState], list[bytes]]:
-        states, refused = list[StoredState](), dict[bytes, None]()
-        for line in b"".join(self.pack.pieces(CHECKPOINTS)).split(b"\n"):
-            if not line:
-                continue
-            try:
-                state = StoredState.from_json(json.loads(line))
-            except (ValueError, RecursionError):
-                raise damaged(f"{CHECKPOINTS} holds something that isn't a checkpoint") from None
-            outside = state.refused(GUARDED)
-            refused |= dict.fromkeys(outside)
-            states.append(state.without(outside))
-        return states, list(refused)
 
     def _contents(self) -> Iterator[bytes]:
         for name in self.pack.names(CONTENTS):
@@ -292,18 +330,13 @@ class _Unpacking:
     def _last_checkpoint(self) -> str:
         """The last checkpoint that the session recorded, on any branch."""
         last = ""
-        for line in self._lines():
+        for line in self.pack.lines(SESSION):
             with suppress(ValueError, RecursionError):
-                record = object_of(json.loads(line))
-                if record.get("type") == CHECKPOINT:
-                    last = string_of(record.get("checkpoint")) or last
+                if line.data and b'"checkpoint"' in line.data:
+                    record = object_of(json.loads(line.data))
+                    if record.get("type") == CHECKPOINT:
+                        last = string_of(record.get("checkpoint")) or last
         return last
-
-    def _lines(self) -> Iterator[bytes]:
-        rest = b""
-        for piece in self.pack.pieces(SESSION):
-            *lines, rest = (rest + piece).split(b"\n")
-            yield from (line for line in lines if b'"checkpoint"' in line)
 
     def _place(self, name: str, place: Path, state: State) -> None:
         """Write a record of the pack, or what it has more than the one that is here."""

@@ -22,7 +22,7 @@ USAGE = "/jobs, /jobs N, /jobs stop N or /jobs move"
 def named(agent: Agent, word: str) -> OwnedJob:
     """The background command of that number in the list. Raises UsageError."""
     jobs, number = agent.jobs.all, word.strip().removeprefix("job-")
-    if number.isdecimal() and 1 <= int(number[:9]) <= len(jobs):
+    if number.isdecimal() and len(number) < 10 and 1 <= int(number) <= len(jobs):
         return jobs[int(number) - 1]
     known = f"a number from 1 to {len(jobs)}" if jobs else NONE
     raise UsageError(f"No background command {word.strip()}.", hint=f"Known: {known}")

@@ -13,9 +13,10 @@ import shutil
 import sqlite3
 import time
 import zlib
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from stat import S_IMODE
@@ -168,18 +169,19 @@ class CheckpointStore:
                     numbered.setdefault(self._stored(db, id_), id_)
             return list(transfer.states(db, numbered.items()))
 
-    def adopt(self, moved: Sequence[StoredState], contents: Iterable[bytes]) -> str:
+    def adopt(
+        self, moved: Iterable[StoredState], contents: Iterable[bytes], guarded: Collection[str]
+    ) -> str:
         """Add checkpoints of another machine as past states of this workspace; `contents` are of
-        their files and links. Returns the id of the state of the workspace now. Raises
-        CheckpointError; then none is added."""
+        their files and links. What is in `guarded` folders here stays as it is. Returns the id of
+        the state of the workspace now. Raises CheckpointError; then none is added."""
         self.take()
         with self._transaction(write=True) as db:
             self._sync(db)
-            known = (one for one in moved if self._is_stored(db, one.id))
-            here = {one.id for one in known}
             for data in contents:
                 _store(db, data)
-            last = transfer.adopt(db, moved, here, self._last(db))
+            here = partial(self._is_stored, db)
+            last = transfer.adopt(db, moved, here, self._last(db), guarded)
             return f"{self._id}-{last}"
 
     def prune(self) -> None:

@@ -11,9 +11,10 @@ only paths that the file tools could write, and no permission but the usual nine
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from tui.core.messages import object_of
 from tui.session.checkpoints.entries import COLUMNS, NEVER, Kind, PathEntry, entry_of
 
 _PERMISSIONS: Final = 0o777
+_SIZE_MAX: Final = 1 << 62
+_ID: Final = re.compile(r"[0-9a-f]{1,64}-[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class StoredState:
         """The state that `to_json` gave. Raises ValueError for anything else."""
         fields = object_of(value)
         match fields.get("checkpoint"), fields.get("whole"), fields.get("entries"):
-            case str(id_), bool(whole), dict():
+            case str(id_), bool(whole), dict() if _ID.fullmatch(id_):
                 entries = object_of(fields["entries"]).items()
                 read = {os.fsencode(name): _read(entry) for name, entry in entries}
                 return cls(id_, read, whole)
@@ -67,25 +70,36 @@ class StoredState:
         return replace(self, entries=kept)
 
     def refused(self, guarded: Collection[str]) -> list[bytes]:
-        """The paths that no file tool could write: outside the workspace, in a `guarded` folder."""
-        return [path for path in self.entries if not _is_inside(path, guarded)]
+        """The paths that no file tool could write: outside the workspace, in a `guarded` folder. A
+        folder of which only that it is there is known, such as a nested `.git`, isn't one."""
+        return [
+            path
+            for path, entry in self.entries.items()
+            if not _is_inside(path)
+            or (entry is not None and entry.kind is not Kind.OMITTED and _is_in(path, guarded))
+        ]
 
 
 def _read(entry: object) -> PathEntry | None:
     match entry:
         case None:
             return None
-        case [int(kind), int(mode), int(size), str() | None as digest, bool(ignored)] if size >= 0:
+        case [int(kind), int(mode), int(size), str() | None as digest, bool(ignored)] if (
+            0 <= size < _SIZE_MAX and (digest is None or kind in {Kind.FILE, Kind.LINK})
+        ):
             told = None if digest is None else bytes.fromhex(digest)
             return PathEntry(Kind(kind), mode & _PERMISSIONS, size, NEVER, told, ignored)
         case _:
             raise ValueError("no entry")
 
 
-def _is_inside(path: bytes, guarded: Collection[str]) -> bool:
-    parts = os.fsdecode(path).split("/")
-    plain = all(part not in {"", ".", ".."} and "\0" not in part for part in parts)
-    return plain and not any(part.lower() in guarded for part in parts)
+def _is_inside(path: bytes) -> bool:
+    parts = path.split(b"/")
+    return all(part not in {b"", b".", b".."} and b"\0" not in part for part in parts)
+
+
+def _is_in(path: bytes, guarded: Collection[str]) -> bool:
+    return any(part.lower() in guarded for part in os.fsdecode(path).split("/"))
 
 
 def adopted_as(db: sqlite3.Connection, checkpoint: str) -> int | None:
@@ -121,13 +135,23 @@ def _differing(
 
 
 def adopt(
-    db: sqlite3.Connection, moved: Iterable[StoredState], here: Collection[str], last: int
+    db: sqlite3.Connection,
+    moved: Iterable[StoredState],
+    is_here: Callable[[str], bool],
+    last: int,
+    guarded: Collection[str],
 ) -> int:
     """Add checkpoints from elsewhere behind the `last` one, and the state of that one behind them.
-    Returns the number of the last one then. Those that are `here` already are left out."""
+    Returns the number of the last one then. Those that are here already are left out. What the
+    workspace has in `guarded` folders, it has in all of them: it isn't theirs to take away."""
     db.execute("CREATE TABLE IF NOT EXISTS adopted (id TEXT PRIMARY KEY, n INTEGER NOT NULL)")
     rows = db.execute(f"SELECT path, {COLUMNS} FROM entry WHERE until IS NULL")  # noqa: S608 - our own column names
     own = {path: entry_of(row) for path, *row in rows}
+    kept = {
+        path: entry
+        for path, entry in own.items()
+        if entry.kind is not Kind.OMITTED and _is_in(path, guarded)
+    }
     there, state, n = dict(own), dict[bytes, PathEntry](), last
     for one in moved:
         if one.whole:
@@ -137,10 +161,10 @@ def adopt(
                 state.pop(path, None)
             else:
                 state[path] = entry
-        if one.id in here:
+        if is_here(one.id):
             continue
         n += 1
-        _become(db, there, state, n)
+        _become(db, there, state | kept, n)
         db.execute("INSERT OR REPLACE INTO adopted VALUES (?, ?)", (one.id, n))
     if n > last:
         n += 1

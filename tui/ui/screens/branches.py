@@ -16,6 +16,7 @@ from tui.app.dialog_data import UNDO, BranchQuestion
 from tui.app.reports.branches import NOTHING_SAID, branch_about, branch_facts, indent
 from tui.core.clock import Clock
 from tui.ui.screens.table_screen import TableDialog, whole_words
+from tui.ui.toolkit.answer_guard import guard_of
 from tui.ui.widgets.keys import BRANCH_KEYS, bindings
 from tui.ui.widgets.row_list import Part, RowList
 
@@ -73,7 +74,7 @@ class BranchesScreen(TableDialog[str | None]):
 
     def action_undo(self) -> None:
         """Undo the last rewind or switch of branches."""
-        if self._can_undo:
+        if self._can_undo and guard_of(self).deliberate:
             self.dismiss(UNDO)
 
     def row_moved(self, index: int) -> None:

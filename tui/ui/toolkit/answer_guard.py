@@ -32,6 +32,8 @@ QUIET_S: Final = 0.5
 press counts."""
 HELD_S: Final = 2.0
 """If reports hold keys back for longer, the screen says so."""
+REPEAT_S: Final = 1.0
+"""Seconds within which a key that is held down comes again for the first time."""
 TYPING_S: Final = 2.0
 """Seconds after a letter for the draft in which the next one belongs to it too."""
 
@@ -80,16 +82,20 @@ class Presses:
 @dataclass(frozen=True, slots=True)
 class _LastKey:
     """The last key, when it came, and on which screen. `held` is true if it has been held since
-    another screen."""
+    another screen, `deliberate` if it was neither held nor part of a text."""
 
     name: str = ""
     at: float = _NEVER
     over: Widget | None = None
     held: bool = False
+    deliberate: bool = True
 
-    def next(self, name: str, at: float, over: Widget) -> _LastKey:
-        again = name == self.name and at - self.at < QUIET_S
-        return _LastKey(name, at, over, again and (self.held or over is not self.over))
+    def next(self, event: events.Key, at: float, over: Widget) -> _LastKey:
+        name, since = event.key, at - self.at
+        again = name == self.name and since < QUIET_S
+        held = again and (self.held or over is not self.over)
+        repeated = isinstance(event, DoubtfulKey) or (name == self.name and since < REPEAT_S)
+        return _LastKey(name, at, over, held, not repeated)
 
 
 @dataclass(slots=True)
@@ -127,7 +133,7 @@ class AnswerGuard:
 
         `over` is the screen on top; `at` is when the key arrived.
         """
-        self._last = self._last.next(event.key, at, over)
+        self._last = self._last.next(event, at, over)
         place = place_of(focused or over)
         if place is None:
             return self._holds_action(event, at, focused, over)
@@ -262,6 +268,11 @@ class AnswerGuard:
             return False
         cast("Noting", over).note(_press_again(event, ""))
         return True
+
+    @property
+    def deliberate(self) -> bool:
+        """True unless the last key may have been held down, or part of a text."""
+        return self._last.deliberate
 
     @property
     def _drafting(self) -> bool:

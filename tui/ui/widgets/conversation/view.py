@@ -14,6 +14,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
+from tui.ui.toolkit.answer_guard import guard_of
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.item_renderer import selected_source
 from tui.ui.widgets.conversation.items import (
@@ -338,9 +339,11 @@ class ConversationView(ItemsView):
         self._touch()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Offer to undo a rewind until something was sent."""
+        """Offer to undo a rewind until something was sent, to a key that was pressed as one."""
         if action != "undo_rewind":
             return True
+        if not guard_of(self).deliberate:
+            return False
         since = takewhile(lambda item: not isinstance(item, UserItem), reversed(self._items))
         return any(isinstance(item, NoticeItem) and item.can_undo for item in since)
 
