@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.call_host import FakeHost
 from tests.tools.folder import Folder
-from tui.tools import search, search_scope
+from tui.tools import grep_search, search, search_scope
 from tui.tools.base import Answer
 from tui.tools.find_by_name import FindByName
 from tui.tools.grep_search import GrepSearch
@@ -45,6 +45,23 @@ async def test_a_late_nul_hides_nothing(folder: Folder) -> None:
     some = await folder.text(grep, pattern="TODO", max_results=2)
     assert some.splitlines()[:2] == ["a.txt:1:TODO", "late.txt:1:TODO first"]
     assert "there are more" in some
+
+
+async def test_binary_files_that_take_too_long_are_not_read_to_their_end(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write("a.txt", "TODO\n")
+    folder.write("late.txt", "\n".join([*["line"] * 40_000, "\0", "TODO last"]))
+    patient = GrepSearch()
+    assert "late.txt:40002:TODO last" in await folder.text(patient, pattern="TODO")
+    monkeypatch.setattr(grep_search, "_PATIENCE_S", 0.0)
+    hasty = GrepSearch()
+    for _ in range(2):
+        assert await folder.text(hasty, pattern="TODO") == (
+            "a.txt:1:TODO\n[binary files are large here: read up to their first NUL only]"
+        )
+    named = await folder.text(hasty, pattern="TODO", path="late.txt")
+    assert named == "late.txt:40002:TODO last"
 
 
 async def test_binary_files_that_match_are_counted(folder: Folder) -> None:

@@ -25,7 +25,14 @@ _BINARY = re.compile(
     rb'\(found "\\0" byte around offset (\d+)\)',
     re.DOTALL,
 )
+_PATIENCE_S = 5.0
+"""If a search takes longer, binary files are the likely reason: it runs once more, and reads those
+up to their first NUL only."""
 _MAX_BYTES = 2_000_000
+_AS_TEXT = ("--text",)
+"""A file that is named is searched, whatever its content."""
+_HOW_BINARY = ("--binary",)
+"""Of others with a NUL, ripgrep says that they match."""
 _COLUMNS = 500
 """Bytes of a line that are shown."""
 _TEXTS = 200
@@ -56,6 +63,10 @@ class GrepSearch(Tool[GrepSearchParams]):
     effect: ClassVar[Effect] = "read"
     params: ClassVar[type[Params]] = GrepSearchParams
 
+    def __init__(self) -> None:
+        self._large = set[Path]()
+        """Folders whose binary files take too long to read."""
+
     async def run(self, params: GrepSearchParams, ctx: ToolContext) -> ToolOutput:
         search.check_argument("pattern", params.pattern)
         if params.glob:
@@ -64,7 +75,7 @@ class GrepSearch(Tool[GrepSearchParams]):
         from tui.tools.search_scope import search_scope  # noqa: PLC0415 - for a search only
 
         scope = asyncio.ensure_future(asyncio.to_thread(search_scope, root))
-        matches, ended = await _search(params, root, ctx)
+        matches, ended = await self._searched(params, root, ctx)
         if matches.nul and not matches.more:
             await _search_texts(matches, params, ctx)
         if not ended.walled:
@@ -84,25 +95,39 @@ class GrepSearch(Tool[GrepSearchParams]):
             notes.insert(0, f"No match for {params.pattern!r}{where}.")
         files = f"{len(matches.files)} file{'s' * (len(matches.files) != 1)}"
         count = f"{matches.matches} match{'es' * (matches.matches != 1)}"
+        if root.folder in self._large and root.name is None:
+            notes.append("[binary files are large here: read up to their first NUL only]")
         if not matches.more:
             binary = [root.show(name) for name in sorted(matches.nul)]
             notes += (await scope).line(root, binary=binary, found=bool(matches.matches))
         lines = [*matches.lines(), *notes]
         return ToolOutput.text("\n".join(lines), summary=f"{count} in {files}")
 
+    async def _searched(
+        self, params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext
+    ) -> tuple[_Matches, search.SearchEnd]:
+        """Search; where that takes long, not to the end of binary files."""
+        if root.name is None and root.folder not in self._large:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    return await _search(params, root, ctx, _HOW_BINARY)
+            self._large.add(root.folder)
+        return await _search(params, root, ctx, () if root.name is None else _AS_TEXT)
+
     def label(self, params: GrepSearchParams) -> str:
         return params.pattern if params.path == "." else f"{params.pattern} in {params.path}"
 
 
 async def _search(
-    params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext
+    params: GrepSearchParams, root: search.SearchRoot, ctx: ToolContext, nul: Sequence[str]
 ) -> tuple[_Matches, search.SearchEnd]:
     """Search, and return the matches; of too many, the first in path order.
 
     Several threads search, and their matches are sorted here. With too many matches they would not
     find the first ones: then the search runs once more in order, and ends once there are enough.
+    `nul` is the option about files with a NUL.
     """
-    wanted = _options(params, root)
+    wanted = [*_options(params), *nul]
     if params.max_results * (2 * params.context + 1) <= _HELD_LINES:
         command = search.command(root, wanted, most=params.max_results + 1)
         matches, ended = await _collect(command, params, root, ctx)
@@ -111,7 +136,7 @@ async def _search(
     return await _collect(search.command(root, wanted), params, root, ctx)
 
 
-def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
+def _options(params: GrepSearchParams) -> list[str]:
     options = [f"--glob={params.glob}"] if params.glob else []
     options += search.exclusions()
     options += ["--no-heading", "--with-filename", "--line-number", "--crlf"]
@@ -119,10 +144,7 @@ def _options(params: GrepSearchParams, root: search.SearchRoot) -> list[str]:
     options += ["--context", str(params.context), "--engine", "auto"]
     options += [f"--regexp={params.pattern}"]
     options += ["--ignore-case"] if params.case_insensitive else []
-    options += ["--fixed-strings"] if params.literal else []
-    # A file that is named is searched, whatever its content. Of others with a NUL, ripgrep says
-    # that they match.
-    return [*options, "--text" if root.name is not None else "--binary"]
+    return [*options, "--fixed-strings"] if params.literal else options
 
 
 async def _collect(
@@ -140,7 +162,7 @@ async def _search_texts(matches: _Matches, params: GrepSearchParams, ctx: ToolCo
     texts = await asyncio.to_thread(_texts, root.folder, late[:_TEXTS])
     if not texts:
         return
-    wanted = [*_options(params, root)[:-1], "--text"]
+    wanted = [*_options(params), *_AS_TEXT]
     more, _ = await _collect(search.command(root, wanted, files=texts), params, root, ctx)
     matches.take_in(more, texts)
 

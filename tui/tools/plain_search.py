@@ -224,7 +224,7 @@ class _Searcher:
             self._print(name, file)
 
     def _print(self, name: bytes, file: BinaryIO) -> None:
-        """Print the matches in a file; from a NUL on, only that there is one."""
+        """Print the matches in a file; from a NUL on, only that there is one, or nothing."""
         before: list[tuple[int, bytes]] = []
         context, after, matches, write = self.options.context, 0, 0, sys.stdout.buffer.write
         nul, place = -1 if self.options.text else _nul(file), 0
@@ -234,6 +234,8 @@ class _Searcher:
                 return
             if nul < 0 and not self.options.text and b"\0" in line:
                 nul = place + line.index(b"\0")
+            if nul >= 0 and not self.options.binary:
+                return
             place += len(line) + 1
             if not full and self.pattern.search(line.decode("utf-8", "surrogateescape")):
                 if nul >= 0:
