@@ -37,8 +37,8 @@ class Machine:
 
 @dataclass
 class Week(PlantedSession):
-    """The session of the week, by now on `machines[at]`. `log` says what was done, `figures` what the
-    program said of its cost beside the server's bill, `wrong` what must not have happened."""
+    """The session of the week, by now on `machines[at]`. `log` says what was done, `figures` what
+    the program said of its cost beside the bill, `wrong` what must not have happened."""
 
     machines: tuple[Machine, Machine] = (Machine(Path(), Path()), Machine(Path(), Path()))
     patch: pytest.MonkeyPatch | None = None

@@ -85,6 +85,10 @@ class AgentView:
         request. Takes the longer the more is sent: once for each that is shown."""
         return break_cost.price_of_changes(self._requests, changes, saved)
 
+    async def price_aside(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
+        """The same, while the screen goes on."""
+        return await break_cost.price_aside(self._requests, changes, saved)
+
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
         """Change how records stand in what the model sees, at any time.
 

@@ -88,6 +88,9 @@ class Inspected:
     def price_of_changes(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
         return ChangePrice(saved, 41_000, 7, 0.0984, 88)
 
+    async def price_aside(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
+        return self.price_of_changes(changes, saved)
+
     async def outdated(self) -> set[str]:
         return self.stale
 

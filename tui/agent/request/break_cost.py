@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +64,18 @@ class SwitchPrice:
 def price_of_changes(requests: RequestState, changes: Sequence[Overlay], saved: int) -> ChangePrice:
     """Return the price of sending records in another form, which saves so many tokens of each
     request."""
-    broken = broken_next(supposing(requests, *changes))
+    return _price(requests, saved, broken_next(supposing(requests, *changes)))
+
+
+async def price_aside(
+    requests: RequestState, changes: Sequence[Overlay], saved: int
+) -> ChangePrice:
+    """Return the same, worked out in a thread: it takes the longer the more was said."""
+    supposed = supposing(requests, *changes)
+    return _price(requests, saved, await asyncio.to_thread(broken_next, supposed))
+
+
+def _price(requests: RequestState, saved: int, broken: ContextBroken | None) -> ChangePrice:
     if broken is None:
         return ChangePrice(saved, 0, 0)
     return _paying(requests.ctx, saved, broken, requests.ctx.ledger.tokens - saved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -140,7 +141,7 @@ class ContextScreen(TableScreen[None]):
     def _load(self, *, same_row: bool = False) -> None:
         records = self._agent.session.records
         self._records_seen = len(records)
-        self._prices.clear()
+        self._prices = {}  # one that is being worked out is of before
         turns = masks.ages(records)
         items = self._agent.context.ledger.items(images=True)
         self._waiting = self._agent.context.waiting()
@@ -246,16 +247,19 @@ class ContextScreen(TableScreen[None]):
 
     def _work_out(self) -> None:
         row = self.chosen
-        if row is None or row.age is None or row.item.id in self._prices:
-            return
-        self._price_of(row.item)
+        if row is not None and row.age is not None and row.item.id not in self._prices:
+            self.run_worker(partial(self._show_price_of, row.item), group="price", exclusive=True)
+
+    async def _show_price_of(self, item: Item) -> None:
+        await self._price_of(item)
         self._explain()
 
-    def _price_of(self, item: Item) -> str:
+    async def _price_of(self, item: Item) -> str:
         """Work out the price of m for an item once, until something changes."""
-        if item.id not in self._prices:
-            self._prices[item.id] = context_changes.mask_price(self._agent, item)
-        return self._prices[item.id]
+        prices = self._prices
+        if item.id not in prices:
+            prices[item.id] = await context_changes.mask_price(self._agent, item)
+        return prices[item.id]
 
     def _price_line(self, price: str) -> str:
         if (row := self.chosen) is None or not price or self.size.width < SMALL:
@@ -287,7 +291,10 @@ class ContextScreen(TableScreen[None]):
             self.action_fold(self.shown[index].unfolded)
             return
         fixed = self.shown[index].age is None
-        agent, price = self._agent, "" if fixed else self._price_of(item)
+        self.run_worker(partial(self._look_closer, item, fixed=fixed), group="item", exclusive=True)
+
+    async def _look_closer(self, item: Item, *, fixed: bool) -> None:
+        agent, price = self._agent, "" if fixed else await self._price_of(item)
         texts = texts_in(agent, item)
         screen = ContextItemScreen(item, texts, agent.full_outputs, agent.models.window, price)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]

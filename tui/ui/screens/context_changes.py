@@ -45,7 +45,7 @@ def masking(item: Item, records: Sequence[Record]) -> ContextChange:
     return ContextChange([Overlay(id_, "masked" if hide else "full")])
 
 
-def mask_price(agent: Agent, item: Item) -> str:
+async def mask_price(agent: Agent, item: Item) -> str:
     """Return the price of pressing m for an item; "" if that would change nothing."""
     records = agent.session.records
     overlay, id_ = masking(item, records).overlays[0], record_of(item.id)[0]
@@ -60,10 +60,8 @@ def mask_price(agent: Agent, item: Item) -> str:
         return ""
     verb = "unmask" if item.state == "masked" else "mask"
     waits = "waits for the next break · " if id_ in agent.context.pending else ""
-    price = replace(
-        agent.context.price_of_changes([overlay], saved), pays_after=None
-    )  # the line is short
-    return f"{waits}m {verb}: {price.text}"
+    price = await agent.context.price_aside([overlay], saved)
+    return f"{waits}m {verb}: {replace(price, pays_after=None).text}"  # the line is short
 
 
 def pinning(item: Item) -> ContextChange:
