@@ -291,9 +291,9 @@ class ContextScreen(TableScreen[None]):
             self.action_fold(self.shown[index].unfolded)
             return
         fixed = self.shown[index].age is None
-        self.run_worker(partial(self._look_closer, item, fixed=fixed), group="item", exclusive=True)
+        self.run_worker(partial(self._open_item, item, fixed=fixed), group="item", exclusive=True)
 
-    async def _look_closer(self, item: Item, *, fixed: bool) -> None:
+    async def _open_item(self, item: Item, *, fixed: bool) -> None:
         agent, price = self._agent, "" if fixed else await self._price_of(item)
         texts = texts_in(agent, item)
         screen = ContextItemScreen(item, texts, agent.full_outputs, agent.models.window, price)
