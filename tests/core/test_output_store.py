@@ -204,7 +204,7 @@ def test_L26_a_workspace_without_outputs_gets_no_folder(tmp_path: Path) -> None:
 
 def test_L26_what_was_unpacked_goes_with_the_last_session_that_names_it(store: Store) -> None:
     home = folders()
-    place = unpacked_copy(Path("/elsewhere/work/.holdfast/tool-results/a.txt"))
+    place = unpacked_copy(Path("/elsewhere/proj/.holdfast/tool-results/a.txt"))
     place.parent.mkdir(parents=True)
     session = home.sessions / "work-00000000" / "one.jsonl"
     session.parent.mkdir(parents=True)

@@ -56,7 +56,7 @@ _RUNNING: Final = 0.5
 it."""
 
 _WORD: Final = "word "
-"""What a summary is made of that is yet to be written."""
+"""Text that stands for a summary yet to be written, as often as it has tokens."""
 
 Reason: TypeAlias = Literal["manual", "automatic", "overflow", "digest"]
 
@@ -113,7 +113,7 @@ class Compactor:
     _gave_up: str = ""
     """The id of the prompt in whose turn it failed."""
     _asked: Sequence[ServerSummarizer | WarmSummarizer | Summarizer] = ()
-    """Who was asked for the summary that is made now."""
+    """The models asked for the summary that is being made, in turn."""
 
     async def due(self) -> bool:
         """Return True if the view made last is strictly over the threshold; some turns before,

@@ -75,7 +75,7 @@ class SubAgent:
     watch: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """Called whenever something of it is different."""
     work: Cancellable | None = None
-    """What it does now."""
+    """Its work of the moment, which can be cancelled."""
     jobs: Jobs | None = None
     """Its background commands, of this run of the program."""
 

@@ -26,7 +26,7 @@ _LOOK_BACK: Final = 20
 _LIKE: Final = 0.05
 """The share by which an estimate of a prefix may be off from what was read of it."""
 _TRUST: Final = (300.0**2, 20.0, 100.0**2, 2.0)
-"""How far the guesses before anything was counted are trusted, as squares of growths."""
+"""The trust in the guesses made before anything was counted, as squares of growths."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The branches of a session: the ways from a first record to each last one of its file. Pure.
 
-A branch goes on with the oldest record that follows each of its records; a younger one begins a
-branch of its own there. So every record belongs to exactly one branch, and what is counted for each
+Where several records follow one, the oldest continues its branch, and each younger one begins a
+branch of its own. So every record belongs to exactly one branch, and what is counted for each
 adds up to the whole session. A rewind that led to nothing, and that the session has left again, is
 no branch.
 

@@ -1,7 +1,7 @@
 """The cells of a notebook as one text that edits change, put back into its JSON.
 
-Of the JSON only the sources that changed are written anew, in the form that they had there: one
-string, or a list of lines with the notebook's own indentation. Everything else stays byte for byte.
+Only the sources that changed are rewritten, in the form that they had: one string, or a list of
+lines with the notebook's own indentation. Everything else stays byte for byte.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def expected(
 
 
 def _spoken_since(records: Sequence[Record], last: Record | None) -> Prefix:
-    """What was said since a request, as one that extends it would send it: with the thinking that a
-    break takes."""
+    """Weigh what was said since a request, as one that extends it would send it: with thinking that
+    a break takes."""
     since = list[Block]()
     messages = 0
     for record in reversed(records):

@@ -87,7 +87,7 @@ class SentRequests:
         return RequestPrefixes(made, marks, self._trails[made.model], candidate)
 
     def cached(self, model: ModelInfo) -> CachedPrefixes:
-        """What the server keeps of the requests to a model: worked out once after each answer."""
+        """Work out, once after each answer, what the server keeps of the requests to a model."""
         from tui.context.cached_prefixes import CachedPrefixes  # noqa: PLC0415 - on demand
 
         ctx, records = self._ctx, self._ctx.records

@@ -133,7 +133,7 @@ def is_output(path: str) -> bool:
 
 
 def file_name(name: str, session: str, now: datetime) -> str:
-    """The name of a session's file, made anew where it isn't the one that it was given. Raises
+    """Return the name of a session's file: as packed, or a new one where it was renamed. Raises
     SessionError for a session without an id of ours."""
     known = _FILE.fullmatch(name)
     if known is not None and known[1] == session:

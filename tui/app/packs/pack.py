@@ -57,7 +57,7 @@ _NAMED_OUTPUT: Final = re.compile(
     rb'"(?:[^"\\]|\\.){1,4096}?tool-results/[A-Za-z0-9_-]{1,80}\.txt"'
 )
 _TEXT_MAX: Final = 64_000_000
-"""Of a longer output or content, this much is searched for secrets."""
+"""Bytes at the start of an output or content that are searched for secrets."""
 _CHUNK: Final = 1 << 20
 
 

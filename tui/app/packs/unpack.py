@@ -38,7 +38,6 @@ from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of
 from tui.core.output_store import open_full_copy, unpacked_copy
 from tui.core.paths import Folders
-from tui.core.private_files import private_copy
 from tui.core.workspace import Workspace
 from tui.permissions.rules import GUARDED
 from tui.session import catalog, chain_check, copies
@@ -53,7 +52,7 @@ from tui.session.records import CHECKPOINT
 from tui.session.session import children_of
 
 State: TypeAlias = Literal["new", "grown", "same", "older"]
-"""How a session of a pack stands to the one that is here: there was none; that one had less, and
+"""The relation of a packed session to the one that is here: there was none; that one had less, and
 got the rest; both are the same; the pack has less."""
 
 _MANIFEST_MAX: Final = 256_000_000
@@ -274,7 +273,7 @@ class _Unpacking:
         place = unpacked_copy(path)
         with os_error_as(StorageError, f"Can't write {place}"):
             place.unlink(missing_ok=True)
-            with private_copy(place) as copy:
+            with copies.new_file(place) as copy:  # whole or not there, whatever kills this
                 for piece in self.pack.pieces(name):
                     copy.write(piece)
         return True
