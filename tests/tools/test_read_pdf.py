@@ -153,6 +153,26 @@ async def test_what_can_be_read_of_a_damaged_one_is(folder: Folder) -> None:
     assert "page 3 line 1" in await folder.text(read_file, path="table.pdf")
 
 
+@pytest.mark.parametrize("damage", ["no end", "no table or trailer", "no trailer", "cut"])
+async def test_one_without_its_table_is_read_as_viewers_do(folder: Folder, damage: str) -> None:
+    """MuPDF (PyMuPDF 2.0) and qpdf (pikepdf 10.18) read such files, seen on 2026-11-28."""
+    whole = pdf(*numbered(3))
+    start = whole.rindex(b"startxref")
+    table = whole.rindex(b"xref\n", 0, start)
+    data = {
+        "no end": whole[:start],
+        "no table or trailer": whole[:table],
+        "no trailer": whole[: whole.rindex(b"trailer")] + whole[start:],
+        "cut": whole[: table + 30],
+    }[damage]
+    folder.write("cut.pdf", data)
+    text = await folder.text(read_file, path="cut.pdf")
+    assert "page 3 line 1" in text
+    assert "no table of its objects (it may be cut)" in text
+    folder.write("whole.pdf", pdf("a"))
+    assert "no table" not in await folder.text(read_file, path="whole.pdf")
+
+
 async def test_one_bad_page_does_not_hide_the_others(folder: Folder) -> None:
     def spoil(writer: PdfWriter) -> None:
         drawing = stream(b"BT (lost) Tj ET")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import re
 import socket
 import ssl
 import subprocess
@@ -72,6 +73,74 @@ async def test_a_page_is_markdown_with_its_title_and_whole_links(folder: Folder)
     assert "user-agent: holdfast/" in head
     assert "cookie" not in head
     assert f"host: 127.0.0.1:{web.port}" in head
+
+
+RUSTDOC = """<pre class="rust item-decl"><code>pub fn first(all: &amp;[<a class="primitive"
+ href="https://doc.rust-lang.org/std/primitive.u8.html">u8</a>]) -&gt; <a class="struct"
+ href="v.html" title="struct alloc::vec::Vec">Vec</a>&lt;u8&gt; <a href="#" class="tooltip"
+ data-notable-ty="V">ⓘ</a></code></pre>"""
+RUSTDOC_SOURCE = """<pre class="rust"><code><a href=#1 id=1 data-nosnippet>1</a>//! Docs.
+<a href=#2 id=2 data-nosnippet>2</a>fn f() {}</code></pre>"""
+SPHINX = """<pre>
+<strong id="grammar-token-expr">expr</strong> ::= <a class="reference internal" href="#t"><code
+ class="xref docutils literal notranslate"><span class="pre">term</span></code></a> "+"
+</pre>"""
+SPHINX_NUMBERS = """<div class="highlight"><pre><span></span><span class="linenos">1</span><span
+ class="k">def</span><span class="w"> </span><span class="nf">f</span><span class="p">():</span>
+<span class="linenos">2</span>    <span class="k">pass</span>
+</pre></div>"""
+PYGMENTS_TABLE = """<table class="highlighttable">
+<tr><td class="linenos"><div class="linenodiv">
+<pre><span class="normal"><a href="#l-1">1</a></span></pre></div></td>
+<td class="code"><div><pre><span></span><a id="l-1" name="l-1"></a><span class="nb">print</span><span class="p">()</span>
+</pre></div></td></tr></table>"""
+
+
+@pytest.mark.parametrize(
+    ("html", "code"),
+    [
+        (RUSTDOC, "pub fn first(all: &[u8]) -> Vec<u8> "),
+        (RUSTDOC_SOURCE, "//! Docs.\nfn f() {}"),
+        (SPHINX, 'expr ::= term "+"'),
+        (SPHINX_NUMBERS, "def f():\n    pass"),
+        (PYGMENTS_TABLE, "print()"),
+        ('<pre>a <a href="x" title="a > b">b</a> <A HREF=y>c</A></pre><pre>d</pre>', "a b c"),
+    ],
+    ids=["rustdoc 1.95", "its source", "Sphinx 8.2", "its numbers", "Pygments", "quotes"],
+)
+async def test_code_is_code(folder: Folder, html: str, code: str) -> None:
+    """Without links, line numbers and tooltips, as it would be copied from the page."""
+    text = await page(folder, response(f"<html><body>{html}", "text/html"))
+    assert code in text
+    assert "](" not in text
+    assert "1" not in text.partition("\n\n")[2]
+
+
+async def test_links_beside_code_stay(folder: Folder) -> None:
+    html = '<html><p><a href="/x">a</a> <code><a href="/y">b</a></code></p><pre>c</pre>'
+    text = await page(folder, response(f"{html}<p><a href='/z'>d</a></p>", "text/html"))
+    assert re.search(r"\[a\]\(\S+/x\) .*/y\).*```\nc\n```.*\[d\]\(\S+/z\)", text, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (b"\0\0\0\x20ftypavif\0\0\0\0avifmif1miafMA1B", "AVIF image"),
+        (b"\0\0\0\x2cftypavis\0\0\0\0avifavismsf1iso8mif1miafMA1B", "AVIF image"),
+        (b"\0\0\0\x1cftypheic\0\0\0\0mif1heicmiaf", "HEIC image"),
+        (b"\0\0\0\x1cftypmif1\0\0\0\0mif1avifmiaf", "AVIF image"),
+        (b"\0\0\0\x14ftypisom\0\0\0\0mp42", "MP4 or other ISO media"),
+        (b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 ", "JPEG 2000 image"),
+        (b"\xff\nO\x06\x00\x13\x88\x02", "JPEG XL image"),
+        (b"qoif\0\0\0\x08\0\0\0\x08\x03", "QOI image"),
+    ],
+)
+async def test_an_image_of_another_kind_is_called_by_its_bytes(
+    folder: Folder, head: bytes, kind: str
+) -> None:
+    """As Pillow 13, pillow-heif 1.8 and pillow-jxl-plugin 1.3 write them."""
+    text = await page(folder, response(head + b"\0" * 99, "application/octet-stream"))
+    assert f"Type: {kind}, " in text
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ _DAMAGED: Final = (
     "Try to repair it with a command (qpdf IN OUT), or ask the user for another copy.",
 )
 
+_MENDED: Final = "the file has no table of its objects (it may be cut): read as far as they go"
+
 
 class _Range(NamedTuple):
     """The first and the last page that are wanted; the last may be beyond the end."""
@@ -79,11 +81,12 @@ class _Range(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Pages:
     """The result of a read: the number of pages, the text of each that was read, in their order,
-    and the problem that kept the reader from the others."""
+    the problem that kept the reader from the others, and if the file was read without its table."""
 
     total: int
     texts: Mapping[int, str]
     problem: str = ""
+    mended: bool = False
 
 
 def is_pdf(head: bytes) -> bool:
@@ -111,7 +114,10 @@ def read_pdf(
         lines = list(_read(file, "document", part, MAX_BYTES, stop))
         document = lines[-1] if lines else {}
         if "data" in document:
-            return _document(document, shown, wanted.first, lines[0]["pages"], document_pages)
+            output = _document(document, shown, wanted.first, lines[0]["pages"], document_pages)
+            if "mended" in lines[0]:
+                output.content.append(text_block(f"[{_MENDED}]"))
+            return output
         # Known problems are final; any other may not concern the text.
         if document.get("problem") in _PROBLEMS:
             _checked(lines, shown, wanted.first)
@@ -195,7 +201,8 @@ def _checked(lines: list[dict[str, Any]], shown: str, first: int) -> _Pages:
         message, hint = _PROBLEMS.get(problem, _DAMAGED)
         facts = {"shown": shown, "problem": problem or "it has no pages", "seconds": SECONDS}
         raise ToolError(message.format(**facts), hint=hint)
-    return _Pages(total, texts, _STOPPED.get(problem, problem))
+    mended = any("mended" in line for line in lines)
+    return _Pages(total, texts, _STOPPED.get(problem, problem), mended)
 
 
 def _output(found: _Pages, wanted: _Range, limits: PageLimits) -> ToolOutput:
@@ -214,6 +221,8 @@ def _output(found: _Pages, wanted: _Range, limits: PageLimits) -> ToolOutput:
     notes = [name, f"continue with pages={_next(end, found.total)}"] if end < found.total else []
     if found.problem and end == max(found.texts):
         notes.append(f"stopped there: {found.problem}")
+    if found.mended:
+        notes.append(_MENDED)
     if not any(found.texts[number] for number in range(first, end + 1)):
         notes.append(
             "no text there, probably scanned: make images with a command (pdftoppm -r 100 -png "

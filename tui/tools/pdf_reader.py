@@ -7,14 +7,18 @@ already read are not lost if the program is ended: `{"pages": 133}` first, then,
     document  `{"last": 20, "data": "…"}`: the pages as a PDF in base64, fewer if all of them
               would have more than `BYTES`
 
-or `{"problem": "…"}`, for a page with its number. A PDF can be from anybody, and made so that
-reading it never ends or fills the memory: here it has limits that the system enforces.
+or `{"problem": "…"}`, for a page with its number. `"mended": true` beside `pages`: the file has no
+table of its objects, so they were searched for, as viewers do.
+
+A PDF can be from anybody, and made so that reading it never ends or fills the memory: here it has
+limits that the system enforces.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import resource
 import sys
 from base64 import b64encode
@@ -42,11 +46,11 @@ def main(arguments: list[str]) -> None:
         with suppress(OSError, ValueError):  # macOS refuses to limit memory
             resource.setrlimit(limit, (most if hard < 0 else min(most, hard), hard))
     try:
-        reader = _opened()
-        if reader is None:
+        reader, mended = _opened()
+        if not _unlocked(reader):
             return
         total = len(reader.pages)
-        _answer(pages=total)
+        _answer(pages=total, **({"mended": True} if mended else {}))
         if what == "document":
             _document(reader, first, min(last, total), size)
         else:
@@ -55,20 +59,52 @@ def main(arguments: list[str]) -> None:
         _answer(problem=_words(error))
 
 
-def _opened() -> PdfReader | None:
-    """Open the PDF; None if that is not possible, which is then in the answer."""
+def _opened() -> tuple[PdfReader, bool]:
+    """Open the PDF, if need be without its table of objects, which is then True."""
     source = sys.stdin.buffer
     size = source.seek(0, 2)
     source.seek(0)
-    reader = PdfReader(io.BytesIO(source.read()) if size <= IN_MEMORY else source)
+    data = source.read() if size <= IN_MEMORY else b""
+    try:
+        reader = PdfReader(io.BytesIO(data) if data else source)
+        if not reader.is_encrypted:
+            reader.get_num_pages()
+    except Exception:
+        trailer = _trailer_for(data)
+        if not trailer:
+            raise
+        return PdfReader(io.BytesIO(data + trailer)), True
+    return reader, False
+
+
+_CATALOG = re.compile(rb"\b(\d{1,9})\s+(\d{1,5})\s+obj\b[^>]{0,2000}?/Type\s{0,9}/Catalog\b")
+_ROOT = re.compile(rb"/Root\s{1,9}(\d{1,9})\s{1,9}(\d{1,5})\s{1,9}R\b")
+_LOCK = re.compile(rb"/Encrypt\s{1,9}\d{1,9}\s{1,9}\d{1,5}\s{1,9}R\b|/ID\s{0,9}\[[^\]]{0,400}\]")
+
+
+def _trailer_for(data: bytes) -> bytes:
+    """Return a trailer that leads to a PDF's pages and to no table; b"" if they aren't found.
+
+    The library searches for the objects itself when it finds no table at the named place, and it
+    does not when no place is named: a file that was cut, or that a generator left without its end.
+    """
+    root = _ROOT.findall(data)[-1:] or _CATALOG.findall(data)[-1:]
+    if not root:
+        return b""
+    lock = b" ".join(dict.fromkeys(_LOCK.findall(data)))
+    return b"\ntrailer\n<< /Root %b %b R %b >>\nstartxref\n1\n%%%%EOF\n" % (*root[0], lock)
+
+
+def _unlocked(reader: PdfReader) -> bool:
+    """True if the pages can be read; otherwise the reason is in the answer."""
     try:
         if reader.is_encrypted and not reader.decrypt(""):
             _answer(problem="password")
-            return None
+            return False
     except DependencyError:
         _answer(problem="cipher")
-        return None
-    return reader
+        return False
+    return True
 
 
 def _texts(reader: PdfReader, first: int, last: int, size: int) -> None:

@@ -38,7 +38,7 @@ _KINDS = (
     (b"OggS", "Ogg audio or video"),
     (b"ID3", "MP3 audio"),
     (b"fLaC", "FLAC audio"),
-    (b"RIFF", "RIFF audio or video"),
+    (b"RIFF", "RIFF audio or video"),  # WebP is asked for before
     (b"PAR1", "Parquet table"),
     (b"wOFF", "WOFF font"),
     (b"wOF2", "WOFF2 font"),
@@ -46,7 +46,20 @@ _KINDS = (
     (b"MM\0*", "TIFF image"),
     (b"BM", "BMP image"),
     (b"\0\0\1\0", "ICO image"),
+    (b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000 image"),
+    (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL image"),
+    (b"\xff\x0a", "JPEG XL image"),
+    (b"qoif", "QOI image"),
+    (b"8BPS", "Photoshop image"),
+    (b"icns", "ICNS icons"),
+    (b"DDS ", "DDS texture"),
 )
+
+_BRANDS = (
+    ({b"avif", b"avis"}, "AVIF image"),
+    ({b"heic", b"heix", b"hevc", b"heim", b"heis"}, "HEIC image"),
+)
+"""Images in ISO media, by their first brand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +174,23 @@ def binary_kind(head: bytes) -> str | None:
     if (image := media_type(head)) is not None:
         return f"{image.removeprefix('image/').upper()} image"
     if head[4:8] == b"ftyp":
-        return "MP4 or other ISO media"
+        return _iso_media(head)
     if head[257:262] == b"ustar":
         return "tar archive"
     known = next((kind for magic, kind in _KINDS if head.startswith(magic)), None)
     return known or ("binary data of an unknown kind" if nul else None)
+
+
+def _iso_media(head: bytes) -> str:
+    """Return the kind of an ISO media file by its brands: AVIF and HEIC are images."""
+    brands = head[8 : min(int.from_bytes(head[:4], "big"), 128)]
+    first = brands[:4]
+    for names, kind in _BRANDS:
+        if first in names:
+            return kind
+    if first in {b"mif1", b"msf1"}:
+        return "AVIF image" if b"avif" in brands else "HEIF image"
+    return "MP4 or other ISO media"
 
 
 def _is_utf8_start(head: bytes) -> bool:

@@ -42,11 +42,18 @@ _AS_BROWSERS: Final = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "c
 
 _NAVIGATION: Final = [
     "nav", "[role=navigation]", "[role=search]", "a.headerlink", "svg", "iframe", "button",
+    # Line numbers and anchors as Pygments, Sphinx and rustdoc write them.
+    ".linenos", "a.anchor",
 ]  # fmt: skip
 """Parts of a page that are not its text."""
 
+_PRE_OR_LINK = re.compile(
+    r"""<(?P<end>/?)(?P<name>pre|a)(?=[\s/>])(?:[^<>"']|"[^"]*"|'[^']*'){0,64}+>""", re.IGNORECASE
+)
+
 _FRONT_MATTER = re.compile(r"\A---\n(?:[\w:.-]+: .*\n)+---\n+")
 _TITLE_CHARS: Final = 200
+_NO_CODE = re.compile(r"""\sdata-nosnippet\b|\sclass=["']?(?:tooltip|linenos?)\b""", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ def _markdown(html: str, page: WebPage, note: str) -> Readable:
     )
     kind = page.content_type or "text/html"
     try:
-        result = convert(html, options)
+        result = convert(_without_links_in_code(html), options)
     except BaseException:
         # A panic of the converter's own code is no Exception, and nobody stops a thread.
         log.exception("couldn't convert %s", page.address)
@@ -127,6 +134,24 @@ def _markdown(html: str, page: WebPage, note: str) -> Readable:
         " ".join((title or "").split())[:_TITLE_CHARS],
         note or _if_empty(text, html),
     )
+
+
+def _without_links_in_code(html: str) -> str:
+    """Return a page without the tags of links inside `pre`: the converter writes them into the code
+    as Markdown (Go's, rustdoc's and Sphinx' pages link every name). Links that are no code, such as
+    line numbers, go with their text."""
+    depth, done, no_code = 0, 0, False
+    parts: list[str] = []
+    for tag in _PRE_OR_LINK.finditer(html):
+        if tag["name"].lower() == "pre":
+            depth = max(0, depth + (-1 if tag["end"] else 1))
+            no_code = False
+        elif depth:
+            if not no_code:
+                parts.append(html[done : tag.start()])
+            done = tag.end()
+            no_code = not tag["end"] and bool(_NO_CODE.search(tag[0]))
+    return "".join([*parts, html[done:]])
 
 
 def _if_empty(text: str, html: str = "") -> str:
