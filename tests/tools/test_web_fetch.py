@@ -92,7 +92,8 @@ SPHINX_NUMBERS = """<div class="highlight"><pre><span></span><span class="lineno
 PYGMENTS_TABLE = """<table class="highlighttable">
 <tr><td class="linenos"><div class="linenodiv">
 <pre><span class="normal"><a href="#l-1">1</a></span></pre></div></td>
-<td class="code"><div><pre><span></span><a id="l-1" name="l-1"></a><span class="nb">print</span><span class="p">()</span>
+<td class="code"><div><pre><span></span><a id="l-1" name="l-1"></a><span
+ class="nb">print</span><span class="p">()</span>
 </pre></div></td></tr></table>"""
 
 

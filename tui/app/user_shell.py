@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import itertools
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -18,6 +17,7 @@ from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
+from tui.core.text_cleaning import current_lines
 
 if TYPE_CHECKING:
     from tui.agent.shell_output import ShellOutput
@@ -56,11 +56,12 @@ async def run(
     that is moved to the background is over here.
     """
     from tui.agent.shell_output import drop  # noqa: PLC0415 - not for the first frame
+    from tui.core.config import Guard  # noqa: PLC0415 - as above
     from tui.tools.output_capture import Capture  # noqa: PLC0415 - as above
     from tui.tools.process import outcome  # noqa: PLC0415 - as above
 
     id_, started = f"shell-{next(_numbers)}", clock.monotonic()
-    capture = Capture(keeping.limits.config) if keeping and shared else None
+    capture = Capture(keeping.limits.config if keeping else Guard())
     show(facts.ToolStarted(id_, "shell", {"command": command}, command))
     printed = _CommandOutput(id_, show)
     code, words, heard, receipt = 1, "not started", "", None
@@ -68,18 +69,16 @@ async def run(
         front = _Front(command, id_, started, clock, keeping, hidden=not shared)
         ended = await front.run(cwd, printed, capture)
         code, words = ended if isinstance(ended, tuple) else outcome(ended)
-        if keeping and capture:
+        if keeping and shared:
             heard, receipt = await keeping.cut(capture, id_, words, code)
     except HoldfastError as error:
         printed.end = str(error)
     except asyncio.CancelledError:
         words = STOPPED
-        if capture:
-            drop(capture)
+        drop(capture)
         raise
     finally:
         # however it ended, its card ends
-        printed.add(b"", final=True)
         seconds = clock.monotonic() - started
         seen = "goes with your next prompt" if shared else "hidden from the model"
         summary = words if words == STOPPED else f"{words} · {seen}"
@@ -99,7 +98,7 @@ class _Front:
     hidden: bool
 
     async def run(
-        self, cwd: Path, printed: _CommandOutput, capture: Capture | None
+        self, cwd: Path, printed: _CommandOutput, capture: Capture
     ) -> int | tuple[int, str]:
         """Returns the return code; whatever ends it, nothing of the command runs then. Where it was
         moved, what became of it instead."""
@@ -128,13 +127,13 @@ class _Front:
                         return await self._move(command)
             finally:
                 if not moved:
-                    await to_the_end(_gone(command, capture, self._place_of(capture)))
+                    printed.add(await to_the_end(_gone(command, capture, self._place)))
                 if own is not None:
                     await asyncio.to_thread(own.close)
         return command.end.returncode if command.end else 0
 
     async def _shown(
-        self, command: SupervisedCommand, printed: _CommandOutput, capture: Capture | None
+        self, command: SupervisedCommand, printed: _CommandOutput, capture: Capture
     ) -> bool:
         """Show what is new, a slice at a time. Returns True if more may come."""
         over = command.end is not None
@@ -142,12 +141,9 @@ class _Front:
         if behind > 0:
             command.read_up_to += behind
             printed.skip(behind)
-            if capture:
-                capture.skip(behind)
+            capture.skip(behind)
         if data := await asyncio.to_thread(command.read, SLICE):
-            if capture:
-                await asyncio.to_thread(capture.feed, data)
-            printed.add(data)
+            printed.add(await asyncio.to_thread(capture.feed, data))
             await asyncio.sleep(PAUSE_S)
             return True
         if not over:
@@ -164,23 +160,24 @@ class _Front:
         job = await self.keeping.move(command, origin)
         return 0, f"moved to the background, still running as {job.id}"
 
-    def _place_of(self, capture: Capture | None) -> Path | None:
-        return self.keeping.place(self.id) if self.keeping and capture else None
+    @property
+    def _place(self) -> Path | None:
+        return self.keeping.place(self.id) if self.keeping and not self.hidden else None
 
 
-async def _gone(command: SupervisedCommand, capture: Capture | None, place: Path | None) -> None:
-    """End what still runs, keep what is to be kept, and remove the rest."""
+async def _gone(command: SupervisedCommand, capture: Capture, place: Path | None) -> str:
+    """End what still runs, keep what is to be kept, and remove the rest. Returns the last text."""
     command.kill()
     await command.wait(_GONE_S)
 
-    def tidy() -> None:
-        if capture and place:
-            capture.close(command.end, command.output, place)
+    def tidy() -> str:
+        last = capture.close(command.end, command.output, place)
         command.discard()
         with suppress(OSError):
             command.folder.parent.rmdir()
+        return last
 
-    await asyncio.to_thread(tidy)
+    return await asyncio.to_thread(tidy)
 
 
 class _CommandOutput:
@@ -190,13 +187,12 @@ class _CommandOutput:
         self.end = ""
         self._length = 0
         self._id, self._show = id_, show
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def add(self, data: bytes, *, final: bool = False) -> None:
-        if text := self._decoder.decode(data, final=final):
+    def add(self, text: str) -> None:
+        if text:
             self._show(facts.ToolOutputChunk(self._id, text))
-            self.end = (self.end + text[-KEPT_CHARS:])[-KEPT_CHARS:]
             self._length += len(text)
+            self.end = current_lines(self.end + text)[-KEPT_CHARS:]
 
     def skip(self, count: int) -> None:
         """Pass over bytes that come too fast to be shown."""

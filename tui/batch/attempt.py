@@ -18,7 +18,7 @@ from tui.core import facts
 from tui.core.errors import StorageError, os_error_as
 from tui.core.facts import Fact
 from tui.core.messages import Usage
-from tui.core.text_cleaning import without_colours
+from tui.core.text_cleaning import current_lines, without_colours
 
 Outcome: TypeAlias = Literal["done", "interrupted", "failed", "limit"]
 
@@ -73,7 +73,7 @@ class TaskAttempt:
                 return ""
             case _:
                 return ""
-        self.output = (self.output + text)[-PARTIAL_CHARS:]
+        self.output = current_lines(self.output + text)[-PARTIAL_CHARS:]
         return text
 
 

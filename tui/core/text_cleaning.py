@@ -77,6 +77,14 @@ def without_colours(text: str) -> str:
     return _compiled(COLOURS).sub("", text) if "\x1b" in text else text
 
 
+def current_lines(text: str) -> str:
+    """Return output as it was shown while it came, with each line that a carriage return began
+    anew as it is now."""
+    if "\r" not in text:
+        return text
+    return "\n".join(row.removesuffix("\r").rpartition("\r")[2] for row in text.split("\n"))
+
+
 def printed_text(result: str) -> str:
     """Return the output of a command: its result without the notes in brackets at its end, of which
     the first has the exit and the time."""

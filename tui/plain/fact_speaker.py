@@ -19,6 +19,7 @@ from tui.core.clock import Clock
 from tui.core.facts import Fact
 from tui.core.formatting import duration, moment_of
 from tui.core.images import without_words, words_in
+from tui.core.text_cleaning import current_lines
 from tui.plain.fact_lines import image, labelled, lines, meter, of_a_wait, tool
 from tui.plain.markdown_to_speech import Reader
 from tui.plain.speech_text import shown
@@ -199,9 +200,9 @@ class FactSpeaker:
     def _hear(self, id_: str, text: str) -> None:
         """Keep a tool's output; that of the person's own command is also said."""
         if (output := self._open.get(id_)) is not None:
-            output.text = (output.text + text)[-KEPT_CHARS:]
+            output.text = current_lines(output.text + text)[-KEPT_CHARS:]
         if id_ == self._shell:
-            *whole, self._begun = (self._begun + text).split("\n")
+            *whole, self._begun = current_lines(self._begun + text).split("\n")
             self.say(*(line for each in whole for line in shown(each)))
 
     def _measure(self, event: facts.ContextMeasured) -> None:

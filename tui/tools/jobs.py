@@ -26,11 +26,11 @@ from tui.keeper.command import PlainStarter, Starter, SupervisedCommand
 from tui.tools.output_capture import (
     SPILL_AFTER,
     Cleaner,
-    Overwrites,
     keep_output,
     truncation_reason,
 )
 from tui.tools.process import outcome, start_command
+from tui.tools.terminal_text import TerminalText
 
 _TICK_S = 0.1
 _CHUNK = 1 << 20
@@ -202,20 +202,20 @@ class Job:
         self._read_up_to, self._accounted = end, self._accounted + size
         if not ended:
             await asyncio.to_thread(self.kept.note, read=end)
-        overwrites = Overwrites()
-        text = overwrites.feed(self._cleaner.feed(seen.head))
+        terminal = TerminalText()
+        text = terminal.feed(self._cleaner.feed(seen.head)).final
         # Of a long output, the middle is left out; an escape sequence across the gap must not join.
         if seen.tail:
-            text += overwrites.close()
+            text += terminal.close().final
             text += f"\n\n[… the middle of {size} bytes isn't shown here …]\n\n"
             self._cleaner = Cleaner()
-            text += overwrites.feed(self._cleaner.feed(seen.tail))
+            text += terminal.feed(self._cleaner.feed(seen.tail)).final
         if ended:
-            text += overwrites.feed(self._cleaner.feed(b"", final=True))
-        text += overwrites.close()
+            text += terminal.feed(self._cleaner.feed(b"", final=True)).final
+        text += terminal.close().final
         part = bool(seen.tail) or size > end - start
         data = seen.head if seen.full is None and not part else None
-        raw = RawOutput(size, seen.lines, part, seen.lost or lost, data, overwrites.dropped)
+        raw = RawOutput(size, seen.lines, part, seen.lost or lost, data, terminal.dropped)
         return JobOutput(text, raw, seen.full)
 
     def tail(self, *, lines: int, chars: int) -> str:
@@ -224,9 +224,9 @@ class Job:
         start = max(0, end - _TAIL_BYTES)
         with suppress(OSError), open_private(self.path) as file:
             file.seek(start)
-            cleaner, overwrites = Cleaner(), Overwrites()
-            text = overwrites.feed(cleaner.feed(file.read(end - start), final=True))
-            text += overwrites.close()
+            terminal = TerminalText()
+            text = terminal.feed(Cleaner().feed(file.read(end - start), final=True)).final
+            text += terminal.close().final
             text = text.partition("\n")[2] if start and "\n" in text else text
             return "\n".join(text.rstrip().split("\n")[-lines:])[-chars:]
         return ""

@@ -1,9 +1,8 @@
 """The output of a command: bounded in memory, clean for display; its keeper has all of it on disk.
 
 Bytes go to the file as they came. The text for the model and the person is decoded from UTF-8 with
-replacement, without escape sequences and control characters; the person's keeps its colors. Of a
-line that was overwritten with carriage returns (progress bars, spinners, counters) the model gets
-the last state. All of it is fed in a thread.
+replacement, without control characters, and is what a terminal would show (`TerminalText`); the
+person's keeps its colors. All of it is fed in a thread.
 """
 
 from __future__ import annotations
@@ -18,94 +17,12 @@ from tui.core.errors import StorageError
 from tui.core.formatting import size
 from tui.core.messages import RawOutput
 from tui.core.private_files import private_copy, private_link
-from tui.core.text_cleaning import COLOURS, without_colours
+from tui.core.text_cleaning import COLOURS
 from tui.core.workspace import text_of_path
 from tui.keeper.command import CommandEnd
 from tui.keeper.folder import LIMIT
 from tui.tokens import tokenizer
-
-FEW_CHARS = 1024
-"""Up to this many characters of overwritten states are shown, as lines: a notice that they are left
-out would be nearly as long."""
-LONG_CHARS = 4096
-"""A longer state is no progress bar: it is shown as it is, and not held back."""
-
-
-class Overwrites:
-    """Replaces lines that were overwritten by their last state. Takes the text in pieces.
-
-    After a carriage return, the next text replaces the whole line so far; before a newline it means
-    nothing. If less than FEW_CHARS is overwritten, each state is shown as a line of its own. The
-    result does not depend on the pieces, is never longer than the text, and equals a text without
-    carriage returns. `dropped` counts the bytes that are left out.
-    """
-
-    def __init__(self) -> None:
-        self.dropped = 0
-        self._states: list[str] = []  # overwritten states of the open line, while they are short
-        self._few = FEW_CHARS
-        self._open = ""  # the last state of the open line
-        self._passing = False  # that state is long: what was held back is out, the rest follows
-        self._returned = False
-
-    def feed(self, text: str) -> str:
-        """Return the text that is final; the last state of a line is held back until the line
-        ends."""
-        out: list[str] = []
-        for number, part in enumerate(text.split("\r")):
-            self._returned = self._returned or number > 0
-            whole, ended, last = part.rpartition("\n")
-            if ended:
-                first, more, rest = whole.partition("\n")
-                self._add(first, out)
-                self._end(out)
-                out += [rest, "\n"] if more else []
-            self._add(last, out)
-        return "".join(out)
-
-    def close(self) -> str:
-        """End the text. Returns the held-back part of a line without a newline."""
-        out: list[str] = []
-        self._show_states(out)
-        last, self._open = self._open, ""
-        self._passing = self._returned = False
-        return "".join([*out, last])
-
-    def _add(self, text: str, out: list[str]) -> None:
-        if not text:
-            return
-        if self._returned:
-            self._overwrite(out)
-        self._open += text
-        if self._passing or len(self._open) > LONG_CHARS:
-            self._show_states(out)
-            out.append(self._open)
-            self._open, self._passing = "", True
-
-    def _overwrite(self, out: list[str]) -> None:
-        self._returned = False
-        if self._passing:
-            out.append("\n")
-            self._passing = False
-        elif self._open:
-            self._states.append(self._open)
-            self._few -= len(self._open) + 1
-            self._open = ""
-        if self._few < 0:
-            self.dropped += sum(len(state.encode()) + 1 for state in self._states)
-            self._states.clear()
-
-    def _end(self, out: list[str]) -> None:
-        self._show_states(out)
-        out += [self._open, "\n"]
-        self._open = ""
-        self._passing = self._returned = False
-
-    def _show_states(self, out: list[str]) -> None:
-        out.extend(f"{state}\n" for state in self._states)
-        self._states.clear()
-        self._few = FEW_CHARS
-
+from tui.tools.terminal_text import MOVES, Shown, TerminalText
 
 SPILL_AFTER = 48 * 1024
 """Smaller outputs are in no file unless something is cut."""
@@ -124,25 +41,19 @@ _UNFINISHED = re.compile(
 )
 """The start of an escape sequence that more bytes may complete."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_OTHER = rf"(?!{COLOURS}|{MOVES})".replace(r"\x1b", "")
+"""Behind an escape character, whatever `TerminalText` does not know."""
+_DROPPED = re.compile(rf"\x1b{_OTHER}{_ESCAPE.pattern.removeprefix(chr(92) + 'x1b')}|\x07")
+_CONTROL = re.compile(rf"[\x00-\x06\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b{_OTHER}")
 _CLEANED = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
 """The bytes of ASCII that `Cleaner` cleans."""
-_ESCAPE_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_ESCAPE.pattern})")
-_CONTROL_BUT_COLOURS = re.compile(rf"(?!{COLOURS})(?:{_CONTROL.pattern})")
-_MEANT_NOTHING = re.compile(rf"\r(?=(?:{COLOURS})+\n)")
-"""A carriage return before a newline, with nothing but colors between them."""
 
 
 class Cleaner:
-    """Decodes bytes, in pieces, to text without escape sequences and control characters; with
-    `colours`, color sequences stay.
+    """Decodes bytes, in pieces, to text for `TerminalText`: without control characters and escape
+    sequences but colors, moves, backspaces, and carriage returns that are not before a newline."""
 
-    Newlines, tabs, and carriage returns that are not before a newline stay.
-    """
-
-    def __init__(self, *, colours: bool = False) -> None:
-        self._escape = _ESCAPE_BUT_COLOURS if colours else _ESCAPE
-        self._control = _CONTROL_BUT_COLOURS if colours else _CONTROL
+    def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
         self._return = ""
@@ -154,12 +65,10 @@ class Cleaner:
             return decoded
         ready = decoded if final else decoded[: _certain(decoded)]
         self._held = decoded[len(ready) :]
-        has_escapes = "\x1b" in ready
-        plain = self._return + (self._escape.sub("", ready) if has_escapes else ready)
+        plain = self._return + _DROPPED.sub("", ready)
         self._return = "\r" if plain.endswith("\r") and not final else ""
         plain = plain.removesuffix(self._return)
-        control = self._control if has_escapes else _CONTROL
-        return control.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
+        return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", plain.replace("\r\n", "\n"))
 
 
 def _is_plain(text: str) -> bool:
@@ -184,8 +93,8 @@ def _certain(text: str) -> int:
 class Capture:
     """One output: head and tail in memory; all of it is in the file that its keeper writes.
 
-    `feed` returns the text of the new bytes for the person, in its colors, each state of an
-    overwritten line as a line of its own. After `close`, `text` is what is in memory, `raw`
+    `feed` returns what the new bytes show the person, in its colors; a carriage return in it begins
+    its line anew. After `close`, `text` is what is in memory, `raw`
     describes the whole output, and `full` is the file, if it is larger than SPILL_AFTER.
     """
 
@@ -199,8 +108,8 @@ class Capture:
         self._lost = ""
         self._newlines = 0
         self._open_end = False
-        self._cleaner = Cleaner(colours=True)
-        self._overwrites = Overwrites()
+        self._cleaner = Cleaner()
+        self._terminal = TerminalText()
         self._first: list[bytes] = []
         self._head: list[str] = []
         self._head_room = memory_chars // 2
@@ -217,7 +126,7 @@ class Capture:
         elif self._first:
             tokenizer.load_soon()  # an output of this size is cut, which takes its tokens
             self._first = []
-        return self._take(self._cleaner.feed(data))
+        return self._take(self._terminal.feed(self._cleaner.feed(data)))
 
     def skip(self, count: int) -> None:
         """Pass over bytes that are in the file, or lost."""
@@ -228,30 +137,28 @@ class Capture:
         self._tail_chars = 0
         self.truncated = True
 
-    def close(self, end: CommandEnd | None, output: Path, place: Path) -> str:
+    def close(self, end: CommandEnd | None, output: Path, place: Path | None) -> str:
         """End the output, with its keeper's report (None: the command keeps running). `output` is
-        its file; a long one gets the name `place` too, or the first free one next to it. Returns
-        the last text. Blocks."""
+        its file; a long one gets the name `place` too, or the first free one next to it (None:
+        nobody will read it). Returns the last text. Blocks."""
         self._end, last = end, ""
         if end is not None and end.bytes > self.bytes:
             self.skip(max(0, end.bytes - self.bytes - len(end.tail)))
             last = self.feed(end.tail[-(end.bytes - self.bytes) :]) if end.tail else ""
-        last += self._take(self._cleaner.feed(b"", final=True))
-        self._keep(self._overwrites.close())
+        last += self._take(self._terminal.feed(self._cleaner.feed(b"", final=True)))
+        last += self._take(self._terminal.close())
         self._lost = truncation_reason(end, self._limits) if end else ""
         in_file = end.written if end is not None else self.bytes
-        if in_file and self.bytes > SPILL_AFTER:
+        if in_file and place and self.bytes > SPILL_AFTER:
             try:
                 self.full = keep_output(output, place, end=None if end else in_file)
             except (OSError, StorageError) as error:
                 self._lost = str(error)
         return last
 
-    def _take(self, text: str) -> str:
-        self._keep(self._overwrites.feed(without_colours(text)))
-        if "\x1b" in text:
-            text = _MEANT_NOTHING.sub("", text)
-        return text.replace("\r", "\n")
+    def _take(self, shown: Shown) -> str:
+        self._keep(shown.final)
+        return shown.live
 
     @property
     def raw(self) -> RawOutput:
@@ -263,7 +170,7 @@ class Capture:
             self.truncated,
             self._lost,
             b"".join(self._first) if self.bytes <= SPILL_AFTER else None,
-            self._overwrites.dropped,
+            self._terminal.dropped,
             end.sha256 if whole and end else "",
         )
 

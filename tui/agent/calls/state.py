@@ -12,6 +12,7 @@ from tui.agent.hooks import HookRunner
 from tui.agent.server_features import ServerFeatures
 from tui.agent.supervised_commands import SupervisedCommands
 from tui.core.messages import Block, ToolOutput, object_of
+from tui.core.text_cleaning import current_lines
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, Decision
 from tui.tools.base import Params, Tool, ToolContext
@@ -60,7 +61,7 @@ class PendingCall:
         return self.tool.keep if self.tool is not None else "head"
 
     def add_output(self, text: str) -> None:
-        self.partial = (self.partial + text)[-PARTIAL_CHARS:]
+        self.partial = current_lines(self.partial + text)[-PARTIAL_CHARS:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact, TextDelta, ThinkingDelta, Told
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.retold import answer_facts, retold, retold_lines
-from tui.core.text_cleaning import one_line, without_colours
+from tui.core.text_cleaning import current_lines, one_line, without_colours
 from tui.session.records import Record
 from tui.tools.diff import hunks
 from tui.tools.registry import title, words_of
@@ -149,7 +149,8 @@ class SessionUpdates:
             case facts.ToolOutputChunk(id=id_, text=text):
                 output_text = self._texts.get(id_, "") + without_colours(text)
                 self._texts[id_] = output_text = output_text[-_OUTPUT_MAX:]
-                yield _progress(id_, text_content(output_text, verbatim=True)), f"out {id_}"
+                shown = text_content(current_lines(output_text), verbatim=True)
+                yield _progress(id_, shown), f"out {id_}"
             case facts.ToolFinished():
                 self._texts.pop(event.id, None)
                 self._steps.pop(event.id, None)

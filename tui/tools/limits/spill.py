@@ -116,7 +116,8 @@ def notice(
 def overwritten_notice(copy: FullCopy, size: int) -> str:
     """Return a line saying that `size` bytes of overwritten output are left out, and where they
     are."""
-    return f"[{human_size(size)} that were overwritten with \\r are not shown. {where(copy)}]"
+    amount = human_size(size) if size >= 1024 else f"{size} bytes"
+    return f"[{amount} that were written over are not shown. {where(copy)}]"
 
 
 def where(copy: FullCopy) -> str:

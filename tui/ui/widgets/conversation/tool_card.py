@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tui.core import formatting
-from tui.core.text_cleaning import clean
+from tui.core.text_cleaning import clean, current_lines
 from tui.tools.registry import title, verb
 from tui.ui.widgets.conversation.items import QUESTION, SHOWS_ALL, STOPPED, ToolItem
 from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
@@ -226,7 +226,7 @@ def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     visible = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
     if not visible or not item.tail:
         return []
-    rows = [row.rstrip().rpartition("\r")[2] for row in item.tail.split("\n")]
+    rows = [row.rstrip() for row in current_lines(item.tail).split("\n")]
     drawn = [coloured(row[: 8 * width + 80], styles["c-detail"]) for row in rows]
     return [_clipped(row, width) for row in drawn if any(text.strip() for text, _ in row)][-_TAIL:]
 
