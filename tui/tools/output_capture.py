@@ -22,7 +22,7 @@ from tui.core.workspace import text_of_path
 from tui.keeper.command import CommandEnd
 from tui.keeper.folder import LIMIT
 from tui.tokens import tokenizer
-from tui.tools.terminal_text import MOVES, Shown, TerminalText
+from tui.tools.terminal_text import MOVES, ShownText, TerminalText
 
 SPILL_AFTER = 48 * 1024
 """Smaller outputs are in no file unless something is cut."""
@@ -156,7 +156,7 @@ class Capture:
                 self._lost = str(error)
         return last
 
-    def _take(self, shown: Shown) -> str:
+    def _take(self, shown: ShownText) -> str:
         self._keep(shown.final)
         return shown.live
 

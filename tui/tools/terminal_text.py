@@ -32,7 +32,7 @@ _TAB = 8
 _STYLE_CHARS = 200
 
 
-class Shown(NamedTuple):
+class ShownText(NamedTuple):
     """`final` is text that nothing changes any more, without colors. `live` is for a person who
     watches, with colors: a carriage return in it begins its line anew."""
 
@@ -161,7 +161,7 @@ class TerminalText:
         self._begun = ""  # what the person has seen of the next one
         self._since_up = HEIGHT  # line ends since the cursor went up
 
-    def feed(self, text: str) -> Shown:
+    def feed(self, text: str) -> ShownText:
         if self._at_end and not self._returned and not _moves(text):
             self._append(text)
         else:
@@ -170,7 +170,7 @@ class TerminalText:
         self._tell()
         return self._out()
 
-    def close(self) -> Shown:
+    def close(self) -> ShownText:
         """End the text: all of it is final. What follows begins a new one."""
         if self._behind is not None:
             self._rows, self._behind = [*self._behind, *self._rows], None
@@ -185,8 +185,8 @@ class TerminalText:
         self._begin()
         return shown
 
-    def _out(self) -> Shown:
-        shown = Shown("".join(self._final), "".join(self._live))
+    def _out(self) -> ShownText:
+        shown = ShownText("".join(self._final), "".join(self._live))
         self._final, self._live = [], []
         return shown
 
