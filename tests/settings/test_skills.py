@@ -78,9 +78,15 @@ def test_a_skill_is_a_folder_with_a_description(workspace: Path):
     ]
 
 
-def test_the_workspace_beats_the_person_and_ours_beats_others(workspace: Path):
-    own = (Path.home() / ".agents", Path.home() / ".claude", folders().config)
-    places = (*own, *(workspace / name for name in (".agents", ".claude", ".holdfast")))
+def test_ours_beat_others_and_the_workspace_beats_the_person_but_for_claudes(workspace: Path):
+    places = (
+        Path.home() / ".agents",
+        workspace / ".claude",
+        Path.home() / ".claude",
+        folders().config,
+        workspace / ".agents",
+        workspace / ".holdfast",
+    )
     for number, place in enumerate(places):
         write(place / "skills/same", described("same", f"number {number}"))
         write(place / f"skills/own{number}", described(f"own{number}", "x"))
@@ -104,7 +110,7 @@ def test_a_skill_of_the_workspace_counts_only_as_it_was_trusted(workspace: Path)
     assert skills.skills == {}
     assert skills.untrusted == ("pdf-forms",)
     assert skills.problems == (
-        ".agents/skills/pdf-forms: You don't trust it as it is now; /trust decides.",
+        ".claude/skills/pdf-forms: You don't trust it as it is now; /trust decides.",
     )
     trust.decide(home, workspace, [item], [item.name])
     skills = InstalledSkills(home, workspace, trust.trust_of(home, workspace).allows)

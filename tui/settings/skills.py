@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from tui.core import front_matter
-from tui.core.claude_names import claude_folder
+from tui.core.claude_names import claude_folder, is_claudes
 from tui.core.errors import ToolError
 from tui.core.files import read_small
 from tui.core.formatting import plural, size
+from tui.core.front_matter import MarkdownFile
 from tui.core.paths import Folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR, text_of_path
+from tui.settings.claude_places import RUNS, Places, names_in
 
 DESCRIPTION_MAX: Final = 1024
 """Characters of a description that the model gets; the format allows no more."""
@@ -67,6 +69,8 @@ class InstalledSkill:
     """True if the model sees it in the list; else only the person uses it, by its name."""
     typed: bool = True
     """True if the person can use it by its name."""
+    claudes: bool = False
+    """True if it lies in a folder of Claude Code, whose places count from zero."""
 
     @property
     def prompt(self) -> str:
@@ -150,7 +154,12 @@ class InstalledSkills:
         self.load()
         wanted = name.strip().lstrip("/")
         skill = self.skills.get(wanted) or next(
-            (one for one in self.skills.values() if one.name.casefold() == wanted.casefold()), None
+            (
+                one
+                for one in self.skills.values()
+                if wanted.casefold() in {one.name.casefold(), one.folder.name.casefold()}
+            ),
+            None,
         )
         if skill is None:
             known = [one.name for one in self.skills.values() if one.offered]
@@ -163,7 +172,7 @@ class InstalledSkills:
             raise ToolError(f"Can't read the skill {skill.name}: {why}.") from error
         if skill.brought and not self.counts(_name_in(self.workspace, skill.file), data):
             raise ToolError(f"The skill {skill.name} has changed and isn't trusted as it is now.")
-        return _text(skill, front_matter.parse(data).body, arguments.strip(), self.workspace)
+        return _text(skill, front_matter.parse(data), arguments.strip(), self.workspace)
 
     def _read(self, place: _Place, folder: Path, file: Path | None) -> InstalledSkill | str:
         """A skill, or why it is none."""
@@ -220,8 +229,10 @@ def _name_in(workspace: Path, file: Path) -> str:
 def _places(folders: Folders, workspace: Path) -> tuple[_Place, ...]:
     """Those of a later place go first."""
     others = (Path.home() / ".agents", claude_folder())
-    mine = (*(folder / "skills" for folder in others), folders.config / "skills")
-    return (*map(_Place, mine), *_places_in(workspace))
+    agents, claude = (_Place(folder / "skills") for folder in others)
+    shared, theirs, own = _places_in(workspace)
+    # of Claude Code's folders the person's goes first there, too
+    return (agents, theirs, claude, _Place(folders.config / "skills"), shared, own)
 
 
 def _places_in(workspace: Path) -> tuple[_Place, ...]:
@@ -242,7 +253,8 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
     if not _NAME.fullmatch(name):
         return "A skill's name has up to 64 letters, digits and - only."
     lines = (line.strip("# ") for line in file.body.splitlines())
-    description = one_line(file.text("description") or next(filter(None, lines), ""))
+    about = file.text("description") or next(filter(None, lines), "")
+    description = one_line(" - ".join(filter(None, (about, file.text("when_to_use")))))
     if not description:
         return "SKILL.md has no description."
     if len(description) > DESCRIPTION_MAX:
@@ -258,15 +270,23 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
         allowed_tools=one_line(file.text("allowed-tools")),
         offered=file.text(_NOT_OFFERED).casefold() in {"", "false", "no", "off"},
         typed=file.text("user-invocable") != "false",
+        claudes=is_claudes(place.folder),
     )
 
 
-def _text(skill: InstalledSkill, body: str, arguments: str, workspace: Path) -> str:
+def _text(skill: InstalledSkill, file: MarkdownFile, arguments: str, workspace: Path) -> str:
     """The files come first: what is long is cut at its end."""
     root, folder = Path(os.path.realpath(workspace)), skill.folder
     inside = folder != root and folder.is_relative_to(root)
     shown = text_of_path(folder.relative_to(root) if inside else folder)
-    if arguments and "$ARGUMENTS" in body:
+    body = file.body
+    if skill.claudes:
+        known = {"SKILL_DIR": folder, "PROJECT_DIR": root}
+        variables = {f"CLAUDE_{name}": text_of_path(path) for name, path in known.items()}
+        places = Places(arguments, names_in(file), variables)
+        body = places.filled(body)
+        arguments = "" if places.taken else arguments
+    elif arguments and "$ARGUMENTS" in body:
         body, arguments = body.replace("$ARGUMENTS", arguments), ""
     body = body.replace("${CLAUDE_SKILL_DIR}", text_of_path(folder))
     read_only = "" if inside else " (read-only)"
@@ -274,11 +294,29 @@ def _text(skill: InstalledSkill, body: str, arguments: str, workspace: Path) -> 
         f"The user installed the skill {skill.name}. Follow its instructions for this task.",
         f"Its folder: {shown}{read_only}. Paths in its text are relative to that folder.",
         *([f"Arguments: {arguments}"] if arguments else []),
+        *_how_to_do_it(file, body),
         *_file_lines(folder, skill.file),
         "",
         body,
     ]
     return "\n".join(lines)
+
+
+def _how_to_do_it(file: MarkdownFile, body: str) -> list[str]:
+    """What the skill leaves to the program elsewhere, and to the model here."""
+    lines = list[str]()
+    if RUNS.search(body):
+        lines.append(
+            "Commands in !`…` are not run for you: run each with run_command, and read its output "
+            "in its place."
+        )
+    if file.text("context").casefold() == "fork":
+        kind = file.text("agent") or "general"
+        lines.append(
+            f"It is meant for a sub-agent: start one with `task` (agent {kind!r}), give it these "
+            "instructions as its prompt, and use its result."
+        )
+    return lines
 
 
 def _file_lines(folder: Path, file: Path) -> list[str]:
