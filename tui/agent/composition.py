@@ -334,6 +334,7 @@ def make_agent(
     files = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
+        lambda: _agents(launch),
         on=launch.access.around is None and not launch.answers_only,
     )
     prompt = system_prompt.compose(
@@ -473,7 +474,7 @@ def _project_files(launch: Launch) -> ProjectFiles:
         launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
     )
     agents = _agents(launch)
-    listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing)
+    listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing().text)
     problems = (*files.problems, *agents.problems)
     return ProjectFiles((*launch.texts, *files.sources, listed), problems)
 

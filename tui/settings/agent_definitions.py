@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
@@ -20,14 +20,13 @@ from typing import Final, TypeAlias
 from tui.core import claude_names, front_matter
 from tui.core.files import read_small
 from tui.core.workspace import PRIVATE_DIR
+from tui.settings.listing import Listing, listed
 
 SIZE_MAX: Final = 200_000
-FILES_MAX: Final = 200
+FILES_MAX: Final = 1000
 _DEPTH: Final = 3
 """The depth below its folder at which a definition may lie."""
 NAME_CHARS: Final = 64
-SHOWN_CHARS: Final = 600
-"""Characters of a description in the list that the model gets."""
 
 AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
 """The folders of definitions that a workspace may bring along; the last counts first."""
@@ -57,6 +56,13 @@ class AgentDefinition:
     isolated: bool = False
     """True if it works in a git worktree of its own."""
     path: Path | None = None
+    brought: bool = False
+    """True if it is the workspace's."""
+
+    @property
+    def about(self) -> str:
+        """Its description in a line."""
+        return " ".join(self.description.replace("\\n", " ").split())
 
     def may_have(self, tool: str) -> bool:
         """True if it may have a tool, by the tool's name."""
@@ -79,10 +85,14 @@ class AgentDefinitions:
         wanted = {"general-purpose": "general", "": "general"}.get(wanted, wanted)
         return next((one for key, one in self.all.items() if key.casefold() == wanted), None)
 
-    @property
-    def listing(self) -> str:
-        """The list that the model gets: a line for each."""
-        return "\n".join(f"- {one.name}: {_short(one.description)}" for one in self.all.values())
+    def listing(self) -> Listing:
+        """Make the list that the model gets: the program's own first, then those of a workspace."""
+
+        def rank(one: AgentDefinition) -> int:
+            return 0 if one.path is None else 2 - one.brought
+
+        every = sorted(self.all.values(), key=rank)
+        return listed(((one.name, one.about) for one in every), "sub-agents")
 
 
 Counts: TypeAlias = Callable[[Path, bytes], bool]
@@ -104,7 +114,10 @@ def load(
     definitions, problems = dict(_own()), list[str]()
     places = [*((folder, None) for folder in folders), *((one, workspace) for one in brought)]
     for folder, within in places:
-        for path in agent_files(folder, within):
+        paths = agent_files(folder, within)
+        if len(paths) >= FILES_MAX:
+            problems.append(f"{folder}: only the first {FILES_MAX:,} files are read.")
+        for path in paths:
             try:
                 data, _ = read_small(path, limit=SIZE_MAX)
             except OSError as error:
@@ -119,7 +132,7 @@ def load(
                 definitions = {
                     key: value for key, value in definitions.items() if not _same(key, one.name)
                 }
-                definitions[one.name] = one
+                definitions[one.name] = replace(one, brought=within is not None)
     return AgentDefinitions(definitions, tuple(problems))
 
 
@@ -204,11 +217,6 @@ def _is_server(name: str) -> bool:
 
 def _same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold()
-
-
-def _short(description: str) -> str:
-    line = " ".join(description.replace("\\n", " ").split())
-    return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"
 
 
 @cache

@@ -27,14 +27,13 @@ from tui.core.paths import Folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR, text_of_path
 from tui.settings.claude_places import RUNS, Places, names_in
+from tui.settings.listing import Listing, listed
 
 DESCRIPTION_MAX: Final = 1024
 """Characters of a description that the model gets; the format allows no more."""
-LIST_MAX: Final = 15_000
-"""Characters of the list that the model gets; of what does not fit it gets the names."""
 _NAMES_MAX: Final = 2000
-"""Characters of those names."""
-_FOLDERS_MAX: Final = 300
+"""Characters of the names that an unknown one is answered with."""
+_FOLDERS_MAX: Final = 1000
 """Folders that are looked at in one place."""
 _FILES_SHOWN: Final = 100
 _FILES_COUNTED: Final = 2000
@@ -112,6 +111,7 @@ class InstalledSkills:
         problems, untrusted = list[str](), list[str]()
         seen = set[Path]()
         for place in _places(self.folders, self.workspace):
+            before = len(seen)
             for folder, file in candidates(place.folder):
                 real = Path(os.path.realpath(file or folder))
                 if real in seen:
@@ -123,6 +123,8 @@ class InstalledSkills:
                     untrusted += [folder.name] if skill is _UNTRUSTED else []
                 else:
                     skills[skill.name] = skill
+            if len(seen) - before >= _FOLDERS_MAX:
+                problems.append(f"{place.shown}: only its first {_FOLDERS_MAX:,} folders are read.")
         self.skills = dict(sorted(skills.items()))
         self.problems, self.untrusted = tuple(problems), tuple(untrusted)
 
@@ -133,21 +135,15 @@ class InstalledSkills:
         folders = {skill.folder for skill in self.skills.values()}
         return tuple(sorted(one for one in folders if not one.is_relative_to(root)))
 
-    def listing(self) -> tuple[str, tuple[str, ...]]:
-        """Make the list of skills for the model, "" where there are none, and the names of those
-        for whose description there is no room. The workspace's come first."""
-        offered = [skill for skill in self.skills.values() if skill.offered]
-        lines, short, length = list[str](), list[str](), 0
-        for skill in sorted(offered, key=lambda skill: not skill.brought):
-            line = f"- {skill.name}: {skill.description}"
-            if length + len(line) > LIST_MAX:
-                short.append(skill.name)
-            else:
-                lines.append(line)
-                length += len(line) + 1
-        if short:
-            lines.append(f"- There is no room to describe these: {_within(short, _NAMES_MAX)}.")
-        return "\n".join(lines), tuple(short)
+    def listing(self) -> Listing:
+        """Make the list of skills for the model. The workspace's come first."""
+        offered = sorted(self.offered, key=lambda skill: not skill.brought)
+        return listed(((skill.name, skill.description) for skill in offered), "skills")
+
+    @property
+    def offered(self) -> Sequence[InstalledSkill]:
+        """Those that the model may load by itself."""
+        return [skill for skill in self.skills.values() if skill.offered]
 
     def instructions(self, name: str, arguments: str = "") -> str:
         """Read what the model gets of a skill as it is now. Blocks; raises ToolError."""
@@ -162,7 +158,7 @@ class InstalledSkills:
             None,
         )
         if skill is None:
-            known = [one.name for one in self.skills.values() if one.offered]
+            known = [one.name for one in self.offered]
             hint = f"The skills are: {_within(known, _NAMES_MAX)}." if known else "There is none."
             raise ToolError(f"There is no skill named {wanted[:100]!r}.", hint=hint)
         try:

@@ -44,6 +44,7 @@ TOOLS: Final[Mapping[str, ToolWords]] = {
     "present_plan": ToolWords("Plan", "switch_mode", asks=True),
     "task": ToolWords("Sub-agent", "think"),
     "skill": ToolWords("Skill", "read"),
+    "search_installed": ToolWords("Find a skill or sub-agent", "search"),
     "search_tools": ToolWords("Find a tool"),
     "call_tool": ToolWords("Call a tool"),
     "submit_result": ToolWords(""),

@@ -1,0 +1,45 @@
+"""137 sub-agents and 212 skills: each is listed or found, and both sides hear what is not listed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.agent.test_skills import Open, names, opened, outputs, prompt_of, skill, turn
+from tests.support.provider import ScriptedProvider, call, say
+from tui.core.claude_names import claude_folder
+
+__all__ = ["opened"]
+
+
+def many() -> None:
+    (claude_folder() / "agents").mkdir(parents=True)
+    for number in range(137):
+        text = f"Agent {number} reviews code. " + "It has many more words to say. " * 12
+        path = claude_folder() / f"agents/a{number:03}.md"
+        path.write_text(f"---\nname: a{number:03}\ndescription: {text}\n---\nYou.\n")
+    path.write_text("---\nname: last\ndescription: Knows all about Kubernetes.\n---\nYou.\n")
+    for number in range(212):
+        about = f"Skill {number} does a thing. " + "And it says so at length. " * 9
+        skill(claude_folder(), f"s{number:03}", about)
+
+
+async def test_all_are_listed_or_found(opened: Open) -> None:
+    many()
+    search = call("search_installed", "1", query="kubernetes")
+    provider = ScriptedProvider([search], say("ok"))
+    agent = opened(provider)
+    await turn(agent)
+    first = provider.requests[0]
+    assert "search_installed" in names(first)
+    prompt = prompt_of(first)
+    for what, count in (("a", 136), ("s", 212)):
+        there = sum(f"\n- {what}{number:03}: " in prompt for number in range(count))
+        assert there > count // 2
+    assert "[... truncated" not in prompt
+    assert prompt.count("search_installed finds all of them by words.") == 2
+    assert "1 of 351, the best first:\n- sub-agent last: Knows all about Kubernetes." in outputs(
+        agent
+    )[0]
