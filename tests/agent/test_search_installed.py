@@ -40,6 +40,7 @@ async def test_all_are_listed_or_found(opened: Open) -> None:
         assert there > count // 2
     assert "[... truncated" not in prompt
     assert prompt.count("search_installed finds all of them by words.") == 2
-    assert "1 of 351, the best first:\n- sub-agent last: Knows all about Kubernetes." in outputs(
-        agent
-    )[0]
+    assert (
+        "1 of 351, the best first:\n- sub-agent last: Knows all about Kubernetes."
+        in outputs(agent)[0]
+    )

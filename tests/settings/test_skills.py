@@ -200,12 +200,14 @@ def test_a_description_of_two_megabytes_is_cut(workspace: Path):
 
 def test_a_list_that_is_too_long_shortens_all_alike(workspace: Path):
     for number in range(40):
-        write(Path.home() / f".claude/skills/s{number:02}", described(f"s{number:02}", "x y " * 225))
+        write(
+            Path.home() / f".claude/skills/s{number:02}", described(f"s{number:02}", "x y " * 225)
+        )
     write(workspace / ".claude/skills/zz", described("zz", "the workspace's"))
     listing = installed(workspace).listing()
     lines = listing.text.splitlines()
     assert lines[0] == "- zz: the workspace's"
-    assert {len(line) for line in lines[1:-1]} == {len("- s00: ") + 250}
+    assert {len(line) for line in lines[1:-1]} == {len("- s00: ") + 248}
     assert listing.unlisted == ()
     assert lines[-1] == (
         "- 40 descriptions are shortened: search_installed finds all of them by words."
@@ -214,7 +216,9 @@ def test_a_list_that_is_too_long_shortens_all_alike(workspace: Path):
 
 def test_what_a_list_has_no_room_for_is_counted(workspace: Path):
     for number in range(300):
-        write(Path.home() / f".claude/skills/s{number:03}", described(f"s{number:03}", "word " * 60))
+        write(
+            Path.home() / f".claude/skills/s{number:03}", described(f"s{number:03}", "word " * 60)
+        )
     listing = installed(workspace).listing()
     assert len(listing.text) <= LIST_MAX
     there = listing.text.count("\n- s") + 1

@@ -634,4 +634,61 @@ INSTRUCTIONS: Final = {
         answers=_READ,
     ),
 }
-CASES: Final = {**COMMANDS, **WORDS, **SKILLS, **AGENTS, **PLUGINS, **STYLES, **INSTRUCTIONS}
+MORE: Final = {
+    "rules-globs": Case(
+        "go",
+        {
+            **{
+                f".claude/rules/{n}.md": f"---\npaths: {glob}\n---\n{n.upper()}.\n"
+                for n, glob in {
+                    "a": "'src/*'",
+                    "b": "'**/*'",
+                    "c": "['**/*.py', '!src/**']",
+                    "d": "sub",
+                    "e": "src/sub",
+                    "f": "'*.{py,ts}'",
+                    "g": "'**/sub/**'",
+                    "h": "src/**/a.py",
+                    "i": "'s*/sub/?.py'",
+                    "j": "SRC/**",
+                    "k": "'src/[st]ub/a.py'",
+                    "l": "'*'",
+                    "m": "sub/**",
+                    "n": "/a.py",
+                    "o": "'**/sub'",
+                    "p": "src/sub/a",
+                }.items()
+            },
+            "src/sub/a.py": "x",
+        },
+        answers=(("Read", {"file_path": "src/sub/a.py"}),),
+    ),
+    "agents-imports": Case(
+        "go",
+        {
+            "AGENTS.md": "Agents. @a.md\n",
+            "a.md": "A\n",
+            "sub/AGENTS.md": "Sub agents.\n",
+            "sub/x.py": "x\n",
+        },
+        answers=(("Read", {"file_path": "sub/x.py"}),),
+    ),
+    "agents-and-claude": Case(
+        "go", {"AGENTS.md": "Agents.\n", "CLAUDE.md": "Claude. @AGENTS.md\n"}
+    ),
+    "agents-and-local": Case("go", {"AGENTS.md": "Agents.\n", "CLAUDE.local.md": "Local.\n"}),
+    "user-agents": Case(
+        "go", {"~/.claude/AGENTS.md": "User agents.\n", "~/AGENTS.md": "Home agents.\n"}
+    ),
+    "memory-long": Case("go", {"CLAUDE.md": "word " * 12000 + "END\n"}),
+}
+CASES: Final = {
+    **COMMANDS,
+    **WORDS,
+    **SKILLS,
+    **AGENTS,
+    **PLUGINS,
+    **STYLES,
+    **INSTRUCTIONS,
+    **MORE,
+}
