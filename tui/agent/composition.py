@@ -14,7 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import convert, structs
 
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
@@ -31,7 +31,7 @@ from tui.context.project_files import ProjectFiles
 from tui.context.system_prompt import Source
 from tui.core.claude_names import claude_folder
 from tui.core.clock import Clock, SystemClock
-from tui.core.config import Config
+from tui.core.config import Config, McpServer
 from tui.core.facts import Fact
 from tui.core.files import installation_key
 from tui.core.git.branch import branch_of
@@ -51,7 +51,7 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
-from tui.settings import agent_definitions, hook_files, rule_files
+from tui.settings import agent_definitions, hook_files, plugins, rule_files
 from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
 from tui.settings.credentials import DEFAULT_SERVER, Credential, SecretStore, server_of
 from tui.settings.hook_files import HOOK_FILES, Hooks
@@ -475,7 +475,7 @@ def _project_files(launch: Launch) -> ProjectFiles:
     )
     agents = _agents(launch)
     listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing().text)
-    problems = (*files.problems, *agents.problems)
+    problems = (*files.problems, *agents.problems, *plugins.installed(launch.folders).problems)
     return ProjectFiles((*launch.texts, *files.sources, listed), problems)
 
 
@@ -496,7 +496,11 @@ def _agents(launch: Launch) -> AgentDefinitions:
         return launch.trust.allows(path.relative_to(root).as_posix(), content)
 
     own = (claude_folder() / "agents", launch.folders.config / "agents")
-    return agent_definitions.load(own, counts, brought=brought, workspace=root)
+    found = agent_definitions.load(own, counts, brought=brought, workspace=root)
+    for plugin in plugins.installed(launch.folders).all:
+        more, problems = agent_definitions.of_plugin(plugin.agents, plugin.name, plugin.filled)
+        found = AgentDefinitions({**found.all, **more}, (*found.problems, *problems))
+    return found
 
 
 def _hooks(launch: Launch) -> Hooks:
@@ -512,7 +516,9 @@ def _hooks(launch: Launch) -> Hooks:
         bound = with_scripts(hooks, hook_files.scripts_in(hooks, root))
         return launch.trust.allows(path.relative_to(root).as_posix(), bound)
 
-    return hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
+    found = hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
+    more = [hook for plugin in plugins.installed(launch.folders).all for hook in plugin.hooks]
+    return replace(found, all=(*found.all, *more))
 
 
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:
@@ -543,10 +549,18 @@ class McpSandbox:
         await self.confinement.close()
 
 
+def _plugin_servers(launch: Launch) -> Mapping[str, McpServer]:
+    """The MCP servers of the person's plugins. Blocks."""
+    entries = [plugin.servers for plugin in plugins.installed(launch.folders).all]
+    return {name: convert(entry, McpServer) for one in entries for name, entry in one.items()}
+
+
 def make_servers(launch: Launch) -> Servers | None:
     """The MCP servers, not started; None where there are none. A drill has none, and the practice
     model none behind an address."""
     configured = {} if launch.access.around is not None else launch.config.mcp
+    if launch.access.around is None:
+        configured = {**_plugin_servers(launch), **configured}
     if launch.access.practice:
         configured = {name: one for name, one in configured.items() if not one.url}
     if not configured:

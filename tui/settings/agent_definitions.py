@@ -153,6 +153,26 @@ def agent_files(folder: Path, within: Path | None = None) -> Sequence[Path]:
     return [path for path in paths[:FILES_MAX] if path.is_file()]
 
 
+def of_plugin(
+    files: Iterable[Path], name: str, fill: Callable[[str], str]
+) -> tuple[Mapping[str, AgentDefinition], tuple[str, ...]]:
+    """The definitions in a plugin's files, as `NAME:…`, and what is wrong with others. `fill` fills
+    in the places of their instructions. Blocks; never raises."""
+    found: dict[str, AgentDefinition] = {}
+    problems = list[str]()
+    for path in files:
+        try:
+            one = parsed(path, read_small(path, limit=SIZE_MAX)[0])
+        except OSError as error:
+            one = error.strerror or str(error)
+        if isinstance(one, str):
+            problems.append(f"{path.name} of the plugin {name} is no sub-agent: {one}.")
+        else:
+            own = f"{name}:{one.name}"
+            found[own] = replace(one, name=own, prompt=fill(one.prompt))
+    return found, tuple(problems)
+
+
 _TOOLS: Final = ("tools", "allowed-tools", "allowedtools")
 _LIMITS: Final = (
     *_TOOLS,

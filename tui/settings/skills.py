@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -28,6 +28,7 @@ from tui.core.text_cleaning import one_line
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR, text_of_path
 from tui.settings.claude_places import RUNS, Places, names_in
 from tui.settings.listing import Listing, listed
+from tui.settings.plugins import installed
 
 DESCRIPTION_MAX: Final = 1024
 """Characters of a description that the model gets; the format allows no more."""
@@ -69,7 +70,9 @@ class InstalledSkill:
     typed: bool = True
     """True if the person can use it by its name."""
     claudes: bool = False
-    """True if it lies in a folder of Claude Code, whose places count from zero."""
+    """True if it lies in a folder of Claude Code, or a plugin: its places count from zero."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What its text may name, beside its own folder and the workspace."""
 
     @property
     def prompt(self) -> str:
@@ -104,6 +107,8 @@ class InstalledSkills:
     problems: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
     """The folders of those that the workspace brings and that don't count."""
+    opened: tuple[Path, ...] = ()
+    """The folders of plugins, whose texts name files in them."""
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
@@ -125,14 +130,24 @@ class InstalledSkills:
                     skills[skill.name] = skill
             if len(seen) - before >= _FOLDERS_MAX:
                 problems.append(f"{place.shown}: only its first {_FOLDERS_MAX:,} folders are read.")
+        plugins = installed(self.folders).all
+        self.opened = tuple(plugin.root for plugin in plugins)
+        for plugin in plugins:
+            for folder in plugin.skills:
+                skill = self._read(_Place(folder.parent), folder, folder / _FILES[0])
+                if isinstance(skill, str):
+                    problems.append(f"{plugin.named(folder.name)}: {skill}")
+                    continue
+                name = plugin.named(skill.name)
+                skills[name] = replace(skill, name=name, claudes=True, variables=plugin.variables)
         self.skills = dict(sorted(skills.items()))
         self.problems, self.untrusted = tuple(problems), tuple(untrusted)
 
     @property
     def outside(self) -> tuple[Path, ...]:
-        """The folders of skills that are not in the workspace."""
+        """The folders of skills and plugins that are not in the workspace."""
         root = Path(os.path.realpath(self.workspace))
-        folders = {skill.folder for skill in self.skills.values()}
+        folders = {*self.opened, *(skill.folder for skill in self.skills.values())}
         return tuple(sorted(one for one in folders if not one.is_relative_to(root)))
 
     def listing(self) -> Listing:
@@ -278,8 +293,8 @@ def _text(skill: InstalledSkill, file: MarkdownFile, arguments: str, workspace: 
     body = file.body
     if skill.claudes:
         known = {"SKILL_DIR": folder, "PROJECT_DIR": root}
-        variables = {f"CLAUDE_{name}": text_of_path(path) for name, path in known.items()}
-        places = Places(arguments, names_in(file), variables)
+        own = {f"CLAUDE_{name}": text_of_path(path) for name, path in known.items()}
+        places = Places(arguments, names_in(file), {**skill.variables, **own})
         body = places.filled(body)
         arguments = "" if places.taken else arguments
     elif arguments and "$ARGUMENTS" in body:

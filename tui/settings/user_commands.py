@@ -24,10 +24,12 @@ from tui.core import front_matter
 from tui.core.claude_names import is_claudes
 from tui.core.files import read_small
 from tui.core.front_matter import MarkdownFile
+from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.allowed_tools import AllowedTools, allowed_tools
 from tui.settings.claude_places import RUNS, Places, names_in
+from tui.settings.plugins import Plugin, Plugins, installed
 from tui.settings.skills import InstalledSkill, InstalledSkills
 
 SIZE_MAX: Final = 200_000
@@ -219,12 +221,21 @@ class UserCommands:
     counts: Counts = lambda _path, _content: True
     skills: InstalledSkills | None = None
     workspace: Path | None = None
+    home: Folders | None = None
+    """Where the plugins are listed; None for none."""
     commands: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
     problems: tuple[str, ...] = ()
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
         commands, problems = load(self.folders, self.reserved, self.counts, self.workspace)
+        plugins = installed(self.home) if self.home else Plugins()
+        taken = {one.long_name for one in commands.values()}
+        for plugin in plugins.all:
+            found, wrong = _of_plugin(plugin)
+            commands |= {name: one for name, one in found.items() if name not in taken}
+            problems += wrong
+        problems += plugins.problems
         if self.skills is not None:
             self.skills.load()
             for skill in self.skills.skills.values():
@@ -234,6 +245,23 @@ class UserCommands:
                 if other is None or (other.words is not None and skill.claudes):
                     commands[skill.name] = _of_skill(skill)
         self.commands, self.problems = commands, problems
+
+
+def _of_plugin(plugin: Plugin) -> tuple[dict[str, UserCommand], tuple[str, ...]]:
+    """The commands of a plugin by their names, and what is wrong with others."""
+    commands: dict[str, UserCommand] = {}
+    problems = list[str]()
+    for own_name, path in plugin.commands.items():
+        name = plugin.named(own_name)
+        try:
+            command = _parsed(path, read_small(path, limit=SIZE_MAX)[0], claudes=True)
+        except OSError as error:
+            command = error.strerror or str(error)
+        if isinstance(command, str):
+            problems.append(f"{name}: {command}")
+        else:
+            commands[name] = replace(command, name=name, variables=plugin.variables)
+    return commands, tuple(problems)
 
 
 def _of_skill(skill: InstalledSkill) -> UserCommand:

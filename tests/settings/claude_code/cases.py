@@ -682,12 +682,81 @@ MORE: Final = {
     ),
     "memory-long": Case("go", {"CLAUDE.md": "word " * 12000 + "END\n"}),
 }
+_HOOK: Final = '[{"hooks": [{"type": "command", "command": "echo %s $CLAUDE_PLUGIN_ROOT $CLAUDE_PROJECT_DIR"}]}]'
+MORE_PLUGINS: Final = {
+    "plugin-commands-replaced": Case("/plug:tt", PLUGINS["plugin-own-folders"].files, args=_WITH),
+    "plugin-inline": Case(
+        "go",
+        {
+            "plug/.claude-plugin/plugin.json": '{"name": "plug", "hooks": {"hooks": {"UserPromptSubmit": '
+            + _HOOK % "inline"
+            + '}}, "mcpServers": {"srv": {"command": "/missing"}}}',
+            "plug/hooks/hooks.json": '{"description": "d", "hooks": {"UserPromptSubmit": '
+            + _HOOK % "file"
+            + "}}",
+            "plug/.mcp.json": '{"other": {"command": "/missing2"}}',
+        },
+        args=_WITH,
+    ),
+    "plugin-hooks-unwrapped": Case(
+        "go",
+        {
+            "plug/.claude-plugin/plugin.json": '{"name": "plug"}',
+            "plug/hooks/hooks.json": '{"UserPromptSubmit": ' + _HOOK % "bare" + "}",
+        },
+        args=_WITH,
+    ),
+    "plugin-skill-at-root": Case(
+        "/plug",
+        {
+            "plug/.claude-plugin/plugin.json": '{"name": "plug"}',
+            "plug/SKILL.md": "---\nname: plug\ndescription: d\n---\nRoot skill.\n",
+        },
+        args=_WITH,
+    ),
+    "plugin-name-bad": Case(
+        "/My Plug:tt",
+        {"plug/.claude-plugin/plugin.json": '{"name": "My Plug"}', "plug/commands/tt.md": "TT\n"},
+        args=_WITH,
+    ),
+    "plugin-manifest-broken": Case(
+        "/plug:tt",
+        {"plug/.claude-plugin/plugin.json": "{", "plug/commands/tt.md": "TT\n"},
+        args=_WITH,
+    ),
+    "plugin-leads-out": Case(
+        "/plug:x",
+        {
+            "plug/.claude-plugin/plugin.json": '{"name": "plug", "commands": ["../x.md"]}',
+            "x.md": "X\n",
+        },
+        args=_WITH,
+    ),
+    "plugin-clash": Case(
+        "/plug:tt",
+        {
+            "plug/.claude-plugin/plugin.json": '{"name": "plug"}',
+            "plug/commands/tt.md": "Plugin.\n",
+            ".claude/commands/plug/tt.md": "Folder.\n",
+        },
+        args=_WITH,
+    ),
+    "plugin-command-names": Case(
+        "/plug:tt one",
+        {
+            "plug/.claude-plugin/plugin.json": '{"name": "plug", "commands": {"tt": {"source": "./x.md", "description": "from manifest"}, "yy": {"content": "Inline $0"}}}',
+            "plug/x.md": "X $0\n",
+        },
+        args=_WITH,
+    ),
+}
 CASES: Final = {
     **COMMANDS,
     **WORDS,
     **SKILLS,
     **AGENTS,
     **PLUGINS,
+    **MORE_PLUGINS,
     **STYLES,
     **INSTRUCTIONS,
     **MORE,

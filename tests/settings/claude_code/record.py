@@ -97,7 +97,18 @@ def _without(request: dict[str, Any], usual: set[str]) -> dict[str, Any]:
                 texts.append("\n".join(lines))
         kept[part] = texts
     kept["tools"] = sorted(set(request["tools"]) - usual)
+    for part in ("system", "messages"):
+        kept[part] = [_short(text) for text in kept[part]]
     return {key: value for key, value in kept.items() if value}
+
+
+def _short(text: str) -> str:
+    """The beginning of a text, and of each of its lines: what is longer shows nothing new."""
+    lines = [
+        line if len(line) <= 300 else f"{line[:120]}… ({len(line)})" for line in text.split("\n")
+    ]
+    more = [f"… ({len(lines)} lines)"] if len(lines) > 25 else []
+    return "\n".join(lines[:25] + more)
 
 
 class _Run:

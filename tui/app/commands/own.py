@@ -36,7 +36,7 @@ def user_commands(
         return trust().allows(str(path.relative_to(workspace)), content)
 
     skills = InstalledSkills(folders, workspace, lambda name, data: trust().allows(name, data))
-    return UserCommands(places, reserved, counts, skills, workspace)
+    return UserCommands(places, reserved, counts, skills, workspace, folders)
 
 
 def turn_variables(workspace: Path, session_id: str | None) -> Mapping[str, str]:
