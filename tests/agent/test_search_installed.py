@@ -1,15 +1,11 @@
-"""137 sub-agents and 212 skills: each is listed or found, and both sides hear what is not listed."""
+"""137 sub-agents and 212 skills: each is listed or found, and both sides hear what is not."""
 
 from __future__ import annotations
-
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
 
 from tests.agent.test_skills import Open, names, opened, outputs, prompt_of, skill, turn
 from tests.support.provider import ScriptedProvider, call, say
 from tui.core.claude_names import claude_folder
+from tui.core.config import Config
 
 __all__ = ["opened"]
 
@@ -44,3 +40,15 @@ async def test_all_are_listed_or_found(opened: Open) -> None:
         "1 of 351, the best first:\n- sub-agent last: Knows all about Kubernetes."
         in outputs(agent)[0]
     )
+
+
+async def test_a_style_is_in_the_prompt_of_the_conversation(opened: Open) -> None:
+    folder = claude_folder() / "output-styles"
+    folder.mkdir(parents=True)
+    (folder / "loud.md").write_text("---\nname: Loud\n---\nBe loud.\n")
+    provider = ScriptedProvider(say("ok"))
+    agent = opened(provider, config=Config(output_style="Loud"))
+    await turn(agent)
+    prompt = prompt_of(provider.requests[0])
+    assert "# Output style Loud\n" in prompt
+    assert "\n\nBe loud." in prompt

@@ -78,7 +78,7 @@ def test_its_hooks_and_servers(tmp_path: Path) -> None:
     plugin = added("plugin-command", tmp_path)
     (hook,) = plugin.hooks
     assert hook.event == "UserPromptSubmit"
-    run = os.popen(hook.command).read().strip()  # noqa: S605 - an echo of the test's own
+    run = os.popen(hook.command).read().strip()
     assert run == f"hook of {plugin.root} {plugin.root}"
     said = lines_of(seen()["plugin-command"])
     assert "UserPromptSubmit hook success: hook of <WORK>/plug <WORK>/plug" in said
@@ -170,9 +170,7 @@ def test_a_marketplace_is_a_list_of_folders(tmp_path: Path) -> None:
         {"name": "b", "source": {"source": "github", "repo": "x/b"}},
     ]
     (tmp_path / plugins.MARKETPLACE).write_text(json.dumps({"name": "m", "plugins": listed}))
-    with pytest.raises(
-        UsageError, match="a list of plugins, not one. Those that are not here"
-    ) as no:
+    with pytest.raises(UsageError, match="a list of plugins, not one") as no:
         plugins.add(folders(), tmp_path)
     assert no.value.hint.endswith("plugins/a.")
     assert plugins.add(folders(), tmp_path / "plugins/a").name == "a"

@@ -10,7 +10,7 @@ import pytest
 from tui.core.errors import ToolError
 from tui.core.paths import Folders, folders
 from tui.settings import trust
-from tui.settings.listing import LIST_MAX
+from tui.settings.agent_definitions import LIST_MAX
 from tui.settings.skills import DESCRIPTION_MAX, InstalledSkills
 from tui.settings.user_commands import UserCommands
 

@@ -51,13 +51,13 @@ from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
-from tui.settings import agent_definitions, hook_files, plugins, rule_files
-from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
+from tui.settings import agent_definitions, hook_files, rule_files
+from tui.settings.agent_definitions import AGENT_FOLDERS, STYLE, AgentDefinitions
 from tui.settings.credentials import DEFAULT_SERVER, Credential, SecretStore, server_of
 from tui.settings.hook_files import HOOK_FILES, Hooks
 from tui.settings.rule_files import RuleFile
 from tui.settings.sign_in import SignIn
-from tui.settings.skills import InstalledSkills
+from tui.settings.skills import InstalledSkills, plugins_of
 from tui.settings.trust import Trust, trusted_programs, with_scripts
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
@@ -334,7 +334,7 @@ def make_agent(
     files = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
-        lambda: _agents(launch),
+        _KnownAgents(launch),
         on=launch.access.around is None and not launch.answers_only,
     )
     prompt = system_prompt.compose(
@@ -475,14 +475,37 @@ def _project_files(launch: Launch) -> ProjectFiles:
     )
     agents = _agents(launch)
     listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing().text)
-    problems = (*files.problems, *agents.problems, *plugins.installed(launch.folders).problems)
-    return ProjectFiles((*launch.texts, *files.sources, listed), problems)
+    chosen, wrong = _style(launch)
+    _, of_plugins = plugins_of(launch.folders)
+    problems = (*files.problems, *agents.problems, *of_plugins, *wrong)
+    return ProjectFiles((*launch.texts, *files.sources, listed, *chosen), problems)
+
+
+def _style(launch: Launch) -> tuple[Sequence[Source], Sequence[str]]:
+    """The output style that the person chose, and why there is none. Blocks."""
+    if not (name := launch.config.output_style):
+        return (), ()
+    from tui.settings import output_styles  # noqa: PLC0415 - few choose one
+
+    root, allows = launch.workspace.root, launch.trust.allows
+    style, problems = output_styles.find(name, root, launch.folders, allows)
+    return [Source("added", f"{STYLE}{style.name}", style.text)] if style else (), problems
 
 
 def _rules(launch: Launch) -> Sequence[RuleFile]:
     """The rules that hold for some files only. Blocks."""
     rules, _ = rule_files.load(launch.workspace.root, launch.folders, launch.trust.allows)
     return [rule for rule in rules if rule.paths]
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownAgents:
+    """The kinds of sub-agents as they are when they are asked for."""
+
+    launch: Launch
+
+    def definitions(self) -> AgentDefinitions:
+        return _agents(self.launch)
 
 
 def _agents(launch: Launch) -> AgentDefinitions:
@@ -497,7 +520,7 @@ def _agents(launch: Launch) -> AgentDefinitions:
 
     own = (claude_folder() / "agents", launch.folders.config / "agents")
     found = agent_definitions.load(own, counts, brought=brought, workspace=root)
-    for plugin in plugins.installed(launch.folders).all:
+    for plugin in plugins_of(launch.folders)[0]:
         more, problems = agent_definitions.of_plugin(plugin.agents, plugin.name, plugin.filled)
         found = AgentDefinitions({**found.all, **more}, (*found.problems, *problems))
     return found
@@ -517,7 +540,7 @@ def _hooks(launch: Launch) -> Hooks:
         return launch.trust.allows(path.relative_to(root).as_posix(), bound)
 
     found = hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
-    more = [hook for plugin in plugins.installed(launch.folders).all for hook in plugin.hooks]
+    more = [hook for plugin in plugins_of(launch.folders)[0] for hook in plugin.hooks]
     return replace(found, all=(*found.all, *more))
 
 
@@ -551,7 +574,7 @@ class McpSandbox:
 
 def _plugin_servers(launch: Launch) -> Mapping[str, McpServer]:
     """The MCP servers of the person's plugins. Blocks."""
-    entries = [plugin.servers for plugin in plugins.installed(launch.folders).all]
+    entries = [plugin.servers for plugin in plugins_of(launch.folders)[0]]
     return {name: convert(entry, McpServer) for one in entries for name, entry in one.items()}
 
 

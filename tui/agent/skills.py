@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tui.context.system_prompt import Source
 from tui.core.formatting import plural
-from tui.settings.agent_definitions import AgentDefinitions
-from tui.settings.listing import Listing
+from tui.settings.agent_definitions import AgentDefinitions, BoundedList
 from tui.settings.skills import InstalledSkills
 from tui.tools.base import Tool
-from tui.tools.search_installed import SearchInstalled
 from tui.tools.skill import Skill
 
 SKILL_LIST: Final = "Skill list"
 """The name of the list in the system prompt, and when it has changed."""
 _NAMED: Final = 5
+
+
+class KnownAgents(Protocol):
+    """The kinds of sub-agents there are."""
+
+    def definitions(self) -> AgentDefinitions:
+        """Read them as they are now. Blocks."""
+        ...
 
 
 class OfferedSkills:
@@ -30,12 +36,12 @@ class OfferedSkills:
     def __init__(
         self,
         installed: InstalledSkills,
-        find_agents: Callable[[], AgentDefinitions] = lambda: AgentDefinitions({}),
+        agents: KnownAgents | None = None,
         *,
         on: bool = True,
     ) -> None:
-        """`find_agents` reads the definitions of sub-agents, which are searched with them."""
-        self._installed, self._find_agents, self._on = installed, find_agents, on
+        """The kinds of sub-agents are searched with them."""
+        self._installed, self._agents, self._on = installed, agents, on
         self.read()
 
     def read(self) -> Sequence[Source]:
@@ -53,15 +59,23 @@ class OfferedSkills:
         """The tool that loads them, if there are any, and the one that finds what the lists of
         skills and sub-agents do not say whole, if anything. Blocks."""
         tools: list[Tool[Any]] = [Skill(self._installed)] if self._installed.skills else []
-        lists = (self._installed.listing(), self._find_agents().listing())
+        lists = (self._installed.listing(), self._kinds().listing())
         if self._on and not all(one.whole for one in lists):
-            tools.append(SearchInstalled(self._there))
+            from tui.tools.search_installed import (  # noqa: PLC0415 - few have so many
+                SearchInstalled,
+            )
+
+            tools.append(SearchInstalled(self))
         return {tool.name: tool for tool in tools}
 
-    def _there(self) -> Mapping[tuple[str, str], str]:
+    def _kinds(self) -> AgentDefinitions:
+        return self._agents.definitions() if self._agents else AgentDefinitions({})
+
+    def there(self) -> Mapping[tuple[str, str], str]:
+        """All skills and sub-agents, as kind and name, with their descriptions. Blocks."""
         self._installed.load()
         skills = {("skill", one.name): one.description for one in self._installed.offered}
-        agents = self._find_agents().all.values()
+        agents = self._kinds().all.values()
         return skills | {("sub-agent", one.name): one.description for one in agents}
 
     @property
@@ -76,11 +90,11 @@ class OfferedSkills:
         if unasked and (left := self._installed.untrusted):
             what = f"{plural(len(left), 'skill')} of this folder left out"
             lines.append(f"{what}, because you don't trust it as it is now: {_some(left)}.")
-        lists = {"skills": self._installed.listing(), "sub-agents": self._find_agents().listing()}
+        lists = {"skills": self._installed.listing(), "sub-agents": self._kinds().listing()}
         return [*lines, *(_shortened(what, one) for what, one in lists.items() if not one.whole)]
 
 
-def _shortened(what: str, listing: Listing) -> str:
+def _shortened(what: str, listing: BoundedList) -> str:
     told = f"{listing.cut:,} of its descriptions are shortened" if listing.cut else ""
     if listing.unlisted:
         told = f"{len(listing.unlisted):,} are not listed ({_some(listing.unlisted)})" + (

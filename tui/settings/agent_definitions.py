@@ -20,7 +20,6 @@ from typing import Final, TypeAlias
 from tui.core import claude_names, front_matter
 from tui.core.files import read_small
 from tui.core.workspace import PRIVATE_DIR
-from tui.settings.listing import Listing, listed
 
 SIZE_MAX: Final = 200_000
 FILES_MAX: Final = 1000
@@ -31,13 +30,36 @@ NAME_CHARS: Final = 64
 AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
 """The folders of definitions that a workspace may bring along; the last counts first."""
 
+STYLE_FOLDERS: Final = (".claude/output-styles", f"{PRIVATE_DIR}/output-styles")
+"""The folders of output styles that it may."""
+STYLE: Final = "Output style "
+"""What the name of a style begins with in the system prompt, which sub-agents don't get."""
+
 OWN_NAMES: Final = ("explore", "general")
 """Those that come with the program."""
 
+LIST_MAX: Final = 15_000
+"""Characters of a list."""
+_LENGTHS: Final = (600, 400, 250, 160, 100, 60)
+_LAST_LINE: Final = 200
 _WORKTREE: Final = "worktree"
 INHERIT: Final = "inherit"
 SMALL: Final = "small"
 """Names that stand for the model of the conversation, and for the small one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedList:
+    """A list of what is installed, for the model: its text, how many of its descriptions are cut,
+    and the names that are not in it."""
+
+    text: str
+    cut: int = 0
+    unlisted: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        return not self.cut and not self.unlisted
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +107,7 @@ class AgentDefinitions:
         wanted = {"general-purpose": "general", "": "general"}.get(wanted, wanted)
         return next((one for key, one in self.all.items() if key.casefold() == wanted), None)
 
-    def listing(self) -> Listing:
+    def listing(self) -> BoundedList:
         """Make the list that the model gets: the program's own first, then those of a workspace."""
 
         def rank(one: AgentDefinition) -> int:
@@ -251,3 +273,47 @@ def _own() -> Mapping[str, AgentDefinition]:
             name, one.description, one.prompt, one.tools, one.without, one.model, one.read_only
         )
     return made
+
+
+def listed(entries: Iterable[tuple[str, str]], what: str, budget: int = LIST_MAX) -> BoundedList:
+    """List sub-agents or skills for the model within a budget, names with descriptions of one line;
+    `what` are several of them in a word.
+
+    While all descriptions fit they stand there whole. Else all are cut to one length, the longest
+    that fits; where not even short ones fit, the last entries are left out, and the list says how
+    many. What is cut or left out is found by a search.
+    """
+    every = list(entries)
+    lines = [_line(name, about, len(about)) for name, about in every]
+    if sum(map(len, lines)) + len(lines) <= budget:
+        return BoundedList("\n".join(lines))
+    for most in _LENGTHS:
+        lines = [_line(name, about, most) for name, about in every]
+        if sum(map(len, lines)) + len(lines) <= budget - _LAST_LINE:
+            break
+    kept, length = 0, 0
+    for line in lines:
+        length += len(line) + 1
+        if length > budget - _LAST_LINE:
+            break
+        kept += 1
+    unlisted = tuple(name for name, _ in every[kept:])
+    cut = sum(len(about) > most for _, about in every[:kept])
+    about_rest = f"{len(unlisted):,} more {what} are not listed" if unlisted else ""
+    about_cut = f"{cut:,} descriptions are shortened" if cut else ""
+    told = " and ".join(filter(None, (about_rest, about_cut)))
+    lines = [*lines[:kept], f"- {told}: search_installed finds all of them by words."]
+    return BoundedList("\n".join(lines), cut, unlisted)
+
+
+def _line(name: str, about: str, most: int) -> str:
+    return f"- {name}: {about if len(about) <= most else _shorter(about, most)}"
+
+
+def _shorter(about: str, most: int) -> str:
+    """The first sentence, if it fits; else as many words as fit."""
+    end = about.find(". ", most // 3, most)
+    if end > 0:
+        return about[: end + 1]
+    part = about[: most - 1]
+    return f"{part.rpartition(' ')[0] or part}…"

@@ -66,7 +66,7 @@ def _unquoted(found: re.Match[str]) -> str:
     return next(part for part in found.groups() if part is not None)
 
 
-class Places:
+class ArgumentPlaces:
     """Fills in the places of one text's parts; `taken` is true once one of them took something."""
 
     def __init__(

@@ -32,8 +32,6 @@ from tui.settings.hook_files import Hook
 
 MANIFEST: Final = ".claude-plugin/plugin.json"
 MARKETPLACE: Final = ".claude-plugin/marketplace.json"
-STORE: Final = "plugins.json"
-"""The file of added plugins in the configuration folder."""
 ROOT: Final = "CLAUDE_PLUGIN_ROOT"
 """The variable by which its texts and commands name a plugin's folder."""
 _FILES_MAX: Final = 3000
@@ -148,7 +146,7 @@ def installed(folders: Folders) -> Plugins:
 
 def added_plugins(folders: Folders) -> Sequence[Added]:
     """List what the person added. Raises ConfigError. Blocks."""
-    file = folders.config / STORE
+    file = folders.plugins_file
     try:
         contents = parse_json(read_small(file, limit=_SIZE_MAX)[0])
     except FileNotFoundError:
@@ -293,7 +291,7 @@ def _hash_of(root: Path, names: tuple[tuple[str, int, int, int, int], ...]) -> s
 
 
 def _write(folders: Folders, added: Sequence[Added]) -> None:
-    file = folders.config / STORE
+    file = folders.plugins_file
     entries = [{"name": one.name, "path": str(one.path), "sha256": one.sha256} for one in added]
     what = f"Can't write {shorten(file)}"
     with os_error_as(StorageError, what, hint="Nothing was changed."), locked(file.parent):

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.core import front_matter
 from tui.core.claude_names import claude_folder, is_claudes
@@ -26,9 +26,10 @@ from tui.core.front_matter import MarkdownFile
 from tui.core.paths import Folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR, text_of_path
-from tui.settings.claude_places import RUNS, Places, names_in
-from tui.settings.listing import Listing, listed
-from tui.settings.plugins import installed
+from tui.settings.agent_definitions import BoundedList, listed
+
+if TYPE_CHECKING:
+    from tui.settings.plugins import Plugin
 
 DESCRIPTION_MAX: Final = 1024
 """Characters of a description that the model gets; the format allows no more."""
@@ -130,7 +131,7 @@ class InstalledSkills:
                     skills[skill.name] = skill
             if len(seen) - before >= _FOLDERS_MAX:
                 problems.append(f"{place.shown}: only its first {_FOLDERS_MAX:,} folders are read.")
-        plugins = installed(self.folders).all
+        plugins, _ = plugins_of(self.folders)
         self.opened = tuple(plugin.root for plugin in plugins)
         for plugin in plugins:
             for folder in plugin.skills:
@@ -150,7 +151,7 @@ class InstalledSkills:
         folders = {*self.opened, *(skill.folder for skill in self.skills.values())}
         return tuple(sorted(one for one in folders if not one.is_relative_to(root)))
 
-    def listing(self) -> Listing:
+    def listing(self) -> BoundedList:
         """Make the list of skills for the model. The workspace's come first."""
         offered = sorted(self.offered, key=lambda skill: not skill.brought)
         return listed(((skill.name, skill.description) for skill in offered), "skills")
@@ -206,6 +207,16 @@ class InstalledSkills:
         """True if a folder that is opened for reading would open more than a skill."""
         own = (self.folders.config, self.folders.data, Path.home(), self.workspace)
         return any(Path(os.path.realpath(one)).is_relative_to(folder) for one in own)
+
+
+def plugins_of(folders: Folders) -> tuple[Sequence[Plugin], Sequence[str]]:
+    """Return the plugins of the person that count, and what is wrong with others. Blocks."""
+    if not folders.plugins_file.exists():
+        return (), ()
+    from tui.settings import plugins  # noqa: PLC0415 - few have any
+
+    found = plugins.installed(folders)
+    return found.all, found.problems
 
 
 def candidates(place: Path) -> Iterator[tuple[Path, Path | None]]:
@@ -292,9 +303,14 @@ def _text(skill: InstalledSkill, file: MarkdownFile, arguments: str, workspace: 
     shown = text_of_path(folder.relative_to(root) if inside else folder)
     body = file.body
     if skill.claudes:
+        from tui.settings.claude_places import (  # noqa: PLC0415 - once a skill is loaded
+            ArgumentPlaces,
+            names_in,
+        )
+
         known = {"SKILL_DIR": folder, "PROJECT_DIR": root}
         own = {f"CLAUDE_{name}": text_of_path(path) for name, path in known.items()}
-        places = Places(arguments, names_in(file), {**skill.variables, **own})
+        places = ArgumentPlaces(arguments, names_in(file), {**skill.variables, **own})
         body = places.filled(body)
         arguments = "" if places.taken else arguments
     elif arguments and "$ARGUMENTS" in body:
@@ -315,6 +331,8 @@ def _text(skill: InstalledSkill, file: MarkdownFile, arguments: str, workspace: 
 
 def _how_to_do_it(file: MarkdownFile, body: str) -> list[str]:
     """What the skill leaves to the program elsewhere, and to the model here."""
+    from tui.settings.claude_places import RUNS  # noqa: PLC0415 - as above
+
     lines = list[str]()
     if RUNS.search(body):
         lines.append(

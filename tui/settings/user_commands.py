@@ -18,7 +18,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.core import front_matter
 from tui.core.claude_names import is_claudes
@@ -28,9 +28,10 @@ from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.allowed_tools import AllowedTools, allowed_tools
-from tui.settings.claude_places import RUNS, Places, names_in
-from tui.settings.plugins import Plugin, Plugins, installed
-from tui.settings.skills import InstalledSkill, InstalledSkills
+from tui.settings.skills import InstalledSkill, InstalledSkills, plugins_of
+
+if TYPE_CHECKING:
+    from tui.settings.plugins import Plugin
 
 SIZE_MAX: Final = 200_000
 COMMANDS_MAX: Final = 500
@@ -109,7 +110,12 @@ class UserCommand:
             ]
             rest = f"\n\n{arguments}" if arguments and not _PLACE.search(self.text) else ""
         else:
-            places = Places(arguments, self.words, {**self.variables, **(variables or {})})
+            from tui.settings.claude_places import (  # noqa: PLC0415 - few have such commands
+                RUNS,
+                ArgumentPlaces,
+            )
+
+            places = ArgumentPlaces(arguments, self.words, {**self.variables, **(variables or {})})
             found = RUNS.split(self.text)
             found[1::3] = [
                 one or other for one, other in zip(found[1::3], found[2::3], strict=True)
@@ -229,13 +235,13 @@ class UserCommands:
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
         commands, problems = load(self.folders, self.reserved, self.counts, self.workspace)
-        plugins = installed(self.home) if self.home else Plugins()
         taken = {one.long_name for one in commands.values()}
-        for plugin in plugins.all:
+        plugins, left_out = plugins_of(self.home) if self.home else ((), ())
+        for plugin in plugins:
             found, wrong = _of_plugin(plugin)
             commands |= {name: one for name, one in found.items() if name not in taken}
             problems += wrong
-        problems += plugins.problems
+        problems += left_out
         if self.skills is not None:
             self.skills.load()
             for skill in self.skills.skills.values():
@@ -300,9 +306,17 @@ def _parsed(path: Path, data: bytes, *, claudes: bool) -> UserCommand | str:
         path,
         model=_model(file),
         allowed=allowed_tools(file.names("allowed-tools") or ()),
-        words=names_in(file) if claudes else None,
+        words=_names_in(file) if claudes else None,
         agent=file.text("agent") if file.text("context").casefold() == "fork" else None,
     )
+
+
+def _names_in(file: MarkdownFile) -> tuple[str, ...]:
+    if "arguments" not in file.fields:
+        return ()
+    from tui.settings.claude_places import names_in  # noqa: PLC0415 - as above
+
+    return names_in(file)
 
 
 def _model(file: MarkdownFile) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Protocol
 
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.file_access import in_thread
+from tui.tools.registry import SEARCH_INSTALLED
 from tui.tools.word_search import NAME_WEIGHT, WordIndex, words_in
 
 
@@ -17,15 +18,23 @@ class SearchInstalledParams(Params, frozen=True, kw_only=True):
     limit: Annotated[int, about("How many to show.", ge=1, le=50)] = 8
 
 
-class SearchInstalled(Tool[SearchInstalledParams]):
-    """`there` gives descriptions by kind and name, as they are now; it blocks."""
+class Searchable(Protocol):
+    """What can be found."""
 
-    name: ClassVar[str] = "search_installed"
+    def there(self) -> Mapping[tuple[str, str], str]:
+        """Return descriptions by kind and name. Blocks."""
+        ...
+
+
+class SearchInstalled(Tool[SearchInstalledParams]):
+    """Searches what is installed, as it is now."""
+
+    name: ClassVar[str] = SEARCH_INSTALLED
     effect: ClassVar[Effect] = "none"
     params: ClassVar[type[Params]] = SearchInstalledParams
 
-    def __init__(self, there: Callable[[], Mapping[tuple[str, str], str]]) -> None:
-        self._there = there
+    def __init__(self, installed: Searchable) -> None:
+        self._installed = installed
 
     async def run(
         self,
@@ -41,7 +50,7 @@ class SearchInstalled(Tool[SearchInstalledParams]):
         return params.query
 
     def _answer(self, params: SearchInstalledParams) -> ToolOutput:
-        there = self._there()
+        there = self._installed.there()
         keys = list(there)
         index = WordIndex(_words(name, there[kind, name]) for kind, name in keys)
         found = [keys[place] for place in index.find(params.query, params.limit)]

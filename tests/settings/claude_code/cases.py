@@ -1,4 +1,5 @@
 """The set-ups that `record.py` shows to Claude Code."""
+# ruff: noqa: E501 - files, as they are
 
 from __future__ import annotations
 

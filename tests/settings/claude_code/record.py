@@ -59,7 +59,7 @@ def _installed(folder: str) -> str:
 def _row(program: str, name: str, plain: list[dict[str, Any]]) -> dict[str, Any]:
     case = CASES[name]
     run = _Run(program, case)
-    usual = {line for line in _lines(plain)}
+    usual = set(_lines(plain))
     sent = [_without(request, usual) for request in run.sent()]
     row: dict[str, Any] = {"case": name, "files": case.files, "typed": case.typed}
     if case.args:

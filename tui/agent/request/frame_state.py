@@ -40,7 +40,7 @@ from tui.session.request_numbers import REQUEST
 from tui.settings.rule_files import RuleFile
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
-from tui.tools.search_installed import SearchInstalled
+from tui.tools.registry import SEARCH_INSTALLED
 from tui.tools.skill import Skill
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ _PLAN_ENDS = "; when your plan is ready, show it with present_plan"
 RELOAD = "reload"
 """The type of the record: the next compaction brings a new frame."""
 
-_OF_SKILLS: Final = frozenset({Skill.name, SearchInstalled.name})
+_OF_SKILLS: Final = frozenset({Skill.name, SEARCH_INSTALLED})
 """Tools that are there only if there is something for them."""
 _LAYERS_OF_RULES = frozenset({"security"})
 
