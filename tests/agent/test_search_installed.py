@@ -16,6 +16,7 @@ def many() -> None:
         text = f"Agent {number} reviews code. " + "It has many more words to say. " * 12
         path = claude_folder() / f"agents/a{number:03}.md"
         path.write_text(f"---\nname: a{number:03}\ndescription: {text}\n---\nYou.\n")
+    path = claude_folder() / "agents/z.md"
     path.write_text("---\nname: last\ndescription: Knows all about Kubernetes.\n---\nYou.\n")
     for number in range(212):
         about = f"Skill {number} does a thing. " + "And it says so at length. " * 9
@@ -37,7 +38,7 @@ async def test_all_are_listed_or_found(opened: Open) -> None:
     assert "[... truncated" not in prompt
     assert prompt.count("search_installed finds all of them by words.") == 2
     assert (
-        "1 of 351, the best first:\n- sub-agent last: Knows all about Kubernetes."
+        "1 of 352, the best first:\n- sub-agent last: Knows all about Kubernetes."
         in outputs(agent)[0]
     )
 

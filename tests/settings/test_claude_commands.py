@@ -149,3 +149,13 @@ def test_our_own_folders_count_from_one(commands: UserCommands) -> None:
     (folder / "tt.md").write_text("$0 $1 $2 $ARGUMENTS[0]")
     commands.load()
     assert commands.commands["tt"].expanded("a b").text == "$0 a b a b[0]"
+
+
+def test_what_does_nothing_here_is_named(commands: UserCommands) -> None:
+    workspace = commands.workspace
+    assert workspace
+    folder = workspace / ".claude/commands"
+    folder.mkdir(parents=True)
+    (folder / "tt.md").write_text("---\nhooks:\n  Stop: []\neffort: low\n---\nDo it.\n")
+    commands.load()
+    assert commands.commands["tt"].left == ("hooks", "effort")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -78,8 +79,8 @@ def test_its_hooks_and_servers(tmp_path: Path) -> None:
     plugin = added("plugin-command", tmp_path)
     (hook,) = plugin.hooks
     assert hook.event == "UserPromptSubmit"
-    run = os.popen(hook.command).read().strip()
-    assert run == f"hook of {plugin.root} {plugin.root}"
+    done = subprocess.run(["sh", "-c", hook.command], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"hook of {plugin.root} {plugin.root}"
     said = lines_of(seen()["plugin-command"])
     assert "UserPromptSubmit hook success: hook of <WORK>/plug <WORK>/plug" in said
     assert plugin.servers == {

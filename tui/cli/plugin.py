@@ -23,10 +23,7 @@ def _add(options: Options) -> int:
     plugin = plugins.add(folders(), Path(str(options.target)).expanduser())
     for line in _lines(plugin):
         print_text(line)
-    note(
-        f"Added {plugin.name} as it is now. It counts from your next session on, until its folder "
-        "changes."
-    )
+    note(f"Added {plugin.name} as it is now. Your next session has it, until its folder changes.")
     return 0
 
 

@@ -78,6 +78,8 @@ class AgentDefinition:
     isolated: bool = False
     """True if it works in a git worktree of its own."""
     path: Path | None = None
+    left: tuple[str, ...] = ()
+    """Fields of its file that do nothing here."""
     brought: bool = False
     """True if it is the workspace's."""
 
@@ -151,6 +153,8 @@ def load(
             if isinstance(one, str):
                 problems.append(f"{path.name} is no sub-agent: {one}.")
             else:
+                if "hooks" in one.left:
+                    problems.append(f"The hooks of the sub-agent {one.name} don't run here.")
                 definitions = {
                     key: value for key, value in definitions.items() if not _same(key, one.name)
                 }
@@ -190,12 +194,19 @@ def of_plugin(
         if isinstance(one, str):
             problems.append(f"{path.name} of the plugin {name} is no sub-agent: {one}.")
         else:
+            if "hooks" in one.left:
+                problems.append(f"The hooks of the sub-agent {name}:{one.name} don't run here.")
             own = f"{name}:{one.name}"
             found[own] = replace(one, name=own, prompt=fill(one.prompt))
     return found, tuple(problems)
 
 
 _TOOLS: Final = ("tools", "allowed-tools", "allowedtools")
+_LEFT: Final = (
+    *("hooks", "mcpservers", "memory", "background", "effort", "maxturns", "initialprompt"),
+    *("color", "permissionmode"),
+)
+"""Fields that Claude Code knows and that do nothing here; `plan` as a permission mode does."""
 _LIMITS: Final = (
     *_TOOLS,
     *("disallowedtools", "disallowed-tools", "permissionmode", "permission-mode"),
@@ -230,14 +241,22 @@ def parsed(path: Path, data: bytes) -> AgentDefinition | str:
     return AgentDefinition(
         name=name,
         description=description,
-        prompt=file.body,
+        prompt=_with_skills(file.body, file.names("skills") or ()),
         tools=None if tools is None or "*" in tools else _ours(tools),
         without=_ours(chain.from_iterable(without)),
         model="" if model == INHERIT else file.text("model"),
         read_only="plan" in {mode.casefold() for mode in modes},
         isolated=isolation == _WORKTREE,
         path=path,
+        left=tuple(name for name in _LEFT if file.fields.get(name) and file.text(name) != "plan"),
     )
+
+
+def _with_skills(body: str, skills: Sequence[str]) -> str:
+    """Instructions with the skills that they begin with, which are loaded by their tool here."""
+    if not skills:
+        return body
+    return f"{body}\n\nBefore you start, load these skills with `skill`: {', '.join(skills)}."
 
 
 def _ours(names: Iterable[str]) -> tuple[str, ...]:
@@ -287,6 +306,7 @@ def listed(entries: Iterable[tuple[str, str]], what: str, budget: int = LIST_MAX
     lines = [_line(name, about, len(about)) for name, about in every]
     if sum(map(len, lines)) + len(lines) <= budget:
         return BoundedList("\n".join(lines))
+    most = 0
     for most in _LENGTHS:
         lines = [_line(name, about, most) for name, about in every]
         if sum(map(len, lines)) + len(lines) <= budget - _LAST_LINE:

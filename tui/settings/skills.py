@@ -72,6 +72,8 @@ class InstalledSkill:
     """True if the person can use it by its name."""
     claudes: bool = False
     """True if it lies in a folder of Claude Code, or a plugin: its places count from zero."""
+    left: tuple[str, ...] = ()
+    """Fields of its file that do nothing here."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """What its text may name, beside its own folder and the workspace."""
 
@@ -262,6 +264,8 @@ def _places_in(workspace: Path) -> tuple[_Place, ...]:
     return tuple(_Place(workspace / name, workspace) for name in names)
 
 
+LEFT: Final = ("hooks", "effort", "shell", "paths", "disallowed-tools")
+"""Fields of commands and skills that Claude Code knows and that do nothing here."""
 _NOT_OFFERED: Final = "disable-model-invocation"
 
 
@@ -293,6 +297,7 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
         offered=file.text(_NOT_OFFERED).casefold() in {"", "false", "no", "off"},
         typed=file.text("user-invocable") != "false",
         claudes=is_claudes(place.folder),
+        left=tuple(name for name in LEFT if file.fields.get(name)),
     )
 
 
@@ -392,6 +397,7 @@ def skill_lines(skills: Iterable[InstalledSkill]) -> list[str]:
             f"{'this workspace' if skill.brought else 'yours'}: {shorten(skill.folder)}",
             *([] if skill.offered else ["only you can use it"]),
             *([] if skill.typed else ["only the model uses it"]),
+            *([f"left out: {', '.join(skill.left)}"] if skill.left else []),
             *([f"asks as always, also for {skill.allowed_tools}"] if skill.allowed_tools else []),
         ]
         lines += [f"{skill.name}: {skill.description}", f"  {' · '.join(ways)}"]

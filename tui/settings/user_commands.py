@@ -28,7 +28,7 @@ from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.allowed_tools import AllowedTools, allowed_tools
-from tui.settings.skills import InstalledSkill, InstalledSkills, plugins_of
+from tui.settings.skills import LEFT, InstalledSkill, InstalledSkills, plugins_of
 
 if TYPE_CHECKING:
     from tui.settings.plugins import Plugin
@@ -89,6 +89,8 @@ class UserCommand:
     """The sub-agent that does it, "" for the usual one; None if the conversation does."""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     """What its text may name, beside what the turn has."""
+    left: tuple[str, ...] = ()
+    """Fields of its file that do nothing here."""
 
     @property
     def shipped(self) -> bool:
@@ -241,7 +243,7 @@ class UserCommands:
             found, wrong = _of_plugin(plugin)
             commands |= {name: one for name, one in found.items() if name not in taken}
             problems += wrong
-        problems += left_out
+        problems += tuple(left_out)
         if self.skills is not None:
             self.skills.load()
             for skill in self.skills.skills.values():
@@ -307,6 +309,7 @@ def _parsed(path: Path, data: bytes, *, claudes: bool) -> UserCommand | str:
         model=_model(file),
         allowed=allowed_tools(file.names("allowed-tools") or ()),
         words=_names_in(file) if claudes else None,
+        left=tuple(name for name in LEFT if file.fields.get(name)),
         agent=file.text("agent") if file.text("context").casefold() == "fork" else None,
     )
 

@@ -380,7 +380,7 @@ AGENTS: Final = {
     "agents-many": Case(
         "go",
         {
-            f"~/.claude/agents/a{n:03}.md": f"---\nname: a{n:03}\ndescription: Agent number {n} {'does a thing ' * 40}\n---\nYou.\n"
+            f"~/.claude/agents/a{n:03}.md": f"---\nname: a{n:03}\ndescription: Agent number {n} {'does a thing ' * 3}\n---\nYou.\n"
             for n in range(137)
         },
     ),
@@ -681,7 +681,6 @@ MORE: Final = {
     "user-agents": Case(
         "go", {"~/.claude/AGENTS.md": "User agents.\n", "~/AGENTS.md": "Home agents.\n"}
     ),
-    "memory-long": Case("go", {"CLAUDE.md": "word " * 12000 + "END\n"}),
 }
 _HOOK: Final = '[{"hooks": [{"type": "command", "command": "echo %s $CLAUDE_PLUGIN_ROOT $CLAUDE_PROJECT_DIR"}]}]'
 MORE_PLUGINS: Final = {

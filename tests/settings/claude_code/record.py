@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -41,9 +42,8 @@ def main(names: list[str]) -> None:
         plain = _Run(program, Case("go")).sent()
         wanted = names or list(CASES)
         with ThreadPoolExecutor(2) as pool:
-            for name, row in zip(
-                wanted, pool.map(lambda one: _row(program, one, plain), wanted), strict=True
-            ):
+            made = pool.map(partial(_row, program, plain), wanted)
+            for name, row in zip(wanted, made, strict=True):
                 rows[name] = row
                 print(json.dumps(row, indent=1, ensure_ascii=False))
         lines = [json.dumps(rows[name], ensure_ascii=False) for name in CASES if name in rows]
@@ -56,19 +56,17 @@ def _installed(folder: str) -> str:
     return f"{folder}/node_modules/.bin/claude"
 
 
-def _row(program: str, name: str, plain: list[dict[str, Any]]) -> dict[str, Any]:
+def _row(program: str, plain: list[dict[str, Any]], name: str) -> dict[str, Any]:
     case = CASES[name]
     run = _Run(program, case)
     usual = set(_lines(plain))
-    sent = [_without(request, usual) for request in run.sent()]
+    sent = [_without(request, usual, plain[0]["model"]) for request in run.sent()]
     row: dict[str, Any] = {"case": name, "files": case.files, "typed": case.typed}
     if case.args:
         row["args"] = list(case.args)
-    there = {line for request in run.sent() for line in _lines([request])}
-    if gone := sorted(line for line in usual - there if len(line) > 20):
-        row["gone"] = [line[:80] for line in gone][:8]
     row["sent"] = sent
-    row["out"] = run.out[:400]
+    if run.out != "ok":
+        row["out"] = run.out[:400]
     if run.problem:
         row["problem"] = run.problem[:400]
     return row
@@ -81,9 +79,9 @@ def _lines(requests: list[dict[str, Any]]) -> Iterator[str]:
         yield from request["tools"]
 
 
-def _without(request: dict[str, Any], usual: set[str]) -> dict[str, Any]:
+def _without(request: dict[str, Any], usual: set[str], model: str) -> dict[str, Any]:
     """Keep what a folder without files does not send."""
-    kept: dict[str, Any] = {"model": request["model"]}
+    kept: dict[str, Any] = {} if request["model"] == model else {"model": request["model"]}
     for part in ("system", "messages"):
         texts = list[str]()
         for text in request[part]:
@@ -202,7 +200,7 @@ def _handler(run: _Run) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base names it
             pass
 
         def do_GET(self) -> None:
@@ -238,7 +236,13 @@ def _stream(answer: Any) -> bytes:
         block = {"type": "tool_use", "id": f"toolu_{name}", "name": name, "input": {}}
         delta, stop = {"type": "input_json_delta", "partial_json": json.dumps(given)}, "tool_use"
     usage = {"input_tokens": 10, "output_tokens": 5}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    message: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+    }
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**message, "usage": usage}},
         {"type": "content_block_start", "index": 0, "content_block": block},
