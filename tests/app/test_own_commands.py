@@ -49,7 +49,7 @@ def said(conversation: Conversation) -> list[str]:
 async def test_a_command_of_claude_code_is_sent(
     world: World, conversation: Conversation, typed: str
 ) -> None:
-    text = "---\ndescription: Fix\nargument-hint: [what] [where]\n---\n$2: !`echo $1` @README.md"
+    text = "---\ndescription: Fix\nargument-hint: [what] [where]\n---\n$1: !`echo $0` @README.md"
     write(world.workspace / ".claude/commands/frontend/Fix_It.md", text)
     assert await route(conversation, typed) == "sent"
     await until(lambda: world.agent.sent == [typed])

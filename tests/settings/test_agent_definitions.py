@@ -78,3 +78,14 @@ def test_without_a_limit_it_has_all_tools(front: str) -> None:
     one = definition(front)
     assert isinstance(one, AgentDefinition)
     assert one.tools is None
+
+
+def test_what_claude_code_knows_and_we_do_not_is_named(tmp_path: Path):
+    head = "name: a\ndescription: d\nskills: [x, y]\nmemory: project\npermissionMode: acceptEdits\n"
+    (tmp_path / "a.md").write_text(f"---\n{head}hooks:\n  Stop: []\n---\nYou are a.\n")
+    (tmp_path / "b.md").write_text("---\nname: b\ndescription: d\npermissionMode: plan\n---\nB\n")
+    found = load([tmp_path])
+    assert found.all["a"].left == ("hooks", "memory", "permissionmode")
+    assert found.all["a"].prompt.endswith("Before you start, load these skills with `skill`: x, y.")
+    assert found.all["b"].left == ()
+    assert found.problems == ("The hooks of the sub-agent a don't run here.",)

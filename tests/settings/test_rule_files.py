@@ -50,7 +50,7 @@ def test_a_rule_holds_for_what_its_globs_name(
     home: Folders, tmp_path: Path, paths: str, file: str, holds: bool
 ) -> None:
     root = tmp_path / "work"
-    write(root / ".claude/rules/one.md", f'---\npaths: "{paths}"\n---\nBe brief.')
+    write(root / ".holdfast/rules/one.md", f'---\npaths: "{paths}"\n---\nBe brief.')
     (rule,), problems = rule_files.load(root, home, lambda _name, _data: True)
     assert not problems
     assert rule.text == "Be brief."

@@ -10,7 +10,8 @@ import pytest
 from tui.core.errors import ToolError
 from tui.core.paths import Folders, folders
 from tui.settings import trust
-from tui.settings.skills import DESCRIPTION_MAX, LIST_MAX, InstalledSkills
+from tui.settings.agent_definitions import LIST_MAX
+from tui.settings.skills import DESCRIPTION_MAX, InstalledSkills
 from tui.settings.user_commands import UserCommands
 
 PDF = """---
@@ -58,9 +59,9 @@ def test_a_skill_is_a_folder_with_a_description(workspace: Path):
     (folder / "scripts/__pycache__/fill.pyc").write_bytes(b"x")
     skills = installed(workspace)
     assert skills.problems == ()
-    text, short = skills.listing()
-    assert short == ()
-    assert text == (
+    listing = skills.listing()
+    assert listing.whole
+    assert listing.text == (
         "- pdf-forms: Fill in, merge and split PDF files. "
         "Use when the user names a .pdf: forms, reports."
     )
@@ -78,9 +79,15 @@ def test_a_skill_is_a_folder_with_a_description(workspace: Path):
     ]
 
 
-def test_the_workspace_beats_the_person_and_ours_beats_others(workspace: Path):
-    own = (Path.home() / ".agents", Path.home() / ".claude", folders().config)
-    places = (*own, *(workspace / name for name in (".agents", ".claude", ".holdfast")))
+def test_ours_beat_others_and_the_workspace_beats_the_person_but_for_claudes(workspace: Path):
+    places = (
+        Path.home() / ".agents",
+        workspace / ".claude",
+        Path.home() / ".claude",
+        folders().config,
+        workspace / ".agents",
+        workspace / ".holdfast",
+    )
     for number, place in enumerate(places):
         write(place / "skills/same", described("same", f"number {number}"))
         write(place / f"skills/own{number}", described(f"own{number}", "x"))
@@ -104,7 +111,7 @@ def test_a_skill_of_the_workspace_counts_only_as_it_was_trusted(workspace: Path)
     assert skills.skills == {}
     assert skills.untrusted == ("pdf-forms",)
     assert skills.problems == (
-        ".agents/skills/pdf-forms: You don't trust it as it is now; /trust decides.",
+        ".claude/skills/pdf-forms: You don't trust it as it is now; /trust decides.",
     )
     trust.decide(home, workspace, [item], [item.name])
     skills = InstalledSkills(home, workspace, trust.trust_of(home, workspace).allows)
@@ -191,15 +198,32 @@ def test_a_description_of_two_megabytes_is_cut(workspace: Path):
     assert skill.description.endswith("…")
 
 
-def test_a_list_that_is_too_long_names_what_it_does_not_describe(workspace: Path):
+def test_a_list_that_is_too_long_shortens_all_alike(workspace: Path):
     for number in range(40):
-        write(Path.home() / f".claude/skills/s{number:02}", described(f"s{number:02}", "x" * 900))
+        write(
+            Path.home() / f".claude/skills/s{number:02}", described(f"s{number:02}", "x y " * 225)
+        )
     write(workspace / ".claude/skills/zz", described("zz", "the workspace's"))
-    text, short = installed(workspace).listing()
-    assert text.startswith("- zz: the workspace's\n- s00: xxx")
-    assert len(text) < LIST_MAX + 300
-    assert short == tuple(f"s{number:02}" for number in range(16, 40))
-    assert text.endswith("s37, s38, s39.")
+    listing = installed(workspace).listing()
+    lines = listing.text.splitlines()
+    assert lines[0] == "- zz: the workspace's"
+    assert {len(line) for line in lines[1:-1]} == {len("- s00: ") + 248}
+    assert listing.unlisted == ()
+    assert lines[-1] == (
+        "- 40 descriptions are shortened: search_installed finds all of them by words."
+    )
+
+
+def test_what_a_list_has_no_room_for_is_counted(workspace: Path):
+    for number in range(300):
+        write(
+            Path.home() / f".claude/skills/s{number:03}", described(f"s{number:03}", "word " * 60)
+        )
+    listing = installed(workspace).listing()
+    assert len(listing.text) <= LIST_MAX
+    there = listing.text.count("\n- s") + 1
+    assert listing.unlisted == tuple(f"s{number:03}" for number in range(there, 300))
+    assert listing.text.splitlines()[-1].startswith(f"- {300 - there} more skills are not listed")
 
 
 def test_an_unknown_name_is_told_which_there_are(workspace: Path):
@@ -207,7 +231,7 @@ def test_an_unknown_name_is_told_which_there_are(workspace: Path):
     hidden = "---\nname: b\ndescription: B\ndisable-model-invocation: true\n---\nBody"
     write(Path.home() / ".claude/skills/b", hidden)
     skills = installed(workspace)
-    assert "- b:" not in skills.listing()[0]
+    assert "- b:" not in skills.listing().text
     assert skills.instructions("b").endswith("\n\nBody")
     assert "skill pdf-forms" in skills.instructions("/PDF-Forms")
     with pytest.raises(ToolError) as caught:

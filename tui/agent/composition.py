@@ -14,7 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import convert, structs
 
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
@@ -31,7 +31,7 @@ from tui.context.project_files import ProjectFiles
 from tui.context.system_prompt import Source
 from tui.core.claude_names import claude_folder
 from tui.core.clock import Clock, SystemClock
-from tui.core.config import Config
+from tui.core.config import Config, McpServer
 from tui.core.facts import Fact
 from tui.core.files import installation_key
 from tui.core.git.branch import branch_of
@@ -52,12 +52,12 @@ from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.settings import agent_definitions, hook_files, rule_files
-from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
+from tui.settings.agent_definitions import AGENT_FOLDERS, STYLE, AgentDefinitions
 from tui.settings.credentials import DEFAULT_SERVER, Credential, SecretStore, server_of
 from tui.settings.hook_files import HOOK_FILES, Hooks
 from tui.settings.rule_files import RuleFile
 from tui.settings.sign_in import SignIn
-from tui.settings.skills import InstalledSkills
+from tui.settings.skills import InstalledSkills, plugins_of
 from tui.settings.trust import Trust, trusted_programs, with_scripts
 from tui.tools.base import Tool
 from tui.tools.jobs import Jobs
@@ -334,6 +334,7 @@ def make_agent(
     files = _project_files(launch)
     skills = OfferedSkills(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
+        _KnownAgents(launch),
         on=launch.access.around is None and not launch.answers_only,
     )
     prompt = system_prompt.compose(
@@ -473,15 +474,38 @@ def _project_files(launch: Launch) -> ProjectFiles:
         launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
     )
     agents = _agents(launch)
-    listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing)
-    problems = (*files.problems, *agents.problems)
-    return ProjectFiles((*launch.texts, *files.sources, listed), problems)
+    listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing().text)
+    chosen, wrong = _style(launch)
+    _, of_plugins = plugins_of(launch.folders)
+    problems = (*files.problems, *agents.problems, *of_plugins, *wrong)
+    return ProjectFiles((*launch.texts, *files.sources, listed, *chosen), problems)
+
+
+def _style(launch: Launch) -> tuple[Sequence[Source], Sequence[str]]:
+    """The output style that the person chose, and why there is none. Blocks."""
+    if not (name := launch.config.output_style):
+        return (), ()
+    from tui.settings import output_styles  # noqa: PLC0415 - few choose one
+
+    root, allows = launch.workspace.root, launch.trust.allows
+    style, problems = output_styles.find(name, root, launch.folders, allows)
+    return [Source("added", f"{STYLE}{style.name}", style.text)] if style else (), problems
 
 
 def _rules(launch: Launch) -> Sequence[RuleFile]:
     """The rules that hold for some files only. Blocks."""
     rules, _ = rule_files.load(launch.workspace.root, launch.folders, launch.trust.allows)
     return [rule for rule in rules if rule.paths]
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownAgents:
+    """The kinds of sub-agents as they are when they are asked for."""
+
+    launch: Launch
+
+    def definitions(self) -> AgentDefinitions:
+        return _agents(self.launch)
 
 
 def _agents(launch: Launch) -> AgentDefinitions:
@@ -495,7 +519,11 @@ def _agents(launch: Launch) -> AgentDefinitions:
         return launch.trust.allows(path.relative_to(root).as_posix(), content)
 
     own = (claude_folder() / "agents", launch.folders.config / "agents")
-    return agent_definitions.load(own, counts, brought=brought, workspace=root)
+    found = agent_definitions.load(own, counts, brought=brought, workspace=root)
+    for plugin in plugins_of(launch.folders)[0]:
+        more, problems = agent_definitions.of_plugin(plugin.agents, plugin.name, plugin.filled)
+        found = AgentDefinitions({**found.all, **more}, (*found.problems, *problems))
+    return found
 
 
 def _hooks(launch: Launch) -> Hooks:
@@ -511,7 +539,9 @@ def _hooks(launch: Launch) -> Hooks:
         bound = with_scripts(hooks, hook_files.scripts_in(hooks, root))
         return launch.trust.allows(path.relative_to(root).as_posix(), bound)
 
-    return hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
+    found = hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
+    more = [hook for plugin in plugins_of(launch.folders)[0] for hook in plugin.hooks]
+    return replace(found, all=(*found.all, *more))
 
 
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:
@@ -542,10 +572,18 @@ class McpSandbox:
         await self.confinement.close()
 
 
+def _plugin_servers(launch: Launch) -> Mapping[str, McpServer]:
+    """The MCP servers of the person's plugins. Blocks."""
+    entries = [plugin.servers for plugin in plugins_of(launch.folders)[0]]
+    return {name: convert(entry, McpServer) for one in entries for name, entry in one.items()}
+
+
 def make_servers(launch: Launch) -> Servers | None:
     """The MCP servers, not started; None where there are none. A drill has none, and the practice
     model none behind an address."""
     configured = {} if launch.access.around is not None else launch.config.mcp
+    if launch.access.around is None:
+        configured = {**_plugin_servers(launch), **configured}
     if launch.access.practice:
         configured = {name: one for name, one in configured.items() if not one.url}
     if not configured:

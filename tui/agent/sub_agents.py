@@ -32,7 +32,7 @@ from tui.provider.base import (
     ModelInfo,
 )
 from tui.session.session import Session
-from tui.settings.agent_definitions import SMALL, AgentDefinition, AgentDefinitions
+from tui.settings.agent_definitions import SMALL, STYLE, AgentDefinition, AgentDefinitions
 from tui.tools.ask_user import AskUser
 from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall
@@ -214,7 +214,8 @@ class SubAgentStarter:
             role = Source("role", definition.name, task)
             less = {"agents", "boot", "own"}
             less |= set() if definition.may_have(Skill.name) else {"skills"}
-            return [role, *(source for source in files if source.origin not in less)]
+            own_words = (one for one in files if not one.name.startswith(STYLE))
+            return [role, *(source for source in own_words if source.origin not in less)]
 
         def composed() -> system_prompt.SystemPrompt:
             return system_prompt.compose(

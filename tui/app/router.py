@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tui.app.commands import find, split, unknown
-from tui.app.commands.own import command_turn
+from tui.app.commands.own import command_turn, turn_variables
 from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
 from tui.app.mcp_offers import prompts_of
 from tui.core.errors import HoldfastError, UsageError
@@ -125,8 +125,10 @@ async def _user_command(
     await asyncio.to_thread(conversation.user_commands.load)
     own_commands = conversation.user_commands.commands
     if command := find_own(own_commands, name):
-        say, find_model = conversation.frontend.say, conversation.services.asked_model
-        turn = await command_turn(command, argument, find_model, say)
+        say, services = conversation.frontend.say, conversation.services
+        session = conversation.agent.session.id if conversation.agent else None
+        variables = turn_variables(services.workspace, session)
+        turn = await command_turn(command, argument, services.asked_model, say, variables)
         return conversation.submit_command(text.strip(), turn)
     if offered := prompts_of(conversation).get(name.lower()):
         await conversation.frontend.run_command(

@@ -185,6 +185,7 @@ _RUN_BY = {
     "self-test": "tui.cli.self_test",
     "sessions": "tui.cli.sessions",
     "mcp": "tui.cli.mcp",
+    "plugin": "tui.cli.plugin",
     "acp": "tui.cli.acp",
     **dict.fromkeys(("ps", "attach", "logs", "stop"), "tui.cli.background_commands"),
     "doctor": "tui.app.doctor",

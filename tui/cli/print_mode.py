@@ -23,7 +23,7 @@ from tui.agent.composition import Launch, asked_model, make_agent, refreshed_mod
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import launch_config
 from tui.app.commands import TAKEN, find, split
-from tui.app.commands.own import command_turn, user_commands
+from tui.app.commands.own import command_turn, turn_variables, user_commands
 from tui.app.interruption import interruption_report, summary_of, taken_over
 from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome
@@ -246,7 +246,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
                 agent,
                 typed,
                 attached=attached,
-                command=await _command(launch, typed),
+                command=await _command(launch, typed, agent.session.id),
                 result=result,
                 format_=options.printing.output_format,
                 clock=clock,
@@ -255,18 +255,20 @@ def _print_answer(options: Options, launch: Launch) -> int:
     return asyncio.run(converse())
 
 
-async def _command(launch: Launch, typed: str) -> CommandTurn | None:
+async def _command(launch: Launch, typed: str, session_id: str) -> CommandTurn | None:
     """Return the person's own command that a prompt names; anything else is sent as it is."""
     named = split(typed.strip())
     if named is None or find(named[0]):
         return None
-    commands = user_commands(launch.folders, launch.workspace.root, lambda: launch.trust, TAKEN)
+    root = launch.workspace.root
+    commands = user_commands(launch.folders, root, lambda: launch.trust, TAKEN)
     await asyncio.to_thread(commands.load)
     command = find_own(commands.commands, named[0])
     if command is None:
         return None
     find_model = partial(asked_model, launch)
-    return await command_turn(command, named[1], find_model, partial(to_stderr, sys.stderr))
+    say, variables = partial(to_stderr, sys.stderr), turn_variables(root, session_id)
+    return await command_turn(command, named[1], find_model, say, variables)
 
 
 def read_schema(path: Path) -> object:

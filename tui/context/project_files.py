@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from tui.context.system_prompt import Origin, Source
+from tui.core import front_matter
+from tui.core.claude_names import claude_folder
 from tui.core.errors import UsageError
 from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
@@ -21,17 +23,33 @@ from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR, Workspace
 from tui.settings import rule_files
 from tui.settings.rule_files import RuleFile
 
-INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md")
-"""Names of project instructions: in each folder, the first that exists is used."""
+INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+"""Names of instructions in a folder: of the first two one is used, AGENTS.md if it is there; of the
+others all that exist."""
 _NESTED: Final = 50
 """Number of folders that are searched for instructions of their own."""
 _IMPORTS: Final = 30
 """Maximum number of instruction files, including those that they import."""
-_IMPORT = re.compile(r"(?<![\w@./-])@((?:~/)?[\w./-]*[\w-]\.\w{1,10}|(?:~/)?[\w.-]+/[\w./-]*[\w-])")
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_DEEP: Final = 4
+"""Files that import one another, behind the first."""
+_NAMED: Final = 300
+"""Names in one file that are looked up."""
+_IMPORT = re.compile(r"(?<![\w@./-])@((?:[^\s\\#@]|\\.){1,300})")
+_POINTS: Final = ".,:;!?)]}>*_\"'|"
+"""What follows a name without being a part of it."""
+_CODE = re.compile(
+    r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)|(?<!`)(`+)(?!`)[^\n]*?(?<!`)\2(?!`)",
+    re.DOTALL | re.MULTILINE,
+)
 """Code in Markdown, where an `@` is not an import."""
+_COMMENT = re.compile(
+    r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)|^[ \t]*<!--(?:(?!-->).)*+-->[ \t]*(?:\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A fence, or a comment that has its lines for itself."""
 MEMORY_FILES: Final = (f"{PRIVATE_DIR}/MEMORY.md", "MEMORY.md")
 """Names of the memory files of a workspace; all that exist are used."""
+_NAMES: Final = frozenset(Path(name).name for name in INSTRUCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,7 @@ def find(
     seen = {os.path.realpath(path) for path in _candidates(root, top)}
     for path in _candidates(root, top):
         _take_with_imports(path, "project", root, within=top, into=into, seen=seen)
+    problems += _passed_over(root, top)
     # Rules without paths apply everywhere; the others are read with their files.
     rules, unread = rule_files.load(root, folders, allows)
     problems += unread
@@ -80,6 +99,10 @@ def find(
             sources.append(one := source_of(rule))
             inside = rule.path.parent if rule.own else top
             _take_imports(rule.path, one, root, within=inside, into=into, seen=seen)
+    theirs = claude_folder() / "CLAUDE.md"
+    if os.path.realpath(theirs) not in seen:
+        anywhere = Path(theirs.anchor)
+        _take_with_imports(theirs, "user", root, within=anywhere, into=into, seen=seen)
     own = folders.config / INSTRUCTIONS[0]
     _take(own, "user", shorten(own), within=None, into=into)
     if boot is not None:
@@ -109,10 +132,13 @@ def nested(workspace: Workspace, touched: Iterable[Path]) -> Sequence[Source]:
         folder for path in touched for folder in (path, *path.parents) if root in folder.parents
     }
     files: tuple[list[Source], list[str]] = ([], [])
+    top = _top(workspace)
+    seen = {os.path.realpath(path) for path in _candidates(root, top)}
     for folder in sorted(below)[:_NESTED]:
-        names = (folder / name for name in INSTRUCTIONS)
-        if (path := next((p for p in names if os.path.lexists(p)), None)) is not None:
-            _take(path, "project", _shown(path, root), within=root, into=files)
+        for path in _instructions(folder):
+            if (real := os.path.realpath(path)) not in seen:
+                seen.add(real)
+                _take_with_imports(path, "project", root, within=root, into=files, seen=seen)
     return files[0]
 
 
@@ -123,7 +149,7 @@ def nested_again(workspace: Workspace, names: Iterable[str]) -> Sequence[Source]
     folders = [
         workspace.root / path.parent
         for path in paths
-        if path.name in INSTRUCTIONS and not path.is_absolute() and path.parts[1:]
+        if path.name in _NAMES and not path.is_absolute() and path.parts[1:]
     ]
     return nested(workspace, folders)
 
@@ -136,6 +162,7 @@ def _take_with_imports(
     within: Path,
     into: tuple[list[Source], list[str]],
     seen: set[str],
+    deep: int = 0,
 ) -> None:
     """Take an instruction file, and after it the files that it names with `@`, and theirs."""
     sources, _ = into
@@ -143,7 +170,7 @@ def _take_with_imports(
     name = shorten(path) if origin == "user" else _shown(path, root, within)
     _take(path, origin, name, within=within, into=into)
     if len(sources) > before:
-        _take_imports(path, sources[-1], root, within=within, into=into, seen=seen)
+        _take_imports(path, sources[-1], root, within=within, into=into, seen=seen, deep=deep)
 
 
 def _take_imports(
@@ -154,27 +181,66 @@ def _take_imports(
     within: Path,
     into: tuple[list[Source], list[str]],
     seen: set[str],
+    deep: int = 0,
 ) -> None:
     """Take the files that an instruction file names with `@` in its text, and theirs."""
-    for named in _IMPORT.findall(_CODE.sub(" ", source.text)):
-        other = path.parent / Path(named).expanduser()
-        real = Path(os.path.realpath(other))
-        if str(real) in seen or len(seen) > _IMPORTS or not real.is_file():
+    for named in _IMPORT.findall(_CODE.sub(" ", source.text))[:_NAMED]:
+        other = _imported(path.parent, named)
+        if other is None or (name := os.path.realpath(other)) in seen:
             continue
-        seen.add(str(real))
-        if within in real.parents:
-            _take_with_imports(other, source.origin, root, within=within, into=into, seen=seen)
-        else:
-            into[1].append(f"{_shown(other, root)} was left out: it lies outside the project.")
+        why = "it lies outside the project" if within not in Path(name).parents else ""
+        if deep >= _DEEP or len(seen) > _IMPORTS:
+            why = f"files import {_DEEP} more behind one another, and {_IMPORTS} in all"
+        seen.add(name)
+        if why:
+            into[1].append(f"{_shown(other, root)} was left out: {why}.")
+            continue
+        _take_with_imports(
+            other, source.origin, root, within=within, into=into, seen=seen, deep=deep + 1
+        )
+
+
+def _imported(folder: Path, named: str) -> Path | None:
+    """The file that an `@` names, with what is glued to its name or without; None if none."""
+    text = re.sub(r"\\(.)", r"\1", named)
+    for name in (text, text.rstrip(_POINTS)):
+        try:
+            path = folder / Path(name).expanduser()
+            if name and path.is_file():
+                return path
+        except (OSError, RuntimeError, ValueError):
+            continue  # no name of a file, or nobody's home
+    return None
 
 
 def _candidates(root: Path, top: Path) -> Iterator[Path]:
     """Yield the instruction file of each folder from `top` down to `root`."""
     chain = [folder for folder in (root, *root.parents) if folder == top or top in folder.parents]
     for folder in reversed(chain):
-        names = (folder / name for name in INSTRUCTIONS)
-        if (path := next((p for p in names if os.path.lexists(p)), None)) is not None:
-            yield path
+        yield from _instructions(folder)
+
+
+def _instructions(folder: Path) -> Iterator[Path]:
+    """Yield the instruction files of a folder; of two that are one file, the first."""
+    there = [folder / name for name in INSTRUCTIONS if os.path.lexists(folder / name)]
+    if there[:2] == [folder / name for name in INSTRUCTIONS[:2]]:
+        del there[1]
+    real = [os.path.realpath(path) for path in there]
+    yield from (path for n, path in enumerate(there) if real[n] not in real[:n])
+
+
+def _passed_over(root: Path, top: Path) -> Iterator[str]:
+    """Say which CLAUDE.md does not count beside an AGENTS.md that it does not name."""
+    for path in _candidates(root, top):
+        other = path.with_name(INSTRUCTIONS[1])
+        if path.name != INSTRUCTIONS[0] or not other.is_file():
+            continue
+        try:
+            there, ours = (_read(one)[0] for one in (other, path))
+        except OSError:
+            continue  # said where it counts
+        if there != ours and INSTRUCTIONS[0].encode() not in there:
+            yield f"{_shown(other, root, top)} was left out: {INSTRUCTIONS[0]} is beside it."
 
 
 def _top(workspace: Workspace) -> Path:
@@ -228,7 +294,15 @@ def _read(path: Path, *, real: bool = False) -> tuple[bytes, int]:
 
 def _source(origin: Origin, name: str, data: bytes, size: int) -> Source:
     text = data.decode("utf-8-sig", "replace").replace("\0", "").replace("\r\n", "\n").strip()
+    if origin in {"project", "user"}:
+        text = _for_the_model(text)
     return Source(origin, name, text, size=size)
+
+
+def _for_the_model(text: str) -> str:
+    """Leave out of instructions what is not meant for the model: a front matter, and comments."""
+    body = front_matter.parse(text.encode()).body if text.startswith("---\n") else text
+    return _COMMENT.sub(lambda found: found[0] if found[1] else "", body).strip()
 
 
 def _named_boot(path: Path, root: Path) -> Source:

@@ -52,7 +52,16 @@ from tui.core.workspace import Workspace
 log = logging.getLogger(__name__)
 
 Origin: TypeAlias = Literal[
-    "role", "own", "project", "user", "added", "skills", "agents", "boot", "memory", "recalled"
+    "role",
+    "own",
+    "project",
+    "user",
+    "added",
+    "skills",
+    "agents",
+    "boot",
+    "memory",
+    "recalled",
 ]
 BLOCKS: Final = (
     ("identity", "own", "security", "tools", "tiers", "user"),

@@ -76,3 +76,8 @@ def own_input(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 def claude_folder() -> Path:
     """Return the folder of Claude Code's personal files."""
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+
+
+def is_claudes(folder: Path) -> bool:
+    """True for a folder of one kind of Claude Code's files: the person's, or those of a place."""
+    return folder.parent.name == ".claude" or folder.parent == claude_folder()

@@ -510,6 +510,9 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
         'Effort: How hard the model thinks, if it has levels; "" is its default. /effort '
         "changes it.",
     ] = ""
+    output_style: Annotated[
+        str, "Output style: How the model answers: the name of one of your styles."
+    ] = ""
     api_features: Annotated[
         Literal["auto", "all", "basic"],
         "New API features: auto: send new API features to Anthropic only. all: to any server. "

@@ -50,6 +50,11 @@ class Folders:
         return self.data / "in-place"
 
     @property
+    def plugins_file(self) -> Path:
+        """The file that lists the plugins."""
+        return self.config / "plugins.json"
+
+    @property
     def config_file(self) -> Path:
         return self.config / "config.toml"
 

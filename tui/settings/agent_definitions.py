@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
@@ -22,23 +22,44 @@ from tui.core.files import read_small
 from tui.core.workspace import PRIVATE_DIR
 
 SIZE_MAX: Final = 200_000
-FILES_MAX: Final = 200
+FILES_MAX: Final = 1000
 _DEPTH: Final = 3
 """The depth below its folder at which a definition may lie."""
 NAME_CHARS: Final = 64
-SHOWN_CHARS: Final = 600
-"""Characters of a description in the list that the model gets."""
 
 AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
 """The folders of definitions that a workspace may bring along; the last counts first."""
 
+STYLE_FOLDERS: Final = (".claude/output-styles", f"{PRIVATE_DIR}/output-styles")
+"""The folders of output styles that it may."""
+STYLE: Final = "Output style "
+"""What the name of a style begins with in the system prompt, which sub-agents don't get."""
+
 OWN_NAMES: Final = ("explore", "general")
 """Those that come with the program."""
 
+LIST_MAX: Final = 15_000
+"""Characters of a list."""
+_LENGTHS: Final = (600, 400, 250, 160, 100, 60)
+_LAST_LINE: Final = 200
 _WORKTREE: Final = "worktree"
 INHERIT: Final = "inherit"
 SMALL: Final = "small"
 """Names that stand for the model of the conversation, and for the small one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedList:
+    """A list of what is installed, for the model: its text, how many of its descriptions are cut,
+    and the names that are not in it."""
+
+    text: str
+    cut: int = 0
+    unlisted: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        return not self.cut and not self.unlisted
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,15 @@ class AgentDefinition:
     isolated: bool = False
     """True if it works in a git worktree of its own."""
     path: Path | None = None
+    left: tuple[str, ...] = ()
+    """Fields of its file that do nothing here."""
+    brought: bool = False
+    """True if it is the workspace's."""
+
+    @property
+    def about(self) -> str:
+        """Its description in a line."""
+        return " ".join(self.description.replace("\\n", " ").split())
 
     def may_have(self, tool: str) -> bool:
         """True if it may have a tool, by the tool's name."""
@@ -79,10 +109,14 @@ class AgentDefinitions:
         wanted = {"general-purpose": "general", "": "general"}.get(wanted, wanted)
         return next((one for key, one in self.all.items() if key.casefold() == wanted), None)
 
-    @property
-    def listing(self) -> str:
-        """The list that the model gets: a line for each."""
-        return "\n".join(f"- {one.name}: {_short(one.description)}" for one in self.all.values())
+    def listing(self) -> BoundedList:
+        """Make the list that the model gets: the program's own first, then those of a workspace."""
+
+        def rank(one: AgentDefinition) -> int:
+            return 0 if one.path is None else 2 - one.brought
+
+        every = sorted(self.all.values(), key=rank)
+        return listed(((one.name, one.about) for one in every), "sub-agents")
 
 
 Counts: TypeAlias = Callable[[Path, bytes], bool]
@@ -104,7 +138,10 @@ def load(
     definitions, problems = dict(_own()), list[str]()
     places = [*((folder, None) for folder in folders), *((one, workspace) for one in brought)]
     for folder, within in places:
-        for path in agent_files(folder, within):
+        paths = agent_files(folder, within)
+        if len(paths) >= FILES_MAX:
+            problems.append(f"{folder}: only the first {FILES_MAX:,} files are read.")
+        for path in paths:
             try:
                 data, _ = read_small(path, limit=SIZE_MAX)
             except OSError as error:
@@ -116,10 +153,12 @@ def load(
             if isinstance(one, str):
                 problems.append(f"{path.name} is no sub-agent: {one}.")
             else:
+                if "hooks" in one.left:
+                    problems.append(f"The hooks of the sub-agent {one.name} don't run here.")
                 definitions = {
                     key: value for key, value in definitions.items() if not _same(key, one.name)
                 }
-                definitions[one.name] = one
+                definitions[one.name] = replace(one, brought=within is not None)
     return AgentDefinitions(definitions, tuple(problems))
 
 
@@ -140,7 +179,34 @@ def agent_files(folder: Path, within: Path | None = None) -> Sequence[Path]:
     return [path for path in paths[:FILES_MAX] if path.is_file()]
 
 
+def of_plugin(
+    files: Iterable[Path], name: str, fill: Callable[[str], str]
+) -> tuple[Mapping[str, AgentDefinition], tuple[str, ...]]:
+    """The definitions in a plugin's files, as `NAME:…`, and what is wrong with others. `fill` fills
+    in the places of their instructions. Blocks; never raises."""
+    found: dict[str, AgentDefinition] = {}
+    problems = list[str]()
+    for path in files:
+        try:
+            one = parsed(path, read_small(path, limit=SIZE_MAX)[0])
+        except OSError as error:
+            one = error.strerror or str(error)
+        if isinstance(one, str):
+            problems.append(f"{path.name} of the plugin {name} is no sub-agent: {one}.")
+        else:
+            if "hooks" in one.left:
+                problems.append(f"The hooks of the sub-agent {name}:{one.name} don't run here.")
+            own = f"{name}:{one.name}"
+            found[own] = replace(one, name=own, prompt=fill(one.prompt))
+    return found, tuple(problems)
+
+
 _TOOLS: Final = ("tools", "allowed-tools", "allowedtools")
+_LEFT: Final = (
+    *("hooks", "mcpservers", "memory", "background", "effort", "maxturns", "initialprompt"),
+    *("color", "permissionmode"),
+)
+"""Fields that Claude Code knows and that do nothing here; `plan` as a permission mode does."""
 _LIMITS: Final = (
     *_TOOLS,
     *("disallowedtools", "disallowed-tools", "permissionmode", "permission-mode"),
@@ -175,14 +241,22 @@ def parsed(path: Path, data: bytes) -> AgentDefinition | str:
     return AgentDefinition(
         name=name,
         description=description,
-        prompt=file.body,
+        prompt=_with_skills(file.body, file.names("skills") or ()),
         tools=None if tools is None or "*" in tools else _ours(tools),
         without=_ours(chain.from_iterable(without)),
         model="" if model == INHERIT else file.text("model"),
         read_only="plan" in {mode.casefold() for mode in modes},
         isolated=isolation == _WORKTREE,
         path=path,
+        left=tuple(name for name in _LEFT if file.fields.get(name) and file.text(name) != "plan"),
     )
+
+
+def _with_skills(body: str, skills: Sequence[str]) -> str:
+    """Instructions with the skills that they begin with, which are loaded by their tool here."""
+    if not skills:
+        return body
+    return f"{body}\n\nBefore you start, load these skills with `skill`: {', '.join(skills)}."
 
 
 def _ours(names: Iterable[str]) -> tuple[str, ...]:
@@ -206,11 +280,6 @@ def _same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold()
 
 
-def _short(description: str) -> str:
-    line = " ".join(description.replace("\\n", " ").split())
-    return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"
-
-
 @cache
 def _own() -> Mapping[str, AgentDefinition]:
     """Those that come with the program."""
@@ -223,3 +292,48 @@ def _own() -> Mapping[str, AgentDefinition]:
             name, one.description, one.prompt, one.tools, one.without, one.model, one.read_only
         )
     return made
+
+
+def listed(entries: Iterable[tuple[str, str]], what: str, budget: int = LIST_MAX) -> BoundedList:
+    """List sub-agents or skills for the model within a budget, names with descriptions of one line;
+    `what` are several of them in a word.
+
+    While all descriptions fit they stand there whole. Else all are cut to one length, the longest
+    that fits; where not even short ones fit, the last entries are left out, and the list says how
+    many. What is cut or left out is found by a search.
+    """
+    every = list(entries)
+    lines = [_line(name, about, len(about)) for name, about in every]
+    if sum(map(len, lines)) + len(lines) <= budget:
+        return BoundedList("\n".join(lines))
+    most = 0
+    for most in _LENGTHS:
+        lines = [_line(name, about, most) for name, about in every]
+        if sum(map(len, lines)) + len(lines) <= budget - _LAST_LINE:
+            break
+    kept, length = 0, 0
+    for line in lines:
+        length += len(line) + 1
+        if length > budget - _LAST_LINE:
+            break
+        kept += 1
+    unlisted = tuple(name for name, _ in every[kept:])
+    cut = sum(len(about) > most for _, about in every[:kept])
+    about_rest = f"{len(unlisted):,} more {what} are not listed" if unlisted else ""
+    about_cut = f"{cut:,} descriptions are shortened" if cut else ""
+    told = " and ".join(filter(None, (about_rest, about_cut)))
+    lines = [*lines[:kept], f"- {told}: search_installed finds all of them by words."]
+    return BoundedList("\n".join(lines), cut, unlisted)
+
+
+def _line(name: str, about: str, most: int) -> str:
+    return f"- {name}: {about if len(about) <= most else _shorter(about, most)}"
+
+
+def _shorter(about: str, most: int) -> str:
+    """The first sentence, if it fits; else as many words as fit."""
+    end = about.find(". ", most // 3, most)
+    if end > 0:
+        return about[: end + 1]
+    part = about[: most - 1]
+    return f"{part.rpartition(' ')[0] or part}…"

@@ -155,6 +155,13 @@ def load(
     return Hooks(tuple(hooks[:HOOKS_MAX]), tuple(problems))
 
 
+def of_contents(path: Path, contents: dict[str, Any]) -> Hooks:
+    """The hooks in the contents under "hooks" of a file that counts."""
+    problems: list[str] = []
+    hooks = tuple(_parsed(path, contents, problems))
+    return Hooks(hooks, tuple(problems))
+
+
 def _missing(problem: str, path: Path | None = None) -> Hook:
     """Make a hook in the place of guards that a file may have had."""
     return Hook("PreToolUse", "", "", path=path, problem=problem.rstrip("."))

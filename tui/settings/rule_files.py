@@ -3,7 +3,8 @@
 They lie in `rules/` of the configuration folder and of `~/.claude`, and in `.claude/rules/` and
 `.holdfast/rules/` of a workspace; what a workspace brings along counts once the person trusts it.
 `paths` in the front matter lists globs, from the root of the workspace; without it a rule is an
-instruction like those of AGENTS.md.
+instruction like those of AGENTS.md. Globs of Claude Code's folders are read as that program reads
+them: as lines of a `.gitignore`, in any letters, where `sub/**` is any folder of that name.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ RULE_FOLDERS: Final = (".claude/rules", f"{PRIVATE_DIR}/rules")
 
 _PATTERNS = 50
 _PATTERN_CHARS = 500
+_CLASS = re.compile(r"\[([\w-]{1,40})\]")
+_RANGE = re.compile(r"\w-\w|\w")
+_DEPTH_MAX = 40
+"""Folders that a file is in, as far as each is looked at by itself."""
 _SEPARATED = re.compile(r"(?:[^,{]|\{[^{}]*\}|\{)+")
 """Between commas that are in no braces."""
 
@@ -44,11 +49,44 @@ class RuleFile:
     size: int = 0
     own: bool = False
     """True if it is the person's, and not the workspace's."""
+    claudes: bool = False
+    """True if its globs are Claude Code's."""
 
     def holds_for(self, files: Iterable[Path], root: Path) -> bool:
         """True if it names one of these files."""
         names = [path.relative_to(root).as_posix() for path in files if root in path.parents]
+        if self.claudes:
+            return any(_is_listed(name.lower(), self.paths) for name in names)
         return any(path_glob(glob).matches(name) for glob in self.paths for name in names)
+
+
+def _is_listed(name: str, globs: Sequence[str]) -> bool:
+    """True if lines of a `.gitignore` list a path, or a folder that it is in. Of those that match
+    one, the last counts; `!` takes it out again."""
+    parts = name.split("/")
+    for end in (*range(1, min(len(parts), _DEPTH_MAX)), len(parts)):
+        inner, listed = "/".join(parts[:end]), False
+        for glob in globs:
+            taken_out, pattern = glob.startswith("!"), glob.removeprefix("!").lower()
+            pattern = _CLASS.sub(_alternatives, pattern).removesuffix("/**")
+            if pattern.endswith("/") and end == len(parts):
+                continue  # a folder only
+            pattern = pattern.removesuffix("/")
+            pattern = pattern if "/" in pattern else f"**/{pattern}"
+            if path_glob(pattern).matches(inner):
+                listed = not taken_out
+        if listed:
+            return True
+    return False
+
+
+def _alternatives(found: re.Match[str]) -> str:
+    """`[ab]` and `[a-c]` as braces, which globs have."""
+    chars = list[str]()
+    for part in _RANGE.finditer(found[1]):
+        first, last = ord(part[0][0]), ord(part[0][-1])
+        chars += [chr(code) for code in range(first, min(last, first + 99) + 1)]
+    return f"{{{','.join(chars)}}}" if chars else found[0]
 
 
 def brought_files(workspace: Path) -> Sequence[Path]:
@@ -73,9 +111,12 @@ def load(
     theirs = {os.path.realpath(path) for path in brought}
     for path in (*agent_files(folders.config / "rules"), *agent_files(claude_folder() / "rules")):
         if os.path.realpath(path) not in theirs:
-            _take(path, shorten(path), rules, problems, own=True)
+            claudes = not path.is_relative_to(folders.config)
+            _take(path, shorten(path), rules, problems, own=True, claudes=claudes)
     for path in brought:
-        _take(path, path.relative_to(workspace).as_posix(), rules, problems, allows=allows)
+        claudes = path.is_relative_to(workspace / RULE_FOLDERS[0])
+        name = path.relative_to(workspace).as_posix()
+        _take(path, name, rules, problems, claudes=claudes, allows=allows)
     return rules, problems
 
 
@@ -83,8 +124,9 @@ def paths_of(data: bytes) -> tuple[str, ...]:
     """The globs that a file of rules names."""
     listed_value: Any = front_matter.parse(data).fields.get("paths")
     listed = cast("list[Any]", listed_value) if isinstance(listed_value, list) else [listed_value]
-    texts = (part.strip() for one in listed if one for part in _SEPARATED.findall(str(one)))
-    return tuple(text[:_PATTERN_CHARS] for text in texts if text)[:_PATTERNS]
+    parts = (part.strip() for one in listed if one for part in _SEPARATED.findall(str(one)))
+    texts = [part[:_PATTERN_CHARS] for part in parts if part][:_PATTERNS]
+    return () if "**" in texts else tuple(texts)
 
 
 def _take(
@@ -94,6 +136,7 @@ def _take(
     problems: list[str],
     *,
     own: bool = False,
+    claudes: bool,
     allows: Callable[[str, bytes], bool] = lambda _name, _data: True,
 ) -> None:
     try:
@@ -109,4 +152,4 @@ def _take(
     text = front_matter.parse(data).body.replace("\0", "")
     size = state.st_size if state.st_size > len(data) else 0
     if text:
-        found.append(RuleFile(name, path, text, paths_of(data), size, own))
+        found.append(RuleFile(name, path, text, paths_of(data), size, own, claudes))

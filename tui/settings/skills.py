@@ -12,27 +12,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.core import front_matter
-from tui.core.claude_names import claude_folder
+from tui.core.claude_names import claude_folder, is_claudes
 from tui.core.errors import ToolError
 from tui.core.files import read_small
 from tui.core.formatting import plural, size
+from tui.core.front_matter import MarkdownFile
 from tui.core.paths import Folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR, text_of_path
+from tui.settings.agent_definitions import BoundedList, listed
+
+if TYPE_CHECKING:
+    from tui.settings.plugins import Plugin
 
 DESCRIPTION_MAX: Final = 1024
 """Characters of a description that the model gets; the format allows no more."""
-LIST_MAX: Final = 15_000
-"""Characters of the list that the model gets; of what does not fit it gets the names."""
 _NAMES_MAX: Final = 2000
-"""Characters of those names."""
-_FOLDERS_MAX: Final = 300
+"""Characters of the names that an unknown one is answered with."""
+_FOLDERS_MAX: Final = 1000
 """Folders that are looked at in one place."""
 _FILES_SHOWN: Final = 100
 _FILES_COUNTED: Final = 2000
@@ -67,6 +70,12 @@ class InstalledSkill:
     """True if the model sees it in the list; else only the person uses it, by its name."""
     typed: bool = True
     """True if the person can use it by its name."""
+    claudes: bool = False
+    """True if it lies in a folder of Claude Code, or a plugin: its places count from zero."""
+    left: tuple[str, ...] = ()
+    """Fields of its file that do nothing here."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What its text may name, beside its own folder and the workspace."""
 
     @property
     def prompt(self) -> str:
@@ -101,6 +110,8 @@ class InstalledSkills:
     problems: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
     """The folders of those that the workspace brings and that don't count."""
+    opened: tuple[Path, ...] = ()
+    """The folders of plugins, whose texts name files in them."""
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
@@ -108,6 +119,7 @@ class InstalledSkills:
         problems, untrusted = list[str](), list[str]()
         seen = set[Path]()
         for place in _places(self.folders, self.workspace):
+            before = len(seen)
             for folder, file in candidates(place.folder):
                 real = Path(os.path.realpath(file or folder))
                 if real in seen:
@@ -119,41 +131,52 @@ class InstalledSkills:
                     untrusted += [folder.name] if skill is _UNTRUSTED else []
                 else:
                     skills[skill.name] = skill
+            if len(seen) - before >= _FOLDERS_MAX:
+                problems.append(f"{place.shown}: only its first {_FOLDERS_MAX:,} folders are read.")
+        plugins, _ = plugins_of(self.folders)
+        self.opened = tuple(plugin.root for plugin in plugins)
+        for plugin in plugins:
+            for folder in plugin.skills:
+                skill = self._read(_Place(folder.parent), folder, folder / _FILES[0])
+                if isinstance(skill, str):
+                    problems.append(f"{plugin.named(folder.name)}: {skill}")
+                    continue
+                name = plugin.named(skill.name)
+                skills[name] = replace(skill, name=name, claudes=True, variables=plugin.variables)
         self.skills = dict(sorted(skills.items()))
         self.problems, self.untrusted = tuple(problems), tuple(untrusted)
 
     @property
     def outside(self) -> tuple[Path, ...]:
-        """The folders of skills that are not in the workspace."""
+        """The folders of skills and plugins that are not in the workspace."""
         root = Path(os.path.realpath(self.workspace))
-        folders = {skill.folder for skill in self.skills.values()}
+        folders = {*self.opened, *(skill.folder for skill in self.skills.values())}
         return tuple(sorted(one for one in folders if not one.is_relative_to(root)))
 
-    def listing(self) -> tuple[str, tuple[str, ...]]:
-        """Make the list of skills for the model, "" where there are none, and the names of those
-        for whose description there is no room. The workspace's come first."""
-        offered = [skill for skill in self.skills.values() if skill.offered]
-        lines, short, length = list[str](), list[str](), 0
-        for skill in sorted(offered, key=lambda skill: not skill.brought):
-            line = f"- {skill.name}: {skill.description}"
-            if length + len(line) > LIST_MAX:
-                short.append(skill.name)
-            else:
-                lines.append(line)
-                length += len(line) + 1
-        if short:
-            lines.append(f"- There is no room to describe these: {_within(short, _NAMES_MAX)}.")
-        return "\n".join(lines), tuple(short)
+    def listing(self) -> BoundedList:
+        """Make the list of skills for the model. The workspace's come first."""
+        offered = sorted(self.offered, key=lambda skill: not skill.brought)
+        return listed(((skill.name, skill.description) for skill in offered), "skills")
+
+    @property
+    def offered(self) -> Sequence[InstalledSkill]:
+        """Those that the model may load by itself."""
+        return [skill for skill in self.skills.values() if skill.offered]
 
     def instructions(self, name: str, arguments: str = "") -> str:
         """Read what the model gets of a skill as it is now. Blocks; raises ToolError."""
         self.load()
         wanted = name.strip().lstrip("/")
         skill = self.skills.get(wanted) or next(
-            (one for one in self.skills.values() if one.name.casefold() == wanted.casefold()), None
+            (
+                one
+                for one in self.skills.values()
+                if wanted.casefold() in {one.name.casefold(), one.folder.name.casefold()}
+            ),
+            None,
         )
         if skill is None:
-            known = [one.name for one in self.skills.values() if one.offered]
+            known = [one.name for one in self.offered]
             hint = f"The skills are: {_within(known, _NAMES_MAX)}." if known else "There is none."
             raise ToolError(f"There is no skill named {wanted[:100]!r}.", hint=hint)
         try:
@@ -163,7 +186,7 @@ class InstalledSkills:
             raise ToolError(f"Can't read the skill {skill.name}: {why}.") from error
         if skill.brought and not self.counts(_name_in(self.workspace, skill.file), data):
             raise ToolError(f"The skill {skill.name} has changed and isn't trusted as it is now.")
-        return _text(skill, front_matter.parse(data).body, arguments.strip(), self.workspace)
+        return _text(skill, front_matter.parse(data), arguments.strip(), self.workspace)
 
     def _read(self, place: _Place, folder: Path, file: Path | None) -> InstalledSkill | str:
         """A skill, or why it is none."""
@@ -186,6 +209,16 @@ class InstalledSkills:
         """True if a folder that is opened for reading would open more than a skill."""
         own = (self.folders.config, self.folders.data, Path.home(), self.workspace)
         return any(Path(os.path.realpath(one)).is_relative_to(folder) for one in own)
+
+
+def plugins_of(folders: Folders) -> tuple[Sequence[Plugin], Sequence[str]]:
+    """Return the plugins of the person that count, and what is wrong with others. Blocks."""
+    if not folders.plugins_file.exists():
+        return (), ()
+    from tui.settings import plugins  # noqa: PLC0415 - few have any
+
+    found = plugins.installed(folders)
+    return found.all, found.problems
 
 
 def candidates(place: Path) -> Iterator[tuple[Path, Path | None]]:
@@ -220,8 +253,10 @@ def _name_in(workspace: Path, file: Path) -> str:
 def _places(folders: Folders, workspace: Path) -> tuple[_Place, ...]:
     """Those of a later place go first."""
     others = (Path.home() / ".agents", claude_folder())
-    mine = (*(folder / "skills" for folder in others), folders.config / "skills")
-    return (*map(_Place, mine), *_places_in(workspace))
+    agents, claude = (_Place(folder / "skills") for folder in others)
+    shared, theirs, own = _places_in(workspace)
+    # of Claude Code's folders the person's goes first there, too
+    return (agents, theirs, claude, _Place(folders.config / "skills"), shared, own)
 
 
 def _places_in(workspace: Path) -> tuple[_Place, ...]:
@@ -229,6 +264,8 @@ def _places_in(workspace: Path) -> tuple[_Place, ...]:
     return tuple(_Place(workspace / name, workspace) for name in names)
 
 
+LEFT: Final = ("hooks", "effort", "shell", "paths", "disallowed-tools")
+"""Fields of commands and skills that Claude Code knows and that do nothing here."""
 _NOT_OFFERED: Final = "disable-model-invocation"
 
 
@@ -242,7 +279,8 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
     if not _NAME.fullmatch(name):
         return "A skill's name has up to 64 letters, digits and - only."
     lines = (line.strip("# ") for line in file.body.splitlines())
-    description = one_line(file.text("description") or next(filter(None, lines), ""))
+    about = file.text("description") or next(filter(None, lines), "")
+    description = one_line(" - ".join(filter(None, (about, file.text("when_to_use")))))
     if not description:
         return "SKILL.md has no description."
     if len(description) > DESCRIPTION_MAX:
@@ -258,15 +296,29 @@ def _parsed(data: bytes, folder: Path, real: Path, place: _Place) -> InstalledSk
         allowed_tools=one_line(file.text("allowed-tools")),
         offered=file.text(_NOT_OFFERED).casefold() in {"", "false", "no", "off"},
         typed=file.text("user-invocable") != "false",
+        claudes=is_claudes(place.folder),
+        left=tuple(name for name in LEFT if file.fields.get(name)),
     )
 
 
-def _text(skill: InstalledSkill, body: str, arguments: str, workspace: Path) -> str:
+def _text(skill: InstalledSkill, file: MarkdownFile, arguments: str, workspace: Path) -> str:
     """The files come first: what is long is cut at its end."""
     root, folder = Path(os.path.realpath(workspace)), skill.folder
     inside = folder != root and folder.is_relative_to(root)
     shown = text_of_path(folder.relative_to(root) if inside else folder)
-    if arguments and "$ARGUMENTS" in body:
+    body = file.body
+    if skill.claudes:
+        from tui.settings.claude_places import (  # noqa: PLC0415 - once a skill is loaded
+            ArgumentPlaces,
+            names_in,
+        )
+
+        known = {"SKILL_DIR": folder, "PROJECT_DIR": root}
+        own = {f"CLAUDE_{name}": text_of_path(path) for name, path in known.items()}
+        places = ArgumentPlaces(arguments, names_in(file), {**skill.variables, **own})
+        body = places.filled(body)
+        arguments = "" if places.taken else arguments
+    elif arguments and "$ARGUMENTS" in body:
         body, arguments = body.replace("$ARGUMENTS", arguments), ""
     body = body.replace("${CLAUDE_SKILL_DIR}", text_of_path(folder))
     read_only = "" if inside else " (read-only)"
@@ -274,11 +326,31 @@ def _text(skill: InstalledSkill, body: str, arguments: str, workspace: Path) -> 
         f"The user installed the skill {skill.name}. Follow its instructions for this task.",
         f"Its folder: {shown}{read_only}. Paths in its text are relative to that folder.",
         *([f"Arguments: {arguments}"] if arguments else []),
+        *_how_to_do_it(file, body),
         *_file_lines(folder, skill.file),
         "",
         body,
     ]
     return "\n".join(lines)
+
+
+def _how_to_do_it(file: MarkdownFile, body: str) -> list[str]:
+    """What the skill leaves to the program elsewhere, and to the model here."""
+    from tui.settings.claude_places import RUNS  # noqa: PLC0415 - as above
+
+    lines = list[str]()
+    if RUNS.search(body):
+        lines.append(
+            "Commands in !`…` are not run for you: run each with run_command, and read its output "
+            "in its place."
+        )
+    if file.text("context").casefold() == "fork":
+        kind = file.text("agent") or "general"
+        lines.append(
+            f"It is meant for a sub-agent: start one with `task` (agent {kind!r}), give it these "
+            "instructions as its prompt, and use its result."
+        )
+    return lines
 
 
 def _file_lines(folder: Path, file: Path) -> list[str]:
@@ -325,6 +397,7 @@ def skill_lines(skills: Iterable[InstalledSkill]) -> list[str]:
             f"{'this workspace' if skill.brought else 'yours'}: {shorten(skill.folder)}",
             *([] if skill.offered else ["only you can use it"]),
             *([] if skill.typed else ["only the model uses it"]),
+            *([f"left out: {', '.join(skill.left)}"] if skill.left else []),
             *([f"asks as always, also for {skill.allowed_tools}"] if skill.allowed_tools else []),
         ]
         lines += [f"{skill.name}: {skill.description}", f"  {' · '.join(ways)}"]

@@ -27,7 +27,13 @@ from tui.core.paths import Folders, shorten
 from tui.core.redaction import mask
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, checkout_of
 from tui.settings import layers, rule_files, skills, user_commands
-from tui.settings.agent_definitions import AGENT_FOLDERS, OWN_NAMES, agent_files, parsed
+from tui.settings.agent_definitions import (
+    AGENT_FOLDERS,
+    OWN_NAMES,
+    STYLE_FOLDERS,
+    agent_files,
+    parsed,
+)
 from tui.settings.hook_files import HOOK_FILES, described, hooks_in, scripts_in
 
 _log = logging.getLogger(__name__)
@@ -191,6 +197,10 @@ def _rule_items(workspace: Path) -> Iterator[TrustItem]:
     for path in rule_files.brought_files(workspace):
         name = path.relative_to(workspace).as_posix()
         yield _file_item(path, name, "Adds instructions", _holds_for)
+    for folder in STYLE_FOLDERS:
+        for path in agent_files(workspace / folder, workspace):
+            name = path.relative_to(workspace).as_posix()
+            yield _file_item(path, name, "Adds an output style")
 
 
 def _holds_for(data: bytes) -> str:

@@ -5,6 +5,9 @@ As Claude Code has them, whose folders are read too: `frontend/test.md` is `/tes
 `argument`), `model` and `allowed-tools`; the rest is the prompt. In it `$ARGUMENTS` is what was
 typed after the name, `$1` to `$9` are its words; without any of them it is added below. A command
 in `` !`…` `` is run with the prompt. Directives in the text of a command have no effect.
+
+The files of Claude Code's folders count as that program counts (`claude_places.py`), and of two of
+one name the person's own goes before the folder's, and a skill before a command.
 """
 
 from __future__ import annotations
@@ -12,18 +15,23 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.core import front_matter
+from tui.core.claude_names import is_claudes
 from tui.core.files import read_small
 from tui.core.front_matter import MarkdownFile
+from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.allowed_tools import AllowedTools, allowed_tools
-from tui.settings.skills import InstalledSkill, InstalledSkills
+from tui.settings.skills import LEFT, InstalledSkill, InstalledSkills, plugins_of
+
+if TYPE_CHECKING:
+    from tui.settings.plugins import Plugin
 
 SIZE_MAX: Final = 200_000
 COMMANDS_MAX: Final = 500
@@ -42,6 +50,12 @@ _NO_COMMANDS: Final = frozenset({"readme", "claude", "agents"})
 """Names of files that explain a folder and are no commands."""
 _PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
 _RUN = re.compile(r"(?<![\w`!])!`([^`\n]+)`")
+
+
+_BY_SUB_AGENT: Final = (
+    "Have this done by one sub-agent (`task`, agent {!r}): give it all of what follows as its "
+    "prompt, with the outputs that belong to it, and answer with its result."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +83,54 @@ class UserCommand:
     long_name: str = ""
     model: str = ""
     allowed: AllowedTools = field(default_factory=AllowedTools)
+    words: tuple[str, ...] | None = None
+    """The names of its words, if it counts as Claude Code does; None if as we do."""
+    agent: str | None = None
+    """The sub-agent that does it, "" for the usual one; None if the conversation does."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What its text may name, beside what the turn has."""
+    left: tuple[str, ...] = ()
+    """Fields of its file that do nothing here."""
 
     @property
     def shipped(self) -> bool:
         """True if it comes with the program."""
         return self.path.parent == SHIPPED
 
-    def expanded(self, arguments: str) -> ExpandedCommand:
+    def expanded(
+        self, arguments: str, variables: Mapping[str, str] | None = None
+    ) -> ExpandedCommand:
         """Fill in the text that is sent for `/name arguments`. The arguments are never read as a
-        part of it."""
+        part of it. `variables` are values for names in braces."""
         if self.skill:
             return ExpandedCommand(f"{self.text}: {arguments}" if arguments else f"{self.text}.")
-        words = _words(arguments)
+        if self.words is None:
+            words = _words(arguments)
+            parts = [
+                _PLACE.sub(lambda found: _argument(found, arguments, words), part)
+                for part in _RUN.split(self.text)
+            ]
+            rest = f"\n\n{arguments}" if arguments and not _PLACE.search(self.text) else ""
+        else:
+            from tui.settings.claude_places import (  # noqa: PLC0415 - few have such commands
+                RUNS,
+                ArgumentPlaces,
+            )
 
-        def filled(text: str) -> str:
-            return _PLACE.sub(lambda found: _argument(found, arguments, words), text)
-
-        parts = [filled(part) for part in _RUN.split(self.text)]
+            places = ArgumentPlaces(arguments, self.words, {**self.variables, **(variables or {})})
+            found = RUNS.split(self.text)
+            found[1::3] = [
+                one or other for one, other in zip(found[1::3], found[2::3], strict=True)
+            ]
+            del found[2::3]
+            parts, rest = [places.filled(part) for part in found], places.rest
         runs = tuple(part.strip() for part in parts[1::2])
         for number, run in enumerate(runs):
             why = "its output is below" if number < RUNS_MAX else "not run: there are too many"
-            parts[2 * number + 1] = f"`{run}` ({why})"
-        text = "".join(parts)
-        if arguments and not _PLACE.search(self.text):
-            text = f"{text}\n\n{arguments}"
+            parts[2 * number + 1] = f"`{run}` ({why})" if "\n" not in run else _block(run, why)
+        text = "".join(parts) + rest
+        if self.agent is not None:
+            text = f"{_BY_SUB_AGENT.format(self.agent or 'general')}\n\n{text}"
         return ExpandedCommand(text, runs[:RUNS_MAX])
 
 
@@ -135,7 +173,11 @@ def load(
             except OSError as error:
                 problems.append(f"Can't read {shown}: {error.strerror or error}.")
                 continue
-            command = replace(_parsed(path, data), long_name=long_name)
+            command = _parsed(path, data, claudes=is_claudes(folder))
+            if isinstance(command, str):
+                problems.append(f"{shown}: {command}")
+                continue
+            command = replace(command, long_name=long_name)
             if within:
                 whose = "project" if workspace and path.is_relative_to(workspace) else "user"
                 where = f"({whose}:{':'.join(within)})"
@@ -187,18 +229,47 @@ class UserCommands:
     counts: Counts = lambda _path, _content: True
     skills: InstalledSkills | None = None
     workspace: Path | None = None
+    home: Folders | None = None
+    """Where the plugins are listed; None for none."""
     commands: dict[str, UserCommand] = field(default_factory=dict[str, UserCommand])
     problems: tuple[str, ...] = ()
 
     def load(self) -> None:
         """Read the files. Blocks; never raises."""
         commands, problems = load(self.folders, self.reserved, self.counts, self.workspace)
+        taken = {one.long_name for one in commands.values()}
+        plugins, left_out = plugins_of(self.home) if self.home else ((), ())
+        for plugin in plugins:
+            found, wrong = _of_plugin(plugin)
+            commands |= {name: one for name, one in found.items() if name not in taken}
+            problems += wrong
+        problems += tuple(left_out)
         if self.skills is not None:
             self.skills.load()
             for skill in self.skills.skills.values():
-                if skill.typed and skill.name.lower() not in self.reserved:
-                    commands.setdefault(skill.name, _of_skill(skill))
+                if not skill.typed or skill.name.lower() in self.reserved:
+                    continue
+                other = commands.get(skill.name)
+                if other is None or (other.words is not None and skill.claudes):
+                    commands[skill.name] = _of_skill(skill)
         self.commands, self.problems = commands, problems
+
+
+def _of_plugin(plugin: Plugin) -> tuple[dict[str, UserCommand], tuple[str, ...]]:
+    """The commands of a plugin by their names, and what is wrong with others."""
+    commands: dict[str, UserCommand] = {}
+    problems = list[str]()
+    for own_name, path in plugin.commands.items():
+        name = plugin.named(own_name)
+        try:
+            command = _parsed(path, read_small(path, limit=SIZE_MAX)[0], claudes=True)
+        except OSError as error:
+            command = error.strerror or str(error)
+        if isinstance(command, str):
+            problems.append(f"{name}: {command}")
+        else:
+            commands[name] = replace(command, name=name, variables=plugin.variables)
+    return commands, tuple(problems)
 
 
 def _of_skill(skill: InstalledSkill) -> UserCommand:
@@ -221,24 +292,44 @@ def parsed_rules(data: bytes) -> AllowedTools:
     return allowed_tools(front_matter.parse(data).names("allowed-tools") or ())
 
 
-def _parsed(path: Path, data: bytes) -> UserCommand:
+def _parsed(path: Path, data: bytes, *, claudes: bool) -> UserCommand | str:
+    """A command, or why there is none."""
     file = front_matter.parse(data)
+    if file.text("user-invocable").casefold() == "false":
+        return "it is for the model alone (user-invocable: false), which uses skills only."
     lines = file.body.splitlines()
     first = next((line.strip("# ") for line in lines if line.strip("# ")), "")
+    about = " - ".join(filter(None, (file.text("description") or first, file.text("when_to_use"))))
     return UserCommand(
         path.stem,
-        _short(file.text("description") or first),
+        _short(about),
         front_matter.argument_hint(file),
         file.body,
         path,
         model=_model(file),
         allowed=allowed_tools(file.names("allowed-tools") or ()),
+        words=_names_in(file) if claudes else None,
+        left=tuple(name for name in LEFT if file.fields.get(name)),
+        agent=file.text("agent") if file.text("context").casefold() == "fork" else None,
     )
+
+
+def _names_in(file: MarkdownFile) -> tuple[str, ...]:
+    if "arguments" not in file.fields:
+        return ()
+    from tui.settings.claude_places import names_in  # noqa: PLC0415 - as above
+
+    return names_in(file)
 
 
 def _model(file: MarkdownFile) -> str:
     name = one_line(file.text("model"))
     return "" if name.lower() in {"inherit", "default"} else name
+
+
+def _block(run: str, why: str) -> str:
+    """Commands of several lines, as code."""
+    return f"```\n{run}\n```\n({why})"
 
 
 def _words(arguments: str) -> list[str]:

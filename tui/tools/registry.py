@@ -25,6 +25,8 @@ class ToolWords:
     asks: bool = False
 
 
+SEARCH_INSTALLED: Final = "search_installed"
+
 TOOLS: Final[Mapping[str, ToolWords]] = {
     "run_command": ToolWords("Run", "execute"),
     "command_status": ToolWords("Job", "execute"),
@@ -44,6 +46,7 @@ TOOLS: Final[Mapping[str, ToolWords]] = {
     "present_plan": ToolWords("Plan", "switch_mode", asks=True),
     "task": ToolWords("Sub-agent", "think"),
     "skill": ToolWords("Skill", "read"),
+    SEARCH_INSTALLED: ToolWords("Find a skill or sub-agent", "search"),
     "search_tools": ToolWords("Find a tool"),
     "call_tool": ToolWords("Call a tool"),
     "submit_result": ToolWords(""),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import tui
 from tui.agent.agent_context import AgentContext
@@ -40,6 +40,7 @@ from tui.session.request_numbers import REQUEST
 from tui.settings.rule_files import RuleFile
 from tui.tools.base import Tool
 from tui.tools.limits.clamp import Room
+from tui.tools.registry import SEARCH_INSTALLED
 from tui.tools.skill import Skill
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ _PLAN_ENDS = "; when your plan is ready, show it with present_plan"
 RELOAD = "reload"
 """The type of the record: the next compaction brings a new frame."""
 
+_OF_SKILLS: Final = frozenset({Skill.name, SEARCH_INSTALLED})
+"""Tools that are there only if there is something for them."""
 _LAYERS_OF_RULES = frozenset({"security"})
 
 
@@ -78,8 +81,8 @@ class FrameState:
         self.stale = StaleFiles(ctx)
         self._ctx = ctx
         self._features = features
-        # Skills come and go: a frame without their tool, or with it, is replayed all the same.
-        self._builtin = frozenset(ctx.toolbox.tools) - {Skill.name}
+        # Skills come and go: a frame without their tools, or with them, is replayed all the same.
+        self._builtin = frozenset(ctx.toolbox.tools) - _OF_SKILLS
         self._schemas = {name: tool.schema() for name, tool in ctx.toolbox.tools.items()}
         self._index = RecordIndex({FRAME, NOTICE, RELOAD})
         self._frames, self._ended = RecordIndex({FRAME}), RecordIndex({"job_ended"})
@@ -334,12 +337,13 @@ class FrameState:
         self._now = None
 
     def _exchange_skill(self) -> None:
-        """Offer the skill tool in a new frame if there are skills now."""
-        skills = self._ctx.toolbox.skills
-        self._ctx.toolbox.tools.pop(Skill.name, None)
+        """Offer in a new frame the tools of the skills that there are now."""
+        skills, tools = self._ctx.toolbox.skills, self._ctx.toolbox.tools
+        for name in _OF_SKILLS:
+            tools.pop(name, None)
         fresh = skills.tools() if skills else {}
-        self._ctx.toolbox.tools.update(fresh)
-        self.exchange({Skill.name}, fresh.values())
+        tools.update(fresh)
+        self.exchange(_OF_SKILLS, fresh.values())
 
     def _recorded(self) -> Frame | None:
         """The frame of the branch, if it can be replayed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,10 @@ def user_commands(
     folders: Folders, workspace: Path, trust: Callable[[], Trust], reserved: frozenset[str]
 ) -> UserCommands:
     """The commands that come as prompts, those that the person wrote, and those of the folder that
-    they trust; the last of a name counts."""
-    mine = (claude_folder() / "commands", folders.config / "commands")
+    they trust; the last of a name counts. Claude Code takes the person's before the folder's."""
     brought = tuple(workspace / name for name in FOLDERS)
+    theirs, own = brought
+    places = (SHIPPED, theirs, claude_folder() / "commands", folders.config / "commands", own)
 
     def counts(path: Path, content: bytes) -> bool:
         if not any(folder in path.parents for folder in brought):
@@ -35,7 +36,13 @@ def user_commands(
         return trust().allows(str(path.relative_to(workspace)), content)
 
     skills = InstalledSkills(folders, workspace, lambda name, data: trust().allows(name, data))
-    return UserCommands((SHIPPED, *mine, *brought), reserved, counts, skills, workspace)
+    return UserCommands(places, reserved, counts, skills, workspace, folders)
+
+
+def turn_variables(workspace: Path, session_id: str | None) -> Mapping[str, str]:
+    """What a command's text may name of its session, by Claude Code's names."""
+    known = {"CLAUDE_PROJECT_DIR": str(workspace), "CLAUDE_SESSION_ID": session_id}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 async def command_turn(
@@ -43,18 +50,21 @@ async def command_turn(
     arguments: str,
     find_model: Callable[[str], ModelInfo | None],
     say: Callable[[str], None],
+    variables: Mapping[str, str],
 ) -> CommandTurn:
     """The turn of `/command arguments`. `find_model` finds the model that is meant by a name, and
-    blocks; parts of the command that can't be done are reported."""
+    blocks; parts of the command that can't be done are reported. See `turn_variables`."""
     from tui.agent.prompts import CommandTurn  # noqa: PLC0415 - the table is read at start-up
 
     rules, ignored = _rules(command)
     if ignored:
         say(f"/{command.name} can't allow {one_line(', '.join(ignored))} here.")
+    if command.left:
+        say(f"/{command.name} names what does nothing here: {', '.join(command.left)}.")
     model = await asyncio.to_thread(find_model, command.model) if command.model else None
     if command.model and model is None:
         say(f"/{command.name} asks for the model {command.model}, which isn't offered here.")
-    sent = command.expanded(arguments)
+    sent = command.expanded(arguments, variables)
     return CommandTurn(command.name, str(command.path), sent.text, sent.runs, rules, model)
 
 

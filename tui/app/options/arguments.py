@@ -30,6 +30,7 @@ CommandName: TypeAlias = Literal[
     "run",
     "sessions",
     "mcp",
+    "plugin",
     "acp",
     "ps",
     "attach",
@@ -187,7 +188,8 @@ class HelpOptions:
 class Options:
     """The options of the command line. None and () mean: not given.
 
-    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions` and `mcp`. `prompt` is
+    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions`, `mcp`
+    and `plugin`. `prompt` is
     what was typed, as PROMPT or as the TEXT of -p. `notices` are what the person should know first.
     Paths are as typed, `~` expanded. A name occurs in one group only.
     """

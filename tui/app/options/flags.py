@@ -453,6 +453,19 @@ COMMANDS = (
         _SERVER,
     ),
     Command(
+        ("plugin", "add"),
+        "add a plugin: a folder of commands, sub-agents, skills, hooks and servers",
+        (),
+        Positional("PATH", "target", "the plugin's folder", "folder"),
+    ),
+    Command(("plugin", "list"), "list your plugins, and what each brings", (_JSON,)),
+    Command(
+        ("plugin", "remove"),
+        "remove a plugin; its folder stays",
+        (),
+        Positional("PATH", "target", "the plugin's folder, or its name", "folder"),
+    ),
+    Command(
         ("acp",),
         "serve an editor: the Agent Client Protocol on stdin and stdout",
         (
@@ -535,6 +548,7 @@ COMMANDS = (
 GROUPS = {
     "sessions": "list, search, check, repair, move and export sessions",
     "mcp": "add, list and remove MCP servers, and sign in to them",
+    "plugin": "add, list and remove plugins",
 }
 
 

@@ -48,7 +48,8 @@ def kind_row(kind: AgentDefinition) -> Row:
     tools = "all tools" if kind.tools is None else ", ".join(kind.tools)
     less = f", without {', '.join(kind.without)}" if kind.without else ""
     where = shorten(kind.path) if kind.path else "comes with Holdfast"
-    about = (kind.description, f"{model}{only} · {tools}{less}", where)
+    left = (f"left out: {', '.join(kind.left)}",) if kind.left else ()
+    about = (kind.description, f"{model}{only} · {tools}{less}", *left, where)
     return Row(kind.name, (kind.description,), f"kind {kind.name}", about=about)
 
 
