@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.settings.claude_hooks import EVENTS
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent.agent import Agent
@@ -67,6 +68,7 @@ def make(tmp_path: Path) -> Make:
     return made
 
 
+TRUE: dict[str, Any] = {"type": "command", "command": "true"}
 BLOCKS = "print('not this one', file=sys.stderr); sys.exit(2)"
 
 
@@ -478,10 +480,19 @@ async def test_progress_that_a_guard_prints_is_shown_and_decides_nothing(make: M
     await agent.close()
 
 
-@pytest.mark.parametrize("mode", ["", "/elevated "])
-@pytest.mark.parametrize("verdict", ["allow", "ask", None])
-async def test_a_changed_input_is_shown_asked_and_then_runs(
-    make: Make, tmp_path: Path, verdict: str | None, mode: str
+@pytest.mark.parametrize(
+    ("verdict", "mode", "asks"),
+    [
+        ("allow", "", False),
+        ("allow", "/elevated ", False),
+        ("ask", "", True),
+        ("ask", "/elevated ", True),
+        (None, "", True),
+        (None, "/elevated ", False),
+    ],
+)
+async def test_a_changed_input_is_judged_as_if_the_model_had_sent_it(
+    make: Make, tmp_path: Path, verdict: str | None, mode: str, *, asks: bool
 ) -> None:
     asked: list[Call] = []
 
@@ -499,12 +510,151 @@ async def test_a_changed_input_is_shown_asked_and_then_runs(
         approver=Sees(),
     )
     await events_of(agent, f"{mode}go")
-    (shown,) = asked
-    assert (shown.subject, "+y" in shown.preview) == ("b.txt", True)
+    assert [(one.subject, "+y" in one.preview) for one in asked] == [("b.txt", True)] * asks
     assert not (tmp_path / "workspace/a.txt").exists()
     assert (tmp_path / "workspace/b.txt").read_text() == "y\n"
     assert "[a hook of the user changed the input of this call to: " in results(agent)[0]
     await agent.close()
+
+
+async def test_a_yes_of_a_hook_lifts_no_rule_that_asks(make: Make) -> None:
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    approver = Counts()
+    gate = Gate(Policy.of(ask=("write_file",)))
+    agent = make(
+        provider, {"PreToolUse": says(permissionDecision="allow")}, gate=gate, approver=approver
+    )
+    await events_of(agent, "go")
+    assert len(approver.reasons) == 1
+    await agent.close()
+
+
+async def test_a_call_that_is_left_to_others_is_left_to_the_person(make: Make) -> None:
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    approver = Counts()
+    agent = make(provider, {"PreToolUse": says(permissionDecision="defer")}, approver=approver)
+    await events_of(agent, "go")
+    assert len(approver.reasons) == 1
+    await agent.close()
+
+
+STOPS = "print(json.dumps({'continue': False, 'stopReason': 'enough'}))"
+
+
+@pytest.mark.parametrize(
+    ("event", "program", "ran"),
+    [
+        ("PreToolUse", STOPS, False),
+        ("PostToolUse", STOPS, True),
+        (
+            "PermissionRequest",
+            says(decision={"behavior": "deny", "message": "enough", "interrupt": True}),
+            False,
+        ),
+    ],
+)
+async def test_one_ends_the_turn(
+    make: Make, tmp_path: Path, event: str, program: str, *, ran: bool
+) -> None:
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("never"))
+    agent = make(provider, {event: program})
+    shown = await events_of(agent, "go")
+    assert len(provider.requests) == 1
+    assert (tmp_path / "workspace/a.txt").exists() is ran
+    assert "A hook ends the turn: enough" in [
+        one.text for one in shown if isinstance(one, facts.Notice)
+    ]
+    assert "enough" in results(agent)[0]
+    await agent.close()
+
+
+async def test_one_changes_a_result_before_it_is_stored_and_the_record_keeps_it(
+    make: Make, tmp_path: Path
+) -> None:
+    provider = ScriptedProvider([call("read_file", "r", path="key.txt")], say("ok"))
+    program = (
+        "new = given['tool_response']\n"
+        "new['file']['content'] = new['file']['content'].replace('hunter2', '***')\n"
+        "own = {'hookEventName': 'PostToolUse', 'updatedToolOutput': new}\n"
+        "print(json.dumps({'hookSpecificOutput': own}))"
+    )
+    agent = make(provider, {"PostToolUse": ("Read", program)})
+    (tmp_path / "workspace/key.txt").write_text("password: hunter2\n")
+    await events_of(agent, "go")
+    sent = json.dumps(provider.requests[1].messages)
+    assert "password: ***" in sent
+    assert "hunter2" not in sent
+    assert results(agent)[0].endswith("[a hook of the user changed this result]")
+    (record,) = (one.data for one in agent.session.records if one.type == "tool_result")
+    original = record["details"]["before_hooks"]
+    assert "hunter2" in original["text"]
+    assert original["bytes"] == len(original["text"])
+    await agent.close()
+
+
+async def test_a_failure_has_an_event_of_its_own(make: Make) -> None:
+    provider = ScriptedProvider([call("read_file", "r", path="none.txt")], say("ok"))
+    program = (
+        "own = {'hookEventName': 'PostToolUseFailure', 'additionalContext': given['error'][:9]}\n"
+        "print(json.dumps({'hookSpecificOutput': own}))"
+    )
+    agent = make(provider, {"PostToolUseFailure": program, "PostToolUse": BLOCKS})
+    shown = await events_of(agent, "go")
+    assert finished(shown) in ([("PostToolUseFailure", "ok")], [])
+    await agent.close()
+
+
+async def test_one_answers_in_the_persons_place_but_not_against_a_rule(
+    make: Make, tmp_path: Path
+) -> None:
+    program = says(
+        decision={"behavior": "allow", "updatedInput": {"path": "b.txt", "content": "y"}}
+    )
+    calls = [call("write_file", f"w{n}", path=f"{n}.txt", content="x") for n in range(2)]
+    provider = ScriptedProvider(*([one] for one in calls), say("ok"))
+    approver = Counts()
+    agent = make(provider, {"PermissionRequest": program}, approver=approver)
+    await events_of(agent, "go")
+    assert approver.reasons == []
+    assert [one.name for one in (tmp_path / "workspace").iterdir()] == ["b.txt"]
+    await agent.close()
+    denied = make(
+        ScriptedProvider([calls[0]], say("ok")),
+        {"PermissionRequest": program},
+        gate=Gate(Policy.of(deny=("write_file(b.txt)",), ask=("write_file",))),
+    )
+    await events_of(denied, "go")
+    assert results(denied)[0].startswith("Not allowed, not run: Denied by the rule")
+    await denied.close()
+
+
+async def test_a_sub_agent_hears_a_hook_when_it_starts(make: Make) -> None:
+    given = {"description": "look", "prompt": "look"}
+    provider = ScriptedProvider([call("task", "t", **given)], say("no"), say("ok"))
+    program = (
+        "own = {'hookEventName': 'SubagentStart', 'additionalContext': given['agent_type'] + '!'}\n"
+        "print(json.dumps({'hookSpecificOutput': own}))"
+    )
+    agent = make(
+        provider, {"SubagentStart": program}, find_agents=lambda: agent_definitions.load([])
+    )
+    await events_of(agent, "go")
+    assert "My hooks say:\ngeneral" in last_user_text(provider.requests[1])
+    await agent.close()
+
+
+async def test_one_that_is_not_waited_for_decides_nothing(make: Make, tmp_path: Path) -> None:
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
+    agent = make(provider, {"PreToolUse": "print('no', file=sys.stderr); sys.exit(2)"})
+    file = tmp_path / "hooks.json"
+    written = json.loads(file.read_text())
+    written["hooks"]["PreToolUse"][0]["hooks"][0]["async"] = True
+    file.write_text(json.dumps(written))
+    await events_of(agent, "go")
+    assert not results(agent)[0].startswith("Not allowed")
+    await agent.close()
+    (record,) = (one.data for one in agent.session.records if one.type == "hook")
+    assert (record["event"], record["outcome"]) == ("PreToolUse", "failed")
 
 
 async def test_a_changed_input_lifts_no_rule_and_must_be_one(make: Make, tmp_path: Path) -> None:
@@ -638,7 +788,9 @@ async def test_the_strictest_of_the_same_hook_counts_and_too_many_are_said(tmp_p
     ("fields", "why"),
     [
         ({"on_error": "stop"}, "on_error is 'stop', not continue or block; block counts"),
-        ({"if": "Bash(rm *)"}, "the condition `if` is not known here; 'true' runs without it"),
+        ({"onFailure": "Block"}, "onFailure is 'Block', not continue or block; block counts"),
+        ({"if": "Bash(rm"}, "can't read the condition 'Bash(rm'; 'true' always runs"),
+        ({"retries": 3}, "'true' runs without retries, not known here"),
     ],
 )
 def test_what_is_not_known_of_a_hook_is_said(tmp_path: Path, fields: Any, why: str) -> None:
@@ -648,3 +800,33 @@ def test_what_is_not_known_of_a_hook_is_said(tmp_path: Path, fields: Any, why: s
     loaded = hook_files.load([file])
     assert loaded.problems == (f"hooks.json: {why}.",)
     assert [one.command for one in loaded.all] == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("hooks", "problem"),
+    [
+        ({"PostToolBatch": [{"hooks": [TRUE]}]}, "hooks for PostToolBatch don't run here"),
+        ({"BeforeTool": [{"hooks": [TRUE]}]}, "there is no event 'BeforeTool'"),
+        (
+            {"Stop": [{"hooks": [{**TRUE, "if": "Bash"}]}]},
+            "a hook for Stop that has the condition `if` never runs",
+        ),
+        (
+            {"Stop": [{"hooks": [{"type": "http", "url": "x"}]}]},
+            "only hooks that are commands run, not http (Stop)",
+        ),
+        (
+            {"Stop": [{"hooks": [{**TRUE, "shell": "powershell"}]}]},
+            "only bash runs hooks, not powershell (Stop)",
+        ),
+    ],
+)
+def test_what_never_runs_is_named(tmp_path: Path, hooks: Any, problem: str) -> None:
+    file = tmp_path / "hooks.json"
+    file.write_text(json.dumps({"hooks": hooks}))
+    loaded = hook_files.load([file])
+    assert (loaded.all, loaded.problems) == ((), (f"hooks.json: {problem}.",))
+
+
+def test_every_event_of_claude_code_runs_or_is_named() -> None:
+    assert set(EVENTS) == {*hook_files.EVENTS, *hook_files.LEFT_OUT}

@@ -31,6 +31,14 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+NOT_TO_BE_READ = [
+    f"{tool}(**/.env{end})"
+    for end in ("", "/*")
+    for tool in ("read_file", "edit_file", "write_file", "apply_patch")
+]
+"""What is not to be read is not to be written."""
+
+
 @pytest.fixture
 def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path / "claude"
@@ -59,10 +67,13 @@ def test_all_is_shown_and_nothing_written_without_a_yes(
         "  ask    run_command(git push *)",
         "  deny   read_file(**/.env)",
         "  hook   PostToolUse Edit|Write: ./format.sh",
+        "  deny   write_file(**/.env)",
         "  left   allow WebSearch: no rule here says that",
+        "  left   model: it names no model in full; set model, or start with -m",
+        "  left   hooks: settings.json: hooks for Notification don't run here.",
+        "  1 command: review",
     ):
         assert line in shown.out
-    assert "/claude: 1 command" in shown.out
     assert shown.err == "Nothing was written.\n"
     assert main(["import-settings"]) == 0
     assert "Add --yes to write it." in capsys.readouterr().err
@@ -81,9 +92,9 @@ def test_it_is_taken_over_once_beside_what_is_there(
     }
     (file.parent / "hooks.json").write_text(json.dumps(own))
     assert main(["import-settings", "--yes"]) == 0
-    assert "Took over 5 rules, 1 hook and 0 MCP servers." in capsys.readouterr().err
+    assert "Took over 11 rules, 1 hook and 0 MCP servers." in capsys.readouterr().err
     assert config()["permissions"] == {
-        "deny": ["run_command(curl *)", "read_file(**/.env)", "read_file(**/.env/*)"],
+        "deny": ["run_command(curl *)", *NOT_TO_BE_READ],
         "allow": ["run_command(npm run test *)", "web_fetch(https://docs.python.org/*)"],
         "ask": ["run_command(git push *)"],
     }
@@ -95,7 +106,7 @@ def test_it_is_taken_over_once_beside_what_is_there(
     assert main(["import-settings", "--yes"]) == 0
     shown = capsys.readouterr()
     assert "Nothing more to take over." in shown.err
-    assert len(config()["permissions"]["deny"]) == 3
+    assert len(config()["permissions"]["deny"]) == 9
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"permissions": 3, "hooks": []}', ""])
@@ -156,14 +167,15 @@ def test_mcp_servers_are_shown_without_their_secrets_and_taken_over_once(
     for line in (
         "  mcp    docs: nearer; it starts in every folder",
         "  mcp    files: npx -y files with the variables TOKEN",
-        "  kept   docs: another MCP server has this name here",
-        "  kept   mine: another MCP server has this name here",
+        "  left   docs, mine: another MCP server has this name here",
+        "  left   off: it is switched off",
         "  left   mcp.odd: it is not valid",
         "  mcp    time: uvx time",
     ):
         assert line in shown
     assert "secret" not in shown
-    assert "far" not in shown
+    assert "mcp    far" not in shown
+    assert "/other.mcpServers.far: for another folder: run import-settings there" in shown
     assert main(["import-settings", "--yes"]) == 0
     assert "1 hook and 3 MCP servers." in capsys.readouterr().err
     assert config()["mcp"] == {
@@ -200,7 +212,7 @@ def test_an_odd_file_of_servers_costs_nothing(
     assert ("It is not valid JSON." in shown.out) is (text == "{")
 
 
-@pytest.mark.parametrize("text", ["Other", "mcp__x__y(z)", 5, {"tool": "Bash"}])
+@pytest.mark.parametrize("text", ["Other", 5, {"tool": "Bash"}])
 @pytest.mark.parametrize("arguments", [["--yes"], ["--dry-run"]])
 def test_a_rule_that_forbids_and_cannot_be_taken_over_is_an_error(
     claude: Path, capsys: pytest.CaptureFixture[str], text: object, arguments: list[str]
@@ -224,3 +236,244 @@ def test_a_single_rule_that_is_in_no_list_counts(
     (claude / "settings.json").write_text(json.dumps({"permissions": {"deny": "Bash"}}))
     assert main(["import-settings", "--dry-run"]) == 0
     assert "  deny   run_command" in capsys.readouterr().out
+
+
+def imported(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main(["import-settings", "--dry-run", "--json", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_key_of_claude_codes_files_is_taken_or_left_with_a_reason(
+    claude: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings: dict[str, Any] = SETTINGS | {
+        "model": "claude-sonnet-5-5",
+        "env": {"A": "1", "B": "2"},
+        "statusLine": {"type": "command", "command": "x"},
+        "outputStyle": "Explanatory",
+        "somethingNew": True,
+        "permissions": SETTINGS["permissions"]
+        | {"defaultMode": "plan", "additionalDirectories": ["/more"], "disableX": 1},
+    }
+    (claude / "settings.json").write_text(json.dumps(settings))
+    (claude / "output-styles").mkdir()
+    oauth = {"type": "http", "url": "https://a.example/mcp", "oauth": {"realm": "r"}}
+    state = {
+        "numStartups": 3,
+        "mcpServers": {"a": oauth},
+        "projects": {"/other": {"allowedTools": ["Bash(ls:*)"], "history": []}},
+    }
+    (claude / ".claude.json").write_text(json.dumps(state))
+    own = tmp_path / ".claude/settings.json"
+    own.parent.mkdir()
+    own.write_text(json.dumps({"permissions": {"deny": ["Bash"]}, "hooks": {}}))
+    found = imported(capsys)
+    taken = {(one["kind"], one["what"]) for one in found["taken"]}
+    assert {
+        ("deny", "read_file(**/.env)"),
+        ("hook", "PostToolUse Edit|Write: ./format.sh"),
+        ("setting", "model = claude-sonnet-5-5"),
+        ("mcp", "a"),
+        ("command", "review"),
+    } <= taken
+    left = {one["what"]: one["why"] for one in found["left"]}
+    assert {
+        "allow WebSearch", "env.A", "env.B", "statusLine", "outputStyle", "somethingNew", "hooks",
+        "permissions.defaultMode plan", "permissions.additionalDirectories /more",
+        "permissions.disableX", "output-styles", "mcp.a.oauth.realm", "numStartups",
+        "projects./other.allowedTools Bash(ls:*)", "projects./other.history", "deny Bash",
+        ".claude.json",
+    } == set(left)  # fmt: skip
+    assert all(left.values())
+    assert main(["import-settings", "--yes"]) == 0
+    assert config()["model"] == "claude-sonnet-5-5"
+
+
+def test_a_rule_for_which_a_wider_one_stands_is_named(
+    claude: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (claude / "settings.json").write_text('{"permissions": {"deny": ["mcp__x__y(z)"]}}')
+    found = imported(capsys)
+    assert ("deny", "mcp__x__y") in {(one["kind"], one["what"]) for one in found["taken"]}
+    (left,) = (one for one in found["left"] if one["what"].startswith("deny"))
+    assert left["what"] == "deny mcp__x__y(z)"
+    assert left["why"] == "only what forbids or asks about more can be said: mcp__x__y"
+
+
+def test_a_hook_keeps_its_condition_its_words_and_what_becomes_of_a_failure(claude: Path) -> None:
+    one = {
+        "type": "command",
+        "command": "check",
+        "args": ["a b"],
+        "if": "Bash(git *)",
+        "on_error": "block",
+        "async": True,
+    }
+    hooks = {"PreToolUse": [{"hooks": [one]}]}
+    (claude / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    assert main(["import-settings", "--yes"]) == 0
+    assert json.loads((folders().config / "hooks.json").read_text()) == {"hooks": hooks}
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CONFIG", "DATA", "CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / "own" / name.lower()))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("OPENCODE_CONFIG_DIR", str(tmp_path / "opencode"))
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "pi"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+SKILL = "---\nname: tidy\ndescription: tidy up\n---\nTidy.\n"
+
+
+def test_codex(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        home / "codex",
+        {
+            "config.toml": (
+                'model = "gpt-5"\nnew_key = 1\napproval_policy = "never"\n'
+                '[mcp_servers.l]\ncommand = "x"\nargs = ["a"]\nenv = {A = "secret"}\n'
+                "startup_timeout_sec = 5\n"
+                '[mcp_servers.r]\nurl = "https://r.example"\nbearer_token_env_var = "TOK"\n'
+                '[mcp_servers.off]\ncommand = "y"\nenabled = false\n'
+            ),
+            "rules/default.rules": (
+                'prefix_rule(pattern=["git", ["push", "fetch"]], decision="forbidden")\n'
+                'prefix_rule(pattern=["ls"], decision="allow", match=["ls -l"])\n'
+                'prefix_rule(pattern=["rm"], decision="prompt")\n'
+            ),
+            "prompts/hey.md": "Say $1 and $ARGUMENTS",
+            "prompts/odd.md": "Say $FILE",
+            "skills/tidy/SKILL.md": SKILL,
+            "AGENTS.md": "x",
+            "auth.json": "{}",
+        },
+    )
+    found = imported(capsys, "--from", "codex")
+    assert [(one["kind"], one["what"]) for one in found["taken"]] == [
+        ("mcp", "l"),
+        ("mcp", "r"),
+        ("deny", "run_command(git push *)"),
+        ("deny", "run_command(git fetch *)"),
+        ("allow", "run_command(ls *)"),
+        ("ask", "run_command(rm *)"),
+        ("command", "hey"),
+        ("skill", "tidy"),
+    ]
+    assert {one["what"] for one in found["left"]} == {
+        "model", "new_key", "approval_policy", "mcp.l.startup_timeout_sec", "mcp_servers.off",
+        "odd.md", "AGENTS.md", "auth.json",
+    }  # fmt: skip
+    assert main(["import-settings", "--from", "codex", "--yes"]) == 0
+    assert "secret" not in capsys.readouterr().out
+    servers = config()["mcp"]
+    assert servers["r"]["headers"] == {"Authorization": "Bearer ${TOK}"}
+    own = folders().config
+    assert (own / "commands/hey.md").read_text() == "Say $1 and $ARGUMENTS"
+    assert (own / "skills/tidy/SKILL.md").read_text() == SKILL
+    again = imported(capsys, "--from", "codex")
+    assert again["taken"] == []
+    assert {"hey.md", "tidy"} <= {one["what"] for one in again["left"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "prefix_rule(pattern=X, decision='forbidden')",
+        "prefix_rule(decision='forbidden')",
+        "deny_all()",
+        "prefix_rule(pattern=[])",
+        "if True",
+    ],
+)
+def test_a_rule_of_codex_that_cannot_be_read_is_an_error(
+    home: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    write(home / "codex", {"rules/x.rules": text})
+    assert main(["import-settings", "--from", "codex", "--yes"]) == 2
+    shown = capsys.readouterr()
+    assert "  lost   " in shown.out
+    assert "Nothing was written." in shown.err
+
+
+def test_opencode(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """{ // "mine"
+      "$schema": "https://opencode.ai/config.json",
+      "model": "anthropic/claude-sonnet-5-5", "new": "http://x", /* , */
+      "permission": {"edit": "deny", "bash": {"git push*": "deny", "*": "ask"},
+                     "read": {"*.env": "deny",}, "r_get_*": "deny", "external_directory": "deny"},
+      "mcp": {"l": {"type": "local", "command": ["x", "y"], "environment": {"A": "1"}},
+              "r": {"type": "remote", "url": "https://r.example", "headers": {"K": "v"}}},
+      "agent": {"a": {}},
+    }"""
+    write(
+        home / "opencode",
+        {
+            "opencode.jsonc": text,
+            "command/hey.md": "Say $ARGUMENTS",
+            "commands/run.md": "See !`ls`",
+            "agent/a.md": "x",
+            "plugin/p.ts": "",
+        },
+    )
+    found = imported(capsys, "--from", "opencode")
+    taken = {(one["kind"], one["what"]) for one in found["taken"]}
+    assert {
+        ("mcp", "l"), ("mcp", "r"), ("setting", "model = claude-sonnet-5-5"), ("command", "hey"),
+        ("deny", "edit_file"), ("deny", "write_file"), ("deny", "apply_patch"),
+        ("deny", "run_command(git push*)"), ("deny", "read_file(*.env)"), ("deny", "mcp__r__get_*"),
+    } <= taken  # fmt: skip
+    assert {one["what"] for one in found["left"]} == {
+        "new", "agent", "plugin", "run.md", "permission.bash *: ask",
+        "permission.external_directory *: deny",
+    }  # fmt: skip
+    assert main(["import-settings", "--from", "opencode", "--yes"]) == 0
+    assert config()["mcp"]["l"]["command"] == ["x", "y"]
+
+
+def test_a_prohibition_of_opencode_that_no_rule_says_is_an_error(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(home / "opencode", {"opencode.json": '{"permission": {"lsp": "deny"}}'})
+    assert main(["import-settings", "--from", "opencode", "--yes"]) == 2
+    assert "  lost   permission.lsp *: deny: no rule here says that" in capsys.readouterr().out
+
+
+def test_pi(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"defaultModel": "claude-sonnet-5-5", "theme": "dark", "new": 1}
+    write(
+        home / "pi",
+        {
+            "settings.json": json.dumps(settings),
+            "prompts/hey.md": "Say $1",
+            "prompts/odd.md": "Say $@",
+            "skills/tidy/SKILL.md": SKILL,
+            "extensions/x.ts": "",
+            "SYSTEM.md": "x",
+        },
+    )
+    found = imported(capsys, "--from", "pi")
+    assert {(one["kind"], one["what"]) for one in found["taken"]} == {
+        ("setting", "model = claude-sonnet-5-5"),
+        ("command", "hey"),
+        ("skill", "tidy"),
+    }
+    assert {one["what"] for one in found["left"]} == {
+        "theme", "new", "odd.md", "extensions", "SYSTEM.md",
+    }  # fmt: skip
+    assert main(["import-settings", "--from", "pi", "--yes"]) == 0
+    assert config()["model"] == "claude-sonnet-5-5"
+
+
+@pytest.mark.parametrize("source", ["codex", "opencode", "pi"])
+def test_nothing_is_there(home: Path, capsys: pytest.CaptureFixture[str], source: str) -> None:
+    assert imported(capsys, "--from", source) == {"taken": [], "left": []}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.settings.claude_hooks import rules as recorded_rules
 from tui.core import front_matter
 from tui.core.workspace import Workspace
 from tui.permissions.policy import Policy, decide
 from tui.permissions.types import Call
 from tui.settings.allowed_tools import allowed_tools, restricted_tools
+from tui.settings.claude_settings import for_all_editors
 
 
 @pytest.mark.parametrize(
@@ -72,6 +75,7 @@ def test_what_grants_nothing_is_named(name: str) -> None:
         ("WebFetch(domain:*.a.org)", ["web_fetch(*://*.a.org)", "web_fetch(*://*.a.org:*)"]),
         ("Task(Explore)", ["task(Explore)"]),
         ("Skill(deploy)", ["skill(deploy)"]),
+        ("Skill(deploy:*)", ["skill(deploy)"]),
         ("run_command(rm *)", ["run_command(rm *)"]),
     ],
 )
@@ -82,10 +86,26 @@ def test_what_forbids_is_read_generously(name: str, rules: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["Other", "mcp__x__y(z)", "WebFetch(x)", "TodoWrite(x)", "KillShell(1)", "Bash(x", "", "a b"],
+    ["Other", "Bash(x", "", "a b"],
 )
 def test_what_forbids_and_has_no_rule_is_named(name: str) -> None:
     assert restricted_tools([name]).ignored == (name,)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("mcp__x__y(z)", "mcp__x__y"),
+        ("mcp__x(y)", "mcp__x__*"),
+        ("WebFetch(x)", "web_fetch"),
+        ("WebSearch(q)", "web_search"),
+        ("TodoWrite(x)", "todo_write"),
+        ("KillShell(1)", "command_status"),
+    ],
+)
+def test_the_nearest_rule_that_says_more_stands_for_what_no_rule_says(name: str, rule: str) -> None:
+    found = restricted_tools([name])
+    assert (found.rules, found.ignored, found.wider) == ((rule,), (), (name,))
 
 
 @pytest.mark.parametrize(
@@ -115,3 +135,53 @@ def test_what_forbids_there_forbids_here(
         call, policy, mode="ask", elevated=True, grants=(), workspace=Workspace.at(tmp_path)
     )
     assert decision.answer == "deny"
+
+
+SUBJECTS: dict[str, tuple[str, str, str]] = {
+    "git status": ("run_command", "run", "git status"),
+    "git": ("run_command", "run", "git"),
+    "gitk": ("run_command", "run", "gitk --version"),
+    "WebFetch": ("web_fetch", "fetch", "http://127.0.0.1:9/x"),
+    "WebSearch": ("web_search", "read", "q q"),
+    "Agent Explore": ("task", "none", "Explore"),
+    "Skill tidy": ("skill", "none", "tidy"),
+}
+"""The calls as ours: tool, effect and what rules match. Others follow from their names."""
+
+
+def as_ours(name: str) -> tuple[str, str, str]:
+    tool, _, subject = name.partition(" ")
+    if name in SUBJECTS:
+        return SUBJECTS[name]
+    if name.startswith("mcp__"):
+        return name, "run", "{}"
+    if tool in {"Read", "Write"} and subject:
+        path = str(Path(subject).expanduser())
+        return ("read_file", "read", path) if tool == "Read" else ("write_file", "write", path)
+    return "run_command", "run", name
+
+
+@pytest.mark.parametrize("row", recorded_rules(), ids=lambda row: ",".join(row["deny"]))
+def test_each_call_that_claude_code_forbids_is_forbidden(
+    tmp_path: Path, row: dict[str, list[str]]
+) -> None:
+    (tmp_path / "src").mkdir()
+    own = tuple(for_all_editors(restricted_tools(row["deny"]).rules, "deny"))
+    workspace = Workspace.at(tmp_path, ceiling="/")
+    for name in row["refused"]:
+        if name.startswith("cd src") and row["deny"][0].startswith("Read"):
+            continue  # it reads nothing in there; what is in there, walls hide from it
+        tool, effect, subject = as_ours(name)
+        paths = (subject,) if tool in {"read_file", "write_file"} else ()
+        command = subject if tool == "run_command" else None
+        given: Any = effect
+        call = Call("c", tool, given, subject, command=command, paths=paths)
+        decision = decide(
+            call,
+            Policy.of(deny=own),
+            mode="ask",
+            elevated=True,
+            grants=(),
+            workspace=workspace.widen(True),
+        )
+        assert decision.answer == "deny", (row["deny"], name)

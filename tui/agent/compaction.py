@@ -226,6 +226,8 @@ class Compactor:
             self.requests.frame.renew("compaction")
         after = self.ctx.ledger.tokens  # which the meter shows, too
         await self.ctx.recorder.show(structs.replace(finished, tokens_after=after), *checked)
+        told = {"trigger": _trigger(reason), "compact_summary": made.summary}
+        self.hooks.tell("PostCompact", told, names=(told["trigger"],))
         if made.notes is not None:
             await self.memory.keep(made.notes, upto=planned.covers)
         elif not made.flushed:
@@ -343,8 +345,8 @@ class Compactor:
     async def _blocked_by_hooks(self, reason: Reason, focus: str) -> bool:
         """Return True if a hook of the person's keeps the conversation as it is, until the next
         prompt."""
-        trigger = "manual" if reason == "manual" else "auto"
-        fields = {"trigger": trigger, "custom_instructions": focus}
+        trigger = _trigger(reason)
+        fields = {"trigger": trigger, "custom_instructions": focus or None}
         answer = await self.hooks.run("PreCompact", fields, names=(trigger,))
         if answer.blocked:
             self._gave_up = _last_prompt(self.ctx.records)
@@ -465,3 +467,8 @@ def _block_fields(asked: SummaryRequest | None, server: str, block: Block | None
 def _last_prompt(records: Sequence[Record]) -> str:
     prompts = (record.id for record in reversed(records) if is_prompt(record))
     return next(prompts, "")
+
+
+def _trigger(reason: Reason) -> str:
+    """The word of hooks for why the conversation is compacted."""
+    return "manual" if reason == "manual" else "auto"

@@ -32,9 +32,12 @@ _TRIES: Final = 16
 Verdict: TypeAlias = Literal["", "allow", "ask", "deny"]
 
 _BY_WEIGHT: Final[Sequence[Verdict]] = ("deny", "ask", "allow")
-_PERMISSION: Final[Mapping[str, Verdict]] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+_BEHAVIOR: Final[Mapping[str, Verdict]] = {"allow": "allow", "deny": "deny"}
+_ANSWER: Final[Mapping[str, Verdict]] = {"allow": "allow", "ask": "ask", "deny": "deny"}
+_PERMISSION: Final[Mapping[str, Verdict]] = {**_ANSWER, "defer": "ask"}
+"""A call that is left to whoever started the program is left to the person here."""
 _DECISION: Final[Mapping[str, Verdict]] = {
-    **_PERMISSION, "approve": "allow", "block": "deny",
+    **_ANSWER, "approve": "allow", "block": "deny",
 }  # fmt: skip
 _OWN: Final = "hookSpecificOutput"
 _REASON: Final = "permissionDecisionReason"
@@ -44,6 +47,8 @@ _FIELDS: Final = frozenset(
 """The keys by which an object is an answer and not only printed."""
 _NAMES: Final = frozenset({"decision", "permissiondecision", "permissiondecisionreason"})
 """Keys that hold a decision, however they are written."""
+_RESULTS: Final = ("updatedToolOutput", "updatedMCPToolOutput")
+"""The keys under which a hook changes a result, the first goes before the other."""
 _ECHOED: Final = frozenset({"tool_input", "tool_response", "updatedInput"})
 """The keys of data about a call, not the hook's own answer, though an answer's key may be in it."""
 _TEXTS: Final = frozenset({"additionalContext", "reason", "stopReason", "systemMessage"})
@@ -52,6 +57,10 @@ SPEAKS: Final = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events whose hooks tell the model what they print."""
 _JUDGES: Final = "PreToolUse"
 """The event whose hooks say no to a call."""
+_REQUEST: Final = "PermissionRequest"
+"""The event whose hooks answer in the person's place."""
+_ENDS: Final = frozenset({"Stop", "SubagentStop"})
+"""Events whose hooks hold a turn: there, not to continue is to let it end."""
 # Texts, not patterns: compiling them takes 10 ms, and most sessions have no hooks.
 _REFUSALS: Final = (
     r"(?:den(?:y|ied)|disallow(?:ed)?|forbid(?:den)?|block(?:ed)?|reject(?:ed)?|refused?)"
@@ -86,7 +95,8 @@ _MARKED: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 class HookReply:
     """The answer of one hook. `unclear` is why it cannot be relied on, "" if it can; `text` what
     the hook printed that is no answer, `notice` what it wants to be shown to the person; `changed`
-    the input that a call gets instead of its own."""
+    the input that a call gets instead of its own, `result` what its result becomes; `stops`: the
+    turn is to end."""
 
     verdict: Verdict = ""
     reason: str = ""
@@ -95,6 +105,8 @@ class HookReply:
     text: str = ""
     notice: str = ""
     changed: dict[str, Any] | None = None
+    result: object = None
+    stops: bool = False
 
 
 NOTHING: Final = HookReply()
@@ -150,8 +162,12 @@ def read(printed: bytes, event: str) -> HookReply:
         "; ".join(dict.fromkeys(unclear)),
         "\n\n".join(filter(None, (string_of(_own(o).get("additionalContext")) for o in objects))),
         text if unread or not any(_FIELDS & one.keys() for one in objects) else "",
-        "\n".join(filter(None, (string_of(one.get("systemMessage")) for one in objects))),
+        "\n".join(_notices(objects)),
         _changed(objects),
+        _result(objects),
+        any(
+            one.get("continue") is False or _answer(one).get("interrupt") is True for one in objects
+        ),
     )
 
 
@@ -219,7 +235,8 @@ def _decisions(said: _Object, event: str) -> Iterator[_Decision]:
             yield _known(key, value, _DECISION)
         elif key == "continue":
             unclear = "" if isinstance(value, bool) else f"its continue is {_shown(value)}"
-            yield _Decision("deny" if value is False else "", unclear)
+            no = value is False and event not in _ENDS
+            yield _Decision("deny" if no else "", unclear)
         elif key == _OWN and value is not None:
             yield from _permission(value, event)
         else:
@@ -234,7 +251,11 @@ def _permission(own: object, event: str) -> Iterator[_Decision]:
     if own.get(_REASON) and own.get("permissionDecision") is None:
         yield _Decision(unclear=f"its {_REASON} comes without a permissionDecision")
     for key, value in own.pairs:
-        if key == _REASON:
+        if key == _REASON or key in _RESULTS:
+            continue
+        if event == _REQUEST and key == "decision":
+            answer = object_of(value)
+            yield _known("behavior", answer.get("behavior", ""), _BEHAVIOR)
             continue
         if key != "permissionDecision":
             yield from _misplaced(key, value)
@@ -288,16 +309,37 @@ def _own(said: _Object) -> dict[str, Any]:
 
 def _reason(said: _Object) -> str:
     own = _own(said)
-    texts = (said.get("reason"), own.get(_REASON), said.get("stopReason"))
+    answer = _answer(said).get("message")
+    texts = (said.get("reason"), own.get(_REASON), answer, said.get("stopReason"))
     return next((one for one in texts if isinstance(one, str) and one), "")
+
+
+def _answer(said: _Object) -> dict[str, Any]:
+    """The answer in the person's place."""
+    return object_of(_own(said).get("decision"))
+
+
+def _notices(objects: Iterable[_Object]) -> Iterator[str]:
+    for one in objects:
+        if text := string_of(one.get("systemMessage")):
+            yield text
+        if _answer(one).get("updatedPermissions"):
+            yield "it wants to add permission rules, which only you can do"
 
 
 def _changed(objects: Sequence[_Object]) -> dict[str, Any] | None:
     """The last input that they want for a call: what is not an object is one that no tool takes."""
-    inputs = [_own(one)["updatedInput"] for one in objects if "updatedInput" in _own(one)]
+    places = [place for one in objects for place in (_own(one), _answer(one))]
+    inputs = [place["updatedInput"] for place in places if "updatedInput" in place]
     if not inputs:
         return None
     return dict(inputs[-1]) if is_object(inputs[-1]) else {"updatedInput": inputs[-1]}
+
+
+def _result(objects: Sequence[_Object]) -> object:
+    """The last result that they want; None for none."""
+    wanted = [_own(one).get(key) for one in objects for key in reversed(_RESULTS)]
+    return next((one for one in reversed(wanted) if one is not None), None)
 
 
 def _shown(value: object) -> str:

@@ -1,12 +1,12 @@
 """Runs the person's hooks (`tui.settings.hook_files`) and reads what they answer.
 
-A hook gets a JSON object on its standard input and answers by its exit code, or by a JSON object on
-its standard output (`tui.agent.hook_answers`); both as those of Claude Code. A decision counts
-whatever the exit code. Without one, 0 is fine, 2 blocks with what it wrote to standard error as the
-reason, and any other code is a failure of the hook alone: it is shown, and the turn continues,
-unless the hook's `on_error` is "block". The same holds for one that takes too long, which is
-killed. A call is asked about where a hook that was to judge it could not be run. Each run is in the
-record.
+A hook gets a JSON object on its standard input (`tui.agent.hook_data`) and answers by its exit
+code, or by a JSON object on its standard output (`tui.agent.hook_answers`); both as those of Claude
+Code 2.1.332. A decision counts whatever the exit code. Without one, 0 is fine, 2 blocks with what
+it wrote to standard error as the reason, and any other code is a failure of the hook alone: it is
+shown, and the turn continues, unless the hook's `on_error` is "block". The same holds for one that
+takes too long, which is killed. A call is asked about where a hook that was to judge it could not
+be run. Each run is in the record.
 
 Hooks run outside the sandbox, as the person's own commands do, without the program's keys.
 """
@@ -16,39 +16,32 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import signal
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from tui.agent import hook_answers
 from tui.agent.agent_context import AgentContext
-from tui.agent.hook_answers import OUTPUT_MAX, SPEAKS, HookReply, Verdict
+from tui.agent.hook_answers import SPEAKS, HookReply, Verdict
 from tui.core import claude_names
 from tui.core.facts import HookFinished, Notice
-from tui.core.redaction import child_environment
+from tui.core.messages import ToolOutput, text_of
 from tui.core.text_cleaning import clean, one_line
+from tui.permissions.policy import Policy, decide
+from tui.permissions.types import Call
 from tui.settings.hook_files import EVENTS, TIMEOUT_MAX_S, Hook, HookEvent, Hooks
-from tui.tools.process import shell
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
+    from tui.agent.hook_process import HookOutcome
 
 CONTEXT_CHARS: Final = 10_000
 """Characters of a text of hooks that the model gets."""
 _NAME_CHARS = 200
 """Characters of a hook's command, where it is named."""
-_CHUNK = 64 * 1024
-_POLL_S = 0.05
-_DRAIN_S = 0.25
-"""After its end, for what it had printed."""
 _END_S = 10.0
 """For the hooks of a session that ends: nobody waits long for a program to quit."""
-
-Outcome: TypeAlias = Literal["ok", "blocked", "failed", "timeout", "cancelled"]
+_LAST_S = 2.0
+"""For those that nobody waits for, when the session ends."""
 
 log = logging.getLogger(__name__)
 
@@ -57,13 +50,16 @@ log = logging.getLogger(__name__)
 class HookAnswer:
     """The joint answer of the hooks of one event: `blocked` is why it is stopped, "" if it may
     continue; `context` what the model should know; `verdict` the decision about a call that may
-    run, and `changed` the input that it gets instead of its own."""
+    run, and `changed` the input that it gets instead of its own. `ends` is true where the turn
+    ends. `result` is what a result is to be, None where none changes it."""
 
     blocked: str = ""
     context: str = ""
     verdict: Verdict = ""
     reason: str = ""
     changed: dict[str, Any] | None = None
+    ends: bool = False
+    result: object = None
 
 
 NOTHING: Final = HookAnswer()
@@ -74,16 +70,11 @@ class _Run:
     """The end of one hook: `problem` is why it failed or blocks."""
 
     hook: Hook
-    outcome: Outcome
+    outcome: HookOutcome
     code: int | None
     seconds: float
     said: HookReply = hook_answers.NOTHING
     problem: str = ""
-
-
-_CHANGED: Final = (
-    "a script that it names has changed since the session began; trust it in the next session"
-)
 
 
 @dataclass(slots=True)
@@ -92,6 +83,8 @@ class HookRunner:
 
     ctx: AgentContext
     _opening: asyncio.Task[HookAnswer] | None = None
+    _detached: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
+    """Those that run and that nobody waits for."""
 
     async def load(self) -> Hooks:
         """The hooks as they were when the session began: what is changed meanwhile, by a call
@@ -126,6 +119,22 @@ class HookRunner:
             await asyncio.wait({self._opening})
         if any(record.type == "user" for record in self.ctx.records):
             await self.run("SessionEnd", {"reason": "other"}, most_s=_END_S)
+        if self._detached:
+            await asyncio.wait(self._detached, timeout=_LAST_S)
+        for task in self._detached:
+            task.cancel()
+        await asyncio.gather(*self._detached, return_exceptions=True)
+
+    def tell(
+        self, event: HookEvent, fields: Mapping[str, Any], *, names: Iterable[str] = ()
+    ) -> None:
+        """Run the hooks for an event beside all else; nothing that they answer counts."""
+        self._keep(self.run(event, fields, names=names))
+
+    def _keep(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work, name="hooks that nobody waits for")
+        self._detached.add(task)
+        task.add_done_callback(self._detached.discard)
 
     async def run(
         self,
@@ -133,15 +142,28 @@ class HookRunner:
         fields: Mapping[str, Any] | None = None,
         *,
         names: Iterable[str] = (),
+        about: Call | None = None,
         call_id: str = "",
         most_s: float = TIMEOUT_MAX_S,
     ) -> HookAnswer:
-        """Run the hooks for an event side by side. Never raises but for a cancellation."""
+        """Run the hooks for an event side by side, those with a condition if it holds for the call
+        that it is `about`. Never raises but for a cancellation."""
         hooks = (await self.load()).of(event, names)
+        if about is not None and any(hook.only_if for hook in hooks):
+            hooks = await asyncio.to_thread(self._meant, hooks, about)
         if not hooks:
             return NOTHING
-        event_data = json.dumps(self._common(event) | dict(fields or {}), default=str).encode()
-        work = [asyncio.create_task(self._run(hook, event_data, most_s)) for hook in hooks]
+        given = self._common(event) | dict(fields or {})
+        # Without blanks, as hooks that search the text expect it.
+        event_data = json.dumps(given, default=str, separators=(",", ":")).encode()
+        for hook in hooks:
+            if hook.detached:
+                self._detach(hook, event_data, call_id)
+        work = [
+            asyncio.create_task(self._run(hook, event_data, most_s))
+            for hook in hooks
+            if not hook.detached
+        ]
         try:
             runs = await asyncio.gather(*work)
         finally:
@@ -151,32 +173,88 @@ class HookRunner:
                     self._record(one.result(), call_id)
         return _together(runs)
 
-    async def before_tool(self, call_id: str, tool: str, input_: Mapping[str, Any]) -> HookAnswer:
+    def _meant(self, hooks: Sequence[Hook], call: Call) -> list[Hook]:
+        """Those whose condition holds for a call, in doubt too. Blocks."""
+        return [hook for hook in hooks if not hook.only_if or self._is_about(hook, call)]
+
+    def _is_about(self, hook: Hook, call: Call) -> bool:
+        policy = replace(Policy.of(deny=hook.only_if), home=self.ctx.rules.gate.policy.home)
+        workspace = self.ctx.workspace
+        refused = decide(call, policy, mode="ask", elevated=True, grants=(), workspace=workspace)
+        return refused.answer == "deny"
+
+    def _detach(self, hook: Hook, event_data: bytes, call_id: str) -> None:
+        """Run a hook beside all else; nothing that it answers counts."""
+
+        async def run() -> None:
+            ended = await self._run(hook, event_data, TIMEOUT_MAX_S)
+            plain = replace(ended.said, verdict="", unclear="", stops=False)
+            outcome = "ok" if ended.outcome == "blocked" and not ended.code else ended.outcome
+            outcome = "failed" if outcome == "blocked" else outcome
+            self._record(replace(ended, said=plain, outcome=outcome), call_id)
+
+        self._keep(run())
+
+    async def before_tool(self, call: Call, input_: Mapping[str, Any]) -> HookAnswer:
         """The hooks before a call."""
-        names = claude_names.names_of(tool)
-        fields = {
-            "tool_name": names[0],
-            "tool_input": claude_names.input_of(input_),
-            "tool_use_id": call_id,
-        }
-        answer = await self.run("PreToolUse", fields, names=names, call_id=call_id)
+        return await self._of_call("PreToolUse", call, input_)
+
+    async def at_request(self, call: Call, input_: Mapping[str, Any]) -> HookAnswer:
+        """The hooks before the person is asked about a call."""
+        fields: dict[str, Any] = {"permission_suggestions": []}
+        return await self._of_call("PermissionRequest", call, input_, fields)
+
+    async def _of_call(
+        self,
+        event: HookEvent,
+        call: Call,
+        input_: Mapping[str, Any],
+        fields: Mapping[str, Any] | None = None,
+    ) -> HookAnswer:
+        if not (await self.load()).all:
+            return NOTHING
+        from tui.agent import hook_data  # noqa: PLC0415 - most have no hooks
+
+        data = hook_data.data_of(call.id, call.tool, input_) | dict(fields or {})
+        names = claude_names.names_of(call.tool)
+        answer = await self.run(event, data, names=names, about=call, call_id=call.id)
+        self._end_turn(answer)
         if answer.changed is None:
             return answer
         changed = claude_names.own_input(input_, answer.changed)
         return replace(answer, changed=None if changed == input_ else changed)
 
     async def after_tool(
-        self, call_id: str, tool: str, input_: Mapping[str, Any], text: str, *, failed: bool
+        self,
+        call_id: str,
+        tool: str,
+        input_: Mapping[str, Any],
+        output: ToolOutput,
+        about: Call | None = None,
     ) -> HookAnswer:
-        """The hooks after a call that ran."""
+        """The hooks after a call that ran: `result` is the text that its result becomes."""
+        if not (await self.load()).all:
+            return NOTHING
+        from tui.agent import hook_data  # noqa: PLC0415 - most have no hooks
+
+        text = text_of(output.content)
+        response = hook_data.response_of(tool, input_, text)
+        data = hook_data.data_of(call_id, tool, input_)
+        data |= {"error": text} if output.is_error else {"tool_response": response}
+        event: HookEvent = "PostToolUseFailure" if output.is_error else "PostToolUse"
         names = claude_names.names_of(tool)
-        fields = {
-            "tool_name": names[0],
-            "tool_input": claude_names.input_of(input_),
-            "tool_use_id": call_id,
-            "tool_response": {"success": not failed, "text": text},
-        }
-        return await self.run("PostToolUse", fields, names=names, call_id=call_id)
+        answer = await self.run(event, data, names=names, about=about, call_id=call_id)
+        self._end_turn(answer)
+        if answer.result is None:
+            return answer
+        changed = hook_data.changed_text(response, answer.result)
+        return replace(answer, result=None if changed == text else changed)
+
+    def _end_turn(self, answer: HookAnswer) -> None:
+        """End the turn after its calls where a hook wants that, and say so."""
+        if answer.ends:
+            self.ctx.state.turn_ends = True
+            self.ctx.publish(Notice(f"A hook ends the turn: {answer.blocked or answer.reason}"))
 
     def _common(self, event: HookEvent) -> dict[str, Any]:
         ctx = self.ctx
@@ -186,7 +264,10 @@ class HookRunner:
             if ctx.state.elevated and ctx.state.mode != "plan"
             else modes[ctx.state.mode]
         )
-        return {
+        agent = (
+            {"agent_id": ctx.session.id, "agent_type": ctx.role} if ctx.parent is not None else {}
+        )
+        return agent | {
             "hook_event_name": event,
             "session_id": ctx.session.id,
             "transcript_path": str(ctx.session.path or ""),
@@ -195,8 +276,10 @@ class HookRunner:
         }
 
     async def _run(self, hook: Hook, given: bytes, most_s: float) -> _Run:
+        from tui.agent.hook_process import HookProcess  # noqa: PLC0415 - most have no hooks
+
         started = self.ctx.clock.monotonic()
-        process = _Process(hook, self.ctx.workspace.root, min(hook.timeout_s, most_s))
+        process = HookProcess(hook, self.ctx.workspace.root, min(hook.timeout_s, most_s))
         outcome, problem = await process.run(given)
         printed, code = bytes(process.out), process.code
         reply = hook_answers.NOTHING
@@ -223,100 +306,23 @@ class HookRunner:
         shown = "\n".join(filter(None, texts))
         text = _cut(shown if run.outcome == "ok" else run.problem)
         ended = run.outcome, run.code, seconds, text, call_id
-        self.ctx.record(HookFinished(hook.event, hook.command, *ended))
+        self.ctx.record(HookFinished(hook.event, hook.line, *ended))
 
 
-@dataclass(slots=True)
-class _Process:
-    """Runs the command of a hook."""
-
-    hook: Hook
-    root: Path
-    limit: float
-    code: int | None = None
-    out: bytearray = field(default_factory=bytearray)
-
-    async def run(self, given: bytes) -> tuple[Outcome, str]:
-        """Run the hook; return its outcome, and what is wrong then. An interrupt ends it; the
-        caller raises."""
-        hook = self.hook
-        if hook.problem:
-            return "failed", hook.problem
-        environment = child_environment() | {"CLAUDE_PROJECT_DIR": str(self.root)}
-        if not await asyncio.to_thread(hook.holds_in, self.root):
-            return "failed", _CHANGED
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *shell(),
-                hook.command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=self.root,
-                env=environment,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            return "failed", f"can't run: {getattr(error, 'strerror', '') or error}"
-        try:
-            async with asyncio.timeout(self.limit):
-                problem = await self._communicate(process, given)
-        except asyncio.CancelledError:
-            return "cancelled", ""  # so that it is recorded
-        except TimeoutError:
-            return "timeout", f"took longer than {self.limit:g} s"
-        finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)  # what it left running, too
-        return "failed" if self.code else "ok", problem
-
-    async def _communicate(self, process: Process, given: bytes) -> str:
-        """Wait for its end and what it prints; returns what it wrote to standard error. Something
-        that it left running may still hold both: its end is not waited for."""
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        err = bytearray()
-        writes = asyncio.create_task(_write(process.stdin, given))
-        reads = {
-            asyncio.create_task(_read(process.stdout, self.out)),
-            asyncio.create_task(_read(process.stderr, err)),
-        }
-        try:
-            while process.returncode is None:
-                await asyncio.wait(reads, timeout=_POLL_S)
-                if all(read.done() for read in reads):
-                    await process.wait()
-            await asyncio.wait(reads, timeout=_DRAIN_S)
-        finally:
-            for task in (writes, *reads):
-                task.cancel()
-            await asyncio.gather(writes, *reads, return_exceptions=True)
-        self.code = process.returncode
-        return bytes(err[:OUTPUT_MAX]).decode("utf-8", "replace")
-
-
-async def _write(stream: asyncio.StreamWriter, given: bytes) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # it needs not read it
-        stream.write(given)
-        await stream.drain()
-    with suppress(BrokenPipeError, ConnectionResetError):
-        stream.close()
-
-
-async def _read(stream: asyncio.StreamReader, into: bytearray) -> None:
-    while chunk := await stream.read(_CHUNK):
-        into += chunk[: OUTPUT_MAX + 1 - len(into)]  # one more says that there was more
-
-
-_BLOCK: Final = frozenset(EVENTS) - {"SessionStart", "SessionEnd"}
+_BLOCK: Final = frozenset(EVENTS) - {
+    "SessionStart", "SessionEnd", "StopFailure", "SubagentStart", "PostCompact",
+}  # fmt: skip
 """Events that a hook can block."""
+_AFTER: Final = frozenset({"PostToolUse", "PostToolUseFailure"})
+"""Events after a call: there is nothing left to stop."""
 
 
-def _blocks(hook: Hook, outcome: Outcome, code: int | None, said: HookReply, problem: str) -> str:
+def _blocks(
+    hook: Hook, outcome: HookOutcome, code: int | None, said: HookReply, problem: str
+) -> str:
     """Say why a hook blocks what it ran for; "" if it doesn't."""
-    name = f"the hook {one_line(hook.command)[:_NAME_CHARS]}"
-    if said.unclear and hook.event != "PostToolUse":
+    name = f"the hook {one_line(hook.line)[:_NAME_CHARS]}"
+    if said.unclear and hook.event not in _AFTER:
         reason = f" It says: {said.reason}" if said.reason else ""
         return f"{name} blocks it, as its answer can't be understood: {said.unclear}.{reason}"
     if said.verdict == "deny" or code == 2:
@@ -339,6 +345,7 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
     blocked = [run.problem for run in runs if run.outcome == "blocked"]
     verdicts: dict[Verdict, str] = {}
     changed: list[dict[str, Any]] = []
+    results: list[object] = []
     for run in runs:
         if run.outcome == "failed" and run.code is None:
             # A guard that did not run has not agreed.
@@ -347,15 +354,22 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
             verdicts.setdefault(run.said.verdict, run.said.reason)
         if run.said.changed is not None and run.said.changed not in changed:
             changed.append(run.said.changed)
+        if run.said.result is not None and run.said.result not in results:
+            results.append(run.said.result)
     verdict = hook_answers.strictest(verdicts)
     if len(changed) > 1:
         blocked.append("several hooks want to change what this call does")
+    if len(results) > 1:
+        # Each may have taken out what another left in.
+        results = ["[left out: several hooks of the user changed this result, each in its own way]"]
     return HookAnswer(
         _cut("\n".join(blocked)),
         _cut("\n\n".join(filter(str.strip, map(_context, runs)))),
         verdict,
         _cut(verdicts.get(verdict, "")),
         changed[0] if changed else None,
+        any(run.said.stops for run in runs),
+        results[0] if results else None,
     )
 
 

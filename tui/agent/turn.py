@@ -10,6 +10,7 @@ import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from msgspec import UNSET, structs
 
@@ -39,7 +40,7 @@ from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, 
 from tui.core.fact_words import acknowledgement, bill_of_break, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
 from tui.core.formatting import money, tokens
-from tui.core.messages import Block, string_of, text_block, text_of, tool_calls
+from tui.core.messages import Block, blocks_of, string_of, text_block, text_of, tool_calls
 from tui.core.server_results import result_of, sources_of
 from tui.permissions.policy import Grant
 from tui.provider.base import (
@@ -50,7 +51,7 @@ from tui.provider.base import (
     ServerToolCalled,
     ServerToolReturned,
 )
-from tui.session.records import HOOK, MENTIONED
+from tui.session.records import HOOK, MENTIONED, Record
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,16 @@ _BLOCK_REFUSED = (
     "The server rejected its own summary of the conversation. Holdfast sends the request again "
     "with the summary's text."
 )
+_HOOK_ERRORS: Final = {
+    "rate_limit": "rate_limit",
+    "overloaded": "overloaded",
+    "auth": "authentication_failed",
+    "billing": "billing_error",
+    "invalid_request": "invalid_request",
+    "not_found": "model_not_found",
+    "server": "server_error",
+}
+"""The words of hooks for our classes of errors; "unknown" for others."""
 
 
 @dataclass(slots=True)
@@ -346,7 +357,9 @@ class TurnRunner:
 
     async def _hooked(self, prompt: ParsedPrompt) -> ParsedPrompt | None:
         """The prompt with what the person's hooks add to it; None where one stops it."""
-        if self.ctx.parent is not None or not prompt.text.strip():
+        if self.ctx.parent is not None:
+            return await self._hooked_sub_agent(prompt)
+        if not prompt.text.strip():
             return prompt
         opening = await self.hooks.opening()
         answer = await self.hooks.run("UserPromptSubmit", {"prompt": prompt.text})
@@ -358,18 +371,26 @@ class TurnRunner:
             )
             return None
         self.hooks.hand_over()
-        heard = "\n\n".join(filter(None, (opening, answer.context)))
-        if not heard:
+        return _with_heard(prompt, opening, answer.context)
+
+    async def _hooked_sub_agent(self, prompt: ParsedPrompt) -> ParsedPrompt:
+        """The first prompt of a sub-agent, with what the person's hooks add to it."""
+        if any(record.type == "user" for record in self.ctx.records):
             return prompt
-        attached = "\n\n".join(filter(None, (prompt.attached, f"{HOOKS_SAY}\n{heard}")))
-        return replace(prompt, attached=attached)
+        answer = await self.hooks.run("SubagentStart", names=(self.ctx.role,))
+        return _with_heard(prompt, answer.context)
 
     async def _may_end(self) -> bool:
-        """Return True if the turn may end; where a hook says no, the model learns why and
-        continues."""
+        """Return True if the turn may end; where a hook says no, or has something to add, the model
+        learns it and continues."""
         event = "Stop" if self.ctx.parent is None else "SubagentStop"
-        answer = await self.hooks.run(event, {"stop_hook_active": self._held > 0})
-        if not answer.blocked:
+        given = {
+            "stop_hook_active": self._held > 0,
+            "last_assistant_message": _last_answer(self.ctx.records),
+        }
+        names = () if self.ctx.parent is None else (self.ctx.role,)
+        answer = await self.hooks.run(event, given, names=names)
+        if answer.ends or not (answer.blocked or answer.context):
             return True
         if self._held >= _HELD:
             self.ctx.publish(
@@ -377,7 +398,11 @@ class TurnRunner:
             )
             return True
         self._held += 1
-        text = f"The {event} hook says the work isn't done yet: {answer.blocked}"
+        text = (
+            f"The {event} hook says the work isn't done yet: {answer.blocked}"
+            if answer.blocked
+            else f"The {event} hook says: {answer.context}"
+        )
         self.ctx.recorder.write(facts.UserMessage(text, content=[text_block(text)], by=HOOK))
         await self.ctx.recorder.show(facts.Notice(text))
         return False
@@ -587,6 +612,9 @@ class TurnRunner:
         if isinstance(error, ProviderError):
             kind, status, request_id = error.error_class, error.status, error.request_id
             category, explanation = error.category, error.explanation
+        told = {"error": _HOOK_ERRORS.get(kind, "unknown"), "error_details": error.message}
+        told["last_assistant_message"] = _last_answer(self.ctx.records)
+        self.hooks.tell("StopFailure", told, names=(told["error"],))
         message = "; ".join([error.message, *_notes(error)])
         raised = facts.ErrorRaised(
             kind,
@@ -623,3 +651,18 @@ def message_of(
 def _notes(error: Exception) -> list[str]:
     """Return the notes that were added to an error on its way here."""
     return list(getattr(error, "__notes__", []))
+
+
+def _with_heard(prompt: ParsedPrompt, *heard: str) -> ParsedPrompt:
+    """A prompt with what hooks want the model to know."""
+    said = "\n\n".join(filter(None, heard))
+    if not said:
+        return prompt
+    attached = "\n\n".join(filter(None, (prompt.attached, f"{HOOKS_SAY}\n{said}")))
+    return replace(prompt, attached=attached)
+
+
+def _last_answer(records: Sequence[Record]) -> str:
+    """The text of the last answer."""
+    last = next((one for one in reversed(records) if one.type == "assistant"), None)
+    return text_of(blocks_of(last.data.get("content"))) if last is not None else ""

@@ -1,13 +1,15 @@
-"""`holdfast import-settings`: take over a person's settings for Claude Code, and the MCP servers of
-Claude Desktop.
+"""`holdfast import-settings`: take over a person's settings for another program: Claude Code (and
+the MCP servers of Claude Desktop), Codex, opencode or pi.
 
-Everything is shown first, and only the person's own configuration is written.
+Everything is shown first, also what is left and why, and only the person's own configuration is
+written.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import convert
@@ -15,58 +17,105 @@ from msgspec import convert
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.core.claude_names import claude_folder
-from tui.core.config import McpServer
+from tui.core.config import Config, McpServer
 from tui.core.errors import ConfigError
 from tui.core.formatting import plural
 from tui.core.paths import Folders, folders, shorten
-from tui.core.standard_output import note, print_text
+from tui.core.standard_output import note, print_data, print_text
 from tui.core.text_cleaning import one_line
-from tui.settings import agent_definitions, claude_servers, edit, hook_files, layers, user_commands
-from tui.settings.claude_servers import ServerImport
-from tui.settings.claude_settings import KINDS, NAME, Takeover, plan, take_over
+from tui.settings import claude_servers, claude_settings, hook_files, layers, other_agents
+from tui.settings.claude_settings import NAME
+from tui.settings.takeover import KINDS, Takeover, joined, take_over
 from tui.tools.mcp import address_of
+
+_IN_PLACE = {"command": "command", "skill": "skill", "sub-agent": "sub-agent"}
 
 
 def run(options: Options) -> int:
     """Show what can be taken over, ask, and take it over. Returns the exit code."""
-    own = folders()
-    loaded = layers.load(
+    own, workspace, source = folders(), workspace_of(options), options.target or "claude"
+    config = layers.load(
         folders=own,
-        workspace=workspace_of(options),
+        workspace=workspace,
         allows=lambda _name, _value: False,  # the person's own count
         env={},
         overrides={},
-    )
-    rules = loaded.config.permissions
-    known = {kind: getattr(rules, kind) for kind in KINDS}
-    takeover = plan(claude_folder() / NAME, own, known)
-    servers = claude_servers.plan(workspace_of(options), loaded.config.mcp)
-    new = {name: entry for place in servers for name, entry in place.servers.items()}
-    for line in (*_lines(takeover), *_server_lines(servers), *_in_place(workspace_of(options))):
-        print_text(line)
+    ).config
+    takeover = _new(_takeover_from(source, workspace, own, config), config)
+    if options.json:
+        print_data(json.dumps(takeover.to_json(), indent=2, ensure_ascii=False))
+    else:
+        for line in _lines(takeover):
+            print_text(line)
     # A lost prohibition would make things possible that the person forbade, so nothing is written.
     if takeover.lost:
+        first = takeover.lost[0].where
+        said = ", ".join(one.what for one in takeover.lost if one.where == first)
         raise ConfigError(
-            shorten(takeover.source),
-            "permissions.deny",
-            f"holds what no rule here can say: {one_line(', '.join(takeover.lost))}. "
-            "Nothing was written.",
+            shorten(first),
+            "permissions.deny" if source == "claude" else "",
+            f"holds what no rule here can say: {one_line(said)}. Nothing was written.",
             hint=f"Forbid it by a rule of your own in {shorten(own.config_file)} "
             "(holdfast help permissions), and take it out there.",
         )
-    if not (takeover or new):
+    if not takeover:
         note("Nothing more to take over.")
         return 0
     if options.dry_run or not (options.yes or _agrees(own)):
         note("Nothing was written.")
         return 0
     take_over(takeover, own)
-    if new:
-        edit.add_servers(own.config_file, new)
     count = sum(map(len, takeover.rules.values()))
-    parts = (plural(count, "rule"), plural(len(takeover.hooks), "hook"))
-    note(f"Took over {', '.join(parts)} and {plural(len(new), 'MCP server')}.")
+    parts = [plural(count, "rule"), plural(len(takeover.hooks), "hook")]
+    parts += [plural(len(takeover.values), "setting")] if takeover.values else []
+    parts += [plural(len(takeover.copies), "file")] if takeover.copies else []
+    note(f"Took over {', '.join(parts)} and {plural(len(takeover.servers), 'MCP server')}.")
     return 0
+
+
+def _takeover_from(source: str, workspace: Path, own: Folders, config: Config) -> Takeover:
+    """All that a program has."""
+    if source == "claude":
+        rules = config.permissions
+        known = {kind: getattr(rules, kind) for kind in KINDS}
+        model = config.model if config.model != Config().model else ""
+        return joined(
+            [
+                claude_settings.plan(claude_folder() / NAME, own, known, model),
+                claude_servers.plan(workspace, config.mcp),
+                claude_settings.in_place(workspace),
+            ]
+        )
+    if source == "pi":
+        return other_agents.pi(workspace, own)
+    plan = other_agents.codex if source == "codex" else other_agents.opencode
+    return plan(workspace, own, config.mcp)
+
+
+def _new(found: Takeover, config: Config) -> Takeover:
+    """What of it is not here yet."""
+    rules = config.permissions
+    kept = {kind: set(getattr(rules, kind)) for kind in KINDS}
+    fresh = {
+        kind: tuple(r for r in found.rules.get(kind, ()) if r not in kept[kind]) for kind in KINDS
+    }
+    values = dict(found.values) if config.model == Config().model else dict[str, str]()
+    taken = [
+        one
+        for one in found.taken
+        if (one.kind not in KINDS or one.what in fresh[one.kind])
+        and (one.kind != "setting" or values)
+    ]
+    return Takeover(
+        fresh,
+        found.hooks,
+        found.servers,
+        values,
+        found.copies,
+        tuple(taken),
+        found.left,
+        found.lost,
+    )
 
 
 def _agrees(own: Folders) -> bool:
@@ -81,47 +130,32 @@ def _agrees(own: Folders) -> bool:
 
 
 def _lines(found: Takeover) -> Iterator[str]:
-    """Yield a line for each rule and hook."""
-    yield f"{shorten(found.source)}:"
-    for kind in KINDS:
-        yield from (f"  {kind:<6} {one_line(rule)}" for rule in found.rules.get(kind, ()))
-    for hook in found.hooks:
-        when = f"{hook.event} {hook.matcher}".rstrip()
-        yield f"  hook   {one_line(when)}: {one_line(hook.command)}"
-    yield from (f"  left   {one_line(one)}: no rule here says that" for one in found.ignored)
-    yield from (f"  lost   {one_line(one)}: no rule here says that" for one in found.lost)
-    yield from (f"  left   {one_line(problem)}" for problem in found.problems)
-    if not (found or found.ignored or found.lost or found.problems):
-        yield "  nothing new"
+    """Yield a line for each thing that is taken, and one for all that is left for one reason, by
+    their files."""
+    used = [one for one in found.taken if one.kind in _IN_PLACE and one.where not in found.copies]
+    used = [one for one in used if one.where.parent not in found.copies]
+    shown = [one for one in found.taken if one not in used]
+    for place in dict.fromkeys(one.where for one in (*shown, *found.lost, *found.left)):
+        yield f"{shorten(place)}:"
+        for one in shown:
+            if one.where == place:
+                what = _server(one.what, found.servers) if one.kind == "mcp" else one.what
+                end = f"; {one.note}" if one.note else ""
+                yield f"  {one.kind:<6} {one_line(what)}{end}"
+        for label, rest in (("left", found.left), ("lost", found.lost)):
+            whys = dict.fromkeys(one.why for one in rest if one.where == place)
+            for why in whys:
+                names = [one.what for one in rest if (one.where, one.why) == (place, why)]
+                yield f"  {label}   {one_line(', '.join(filter(None, names)) or 'all')}: {why}"
+    if used:
+        yield "Read where they are, without taking them over:"
+        for kind in _IN_PLACE:
+            if names := [one.what for one in used if one.kind == kind]:
+                yield f"  {plural(len(names), kind)}: {one_line(', '.join(names))}"
 
 
-def _server_lines(places: Iterable[ServerImport]) -> Iterator[str]:
-    """Yield a line for each MCP server. Of possible secrets only the names are shown."""
-    for place in places:
-        where = f", for {shorten(place.only_in)}" if place.only_in else ""
-        yield f"{shorten(place.source)}{where}:"
-        for name, entry in place.servers.items():
-            server = convert(entry, McpServer)
-            env = f" with the variables {', '.join(server.env)}" if server.env else ""
-            everywhere = "; it starts in every folder" if place.only_in else ""
-            yield f"  mcp    {one_line(f'{name}: {address_of(server)}{env}{everywhere}')}"
-        yield from (
-            f"  kept   {one_line(name)}: another MCP server has this name here"
-            for name in place.kept
-        )
-        yield from (f"  left   {one_line(problem)}" for problem in place.problems)
-        if not (place.servers or place.kept or place.problems):
-            yield "  nothing new"
-
-
-def _in_place(workspace: Path) -> Iterator[str]:
-    """Yield lines about the files that are used as they are."""
-    yield "Read where they are, without taking them over:"
-    for folder in (claude_folder(), workspace / ".claude"):
-        counts = (
-            (len(list(user_commands.command_files(folder / "commands"))), "command"),
-            (len(list((folder / "skills").glob("*/SKILL.md"))), "skill"),
-            (len(agent_definitions.agent_files(folder / "agents")), "sub-agent"),
-        )
-        listed = ", ".join(plural(count, name) for count, name in counts if count)
-        yield f"  {shorten(folder)}: {listed or 'none'}"
+def _server(name: str, servers: Mapping[str, dict[str, object]]) -> str:
+    """Describe a server. Of possible secrets only the names are shown."""
+    server = convert(servers[name], McpServer)
+    env = f" with the variables {', '.join(server.env)}" if server.env else ""
+    return f"{name}: {address_of(server)}{env}"

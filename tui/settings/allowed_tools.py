@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tui.core import claude_names
@@ -27,10 +27,12 @@ _FORM = re.compile(r"([\w*-]+)\s*(?:\((.*)\))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class AllowedTools:
-    """Rules, and what was named that is no tool here or that no rule can say."""
+    """Rules, and what was named that is no tool here or that no rule can say. `wider` are those in
+    whose place stands a rule that forbids or asks about more."""
 
     rules: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    wider: tuple[str, ...] = ()
 
 
 def allowed_tools(names: Iterable[str]) -> AllowedTools:
@@ -39,8 +41,11 @@ def allowed_tools(names: Iterable[str]) -> AllowedTools:
 
 
 def restricted_tools(names: Iterable[str]) -> AllowedTools:
-    """The rules for what a file forbids, or asks about."""
-    return _all(names, _restrictions)
+    """The rules for what a file forbids, or asks about: where no rule can say it, the nearest one
+    that says more."""
+    names = tuple(names)
+    wider = tuple(name for name in names if _is_widened(name))
+    return replace(_all(names, _restrictions), wider=wider)
 
 
 def _all(names: Iterable[str], read: Callable[[str], list[str]]) -> AllowedTools:
@@ -76,7 +81,7 @@ def _restrictions(name: str) -> list[str]:
     named, pattern_text = form[1], (form[2] or "").strip()
     if named == "*" or named.startswith("mcp__"):
         whole = named.count("__") > 1 or "*" in named
-        return [] if form[2] else [named if whole else f"{named}__*"]
+        return [named if whole else f"{named}__*"]
     tools = [named] if named in _OURS else claude_names.known(named)
     return [
         f"{tool}({pattern})" if pattern else tool
@@ -85,9 +90,20 @@ def _restrictions(name: str) -> list[str]:
     ]
 
 
+def _is_widened(name: str) -> bool:
+    """True if the rule in the place of one says more: it has no word for what is in brackets."""
+    form = _FORM.fullmatch(name.strip())
+    if form is None or (form[2] or "").strip() in {"", "*", "**"}:
+        return False
+    if form[1] == "*" or form[1].startswith("mcp__"):
+        return True
+    tools = claude_names.known(form[1]) if form[1] not in _OURS else ()
+    return any(_restricted(tool, form[1], form[2].strip()) == ("",) for tool in tools)
+
+
 def _restricted(tool: str, named: str, given: str) -> Sequence[str]:
-    """The patterns of rules that forbid what Claude Code's does, "" for one that forbids all; none
-    where there is no such rule."""
+    """The patterns of rules that forbid what Claude Code's does, "" for one that forbids all: also
+    where no pattern can say it."""
     if given in {"", "*", "**"} or (tool == "web_search" and named != tool):
         return ("",)
     if named == tool:  # a rule of ours
@@ -97,11 +113,11 @@ def _restricted(tool: str, named: str, given: str) -> Sequence[str]:
     if tool == "web_fetch":
         domain = re.fullmatch(r"domain:\s*([\w.*-]+)", given)
         # Any scheme and any port of it: the rule is about the host.
-        return (f"*://{domain[1]}", f"*://{domain[1]}:*") if domain else ()
+        return (f"*://{domain[1]}", f"*://{domain[1]}:*") if domain else ("",)
     if tool in _BY_NAME:
-        return (given,)
+        return (given.removesuffix(":*"),)
     if tool not in _BY_PATH:
-        return ()
+        return ("",)
     # As Claude Code 2.1.332 reads it (tried): `.env` and `./.env` are meant at any depth, and what
     # is a folder with all that is in it.
     path = _pattern(named.lower(), given) or ""

@@ -1,4 +1,4 @@
-"""The part of a person's Claude Code settings that can be taken over: permission rules and hooks.
+"""What can be taken over of a person's Claude Code settings, and all that can't, key by key.
 
 Commands, skills and sub-agents in its folder need no taking over: they are read where they lie.
 """
@@ -7,74 +7,200 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
-from tui.core.errors import ConfigError, StorageError, os_error_as
-from tui.core.files import locked, read_small, replace_file
+from tui.core.claude_names import claude_folder
+from tui.core.files import read_small
 from tui.core.json_files import parse_json
-from tui.core.messages import is_object, list_of, object_of
-from tui.core.paths import Folders, shorten
-from tui.settings import hook_files
+from tui.core.messages import is_object, list_of, object_of, string_of
+from tui.core.paths import Folders
+from tui.settings import agent_definitions, hook_files, user_commands
 from tui.settings.allowed_tools import AllowedTools, allowed_tools, restricted_tools
-from tui.settings.edit import add_rules
 from tui.settings.hook_files import Hook
+from tui.settings.takeover import KINDS, ImportedItem, SkippedItem, Takeover, unused_keys
 
 NAME: Final = "settings.json"
-KINDS: Final = ("allow", "ask", "deny")
-_SIZE_MAX = 1_000_000
-_EDITORS = ("edit_file", "write_file", "apply_patch")
+LOCAL: Final = "settings.local.json"
+_SIZE_MAX: Final = 1_000_000
+_EDITORS: Final = ("edit_file", "write_file", "apply_patch")
+
+NO_SETTING: Final = "no setting here does that"
+_NO_RULE: Final = "no rule here says that"
+_WHYS: Final = {
+    "env": "set it where you start holdfast, and [sandbox] keep_env for commands",
+    "statusLine": "its command gets other JSON here; write one for [status] command",
+    "model": "it names no model in full; set model, or start with -m",
+    "outputStyle": "write instructions into AGENTS.md, or --append-system-prompt",
+    "enabledPlugins": "add a plugin's folder with holdfast plugin add",
+    "apiKeyHelper": "keys are set with holdfast login, or in the environment",
+    "disableAllHooks": "take the hooks out of hooks.json instead",
+    "cleanupPeriodDays": "sessions are kept until you delete them",
+    "includeCoAuthoredBy": "commits are signed by nobody but you",
+    "enabledMcpjsonServers": "servers of .mcp.json start once you trust the folder",
+    "disabledMcpjsonServers": "don't trust that server, or take it out of .mcp.json",
+}
+_MODES: Final = {
+    "plan": "start with --permission-mode plan",
+    "acceptEdits": "start with --permission-mode edits",
+    "bypassPermissions": "type /elevated on in a session that needs it",
+    "dontAsk": "with -p nothing is asked: what no rule allows is refused",
+    "default": "it is the default here, too",
+}
+_FOLDER_WHY: Final = "of one folder: rules belong in its .holdfast/config.toml"
+_IN_PLACE: Final = {"commands": "command", "agents": "sub-agent", "skills": "skill"}
+_OTHER_FILES: Final = {
+    "CLAUDE.md": "put what holds everywhere into AGENTS.md in the configuration folder",
+    ".credentials.json": "sign-ins are never taken over; holdfast login",
+    "keybindings.json": "keys are set in [keys]",
+    "output-styles": "write instructions into AGENTS.md, or --append-system-prompt",
+    "plugins": "add a plugin's folder with holdfast plugin add",
+    "projects": "sessions stay where they are; holdfast sessions import reads them",
+}
+_DATA: Final = "what Claude Code keeps for itself"
 
 
-@dataclass(frozen=True, slots=True)
-class Takeover:
-    """The content of a file that can be taken over: `rules` by their kind, and `hooks`, without
-    those that are here already. `ignored` are rules that no rule of ours can say, `lost` those of
-    them that forbid, `problems` the faults of the file."""
-
-    source: Path
-    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    hooks: tuple[Hook, ...] = ()
-    ignored: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return any(self.rules.values()) or bool(self.hooks)
-
-
-def plan(source: Path, folders: Folders, known: Mapping[str, Sequence[str]]) -> Takeover:
+def plan(
+    source: Path, folders: Folders, known: Mapping[str, Sequence[str]], model: str
+) -> Takeover:
     """Collect from a settings file what is not here yet; `known` are the rules that there are, by
-    kind. Blocks; never raises."""
-    try:
-        data, _ = read_small(source, limit=_SIZE_MAX)
-        settings: object = parse_json(data)
-    except (FileNotFoundError, NotADirectoryError):
-        return Takeover(source)
-    except OSError as error:
-        return Takeover(source, problems=(f"Can't read it: {error.strerror or error}.",))
-    except (ValueError, RecursionError):
-        return Takeover(source, problems=("It is not valid JSON.",))
+    kind, `model` the one that is set, "" for none. Blocks; never raises."""
+    settings = read_object(source)
+    if isinstance(settings, str):
+        return Takeover(left=(SkippedItem("", source, settings),) if settings else ())
+    permissions = settings.get("permissions", {})
     rules: dict[str, tuple[str, ...]] = {}
-    left: dict[str, tuple[str, ...]] = {}
-    permissions = object_of(settings).get("permissions", {})
+    left: list[SkippedItem] = []
+    lost: list[SkippedItem] = []
     for kind in KINDS:
         read = _rules(permissions, kind)
         rules[kind] = tuple(rule for rule in read.rules if rule not in known.get(kind, ()))
-        left[kind] = tuple(f"{kind} {one}" for one in read.ignored)
+        (lost if kind == "deny" else left).extend(
+            SkippedItem(f"{kind} {one}", source, _NO_RULE) for one in read.ignored
+        )
+        left += [
+            SkippedItem(
+                f"{kind} {one}", source, f"only what forbids or asks about more can be said: {rule}"
+            )
+            for one in read.wider
+            for rule in [", ".join(restricted_tools([one]).rules)]
+        ]
+    hooks, problems = _hooks(source, folders)
+    chosen = string_of(settings.get("model"))
+    values = {"model": chosen} if chosen.startswith("claude-") and chosen != model else {}
+    values = {} if model else values
+    left += [SkippedItem("hooks", source, one) for one in problems]
+    left += _other_permissions(permissions, source)
+    taken_keys = {"permissions", "hooks", "$schema", *values}
+    rest = {key: value for key, value in settings.items() if key not in taken_keys}
+    left += _other_settings(rest, source)
+    taken = [ImportedItem(kind, rule, source) for kind in KINDS for rule in rules[kind]]
+    taken += [ImportedItem("hook", f"{hook_name(one)}: {one.line}", source) for one in hooks]
+    taken += [ImportedItem("setting", f"{key} = {value}", source) for key, value in values.items()]
+    return Takeover(
+        rules, hooks, values=values, taken=tuple(taken), left=tuple(left), lost=tuple(lost)
+    )
+
+
+def hook_name(hook: Hook) -> str:
+    """Return when a hook runs, in a few words."""
+    return f"{hook.event} {hook.matcher}".rstrip()
+
+
+def read_object(source: Path) -> dict[str, object] | str:
+    """Read the object in a file of JSON; or return why there is none, "" for no file. Blocks."""
+    try:
+        settings: object = parse_json(read_small(source, limit=_SIZE_MAX)[0])
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return f"Can't read it: {error.strerror or error}."
+    except (ValueError, RecursionError):
+        return "It is not valid JSON."
+    return settings if is_object(settings) else "It is no object."
+
+
+def _hooks(source: Path, folders: Folders) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """The hooks of a file that are not here yet, and what is wrong with others."""
     loaded = hook_files.load([source])
     here = hook_files.load([folders.config / hook_files.NAME])
-    there = {(one.event, one.matcher, one.command) for one in here.all}
-    hooks = tuple(
-        one
-        for one in loaded.all
-        if not one.problem and (one.event, one.matcher, one.command) not in there
-    )
-    lost = left.pop("deny")
-    ignored = tuple(one for group in left.values() for one in group)
-    odd = () if is_object(permissions) else ("Its permissions are no object.",)
-    return Takeover(source, rules, hooks, ignored, lost, (*odd, *loaded.problems))
+    there = {(one.event, one.matcher, one.line) for one in here.all}
+    new = (one for one in loaded.all if (one.event, one.matcher, one.line) not in there)
+    return tuple(one for one in new if not one.problem), loaded.problems
+
+
+def _other_permissions(permissions: object, source: Path) -> Iterator[SkippedItem]:
+    """Yield what stays of the permissions, but for the rules."""
+    if not is_object(permissions):
+        yield SkippedItem("permissions", source, "Its permissions are no object.")
+    rest = {key: one for key, one in object_of(permissions).items() if key not in KINDS}
+    mode = string_of(rest.pop("defaultMode", ""))
+    if mode:
+        why = _MODES.get(mode, "there is no such mode")
+        yield SkippedItem(f"permissions.defaultMode {mode}", source, why)
+    for folder in list_of(rest.pop("additionalDirectories", [])):
+        yield SkippedItem(
+            f"permissions.additionalDirectories {folder}",
+            source,
+            "start with --add-dir, or /add-dir",
+        )
+    yield from unused_keys(rest, source, {}, NO_SETTING, "permissions.")
+
+
+def _other_settings(rest: Mapping[str, object], source: Path) -> Iterator[SkippedItem]:
+    for key, value in rest.items():
+        inner = object_of(value) if key in {"env", "enabledPlugins"} else {}
+        if inner:
+            yield from unused_keys(inner, source, {}, _WHYS[key], f"{key}.")
+        else:
+            yield SkippedItem(key, source, _WHYS.get(key, NO_SETTING))
+
+
+def in_place(workspace: Path) -> Takeover:
+    """The files that are used where they lie, and the others beside them. Blocks."""
+    taken: list[ImportedItem] = []
+    left: list[SkippedItem] = []
+    for folder in dict.fromkeys((claude_folder(), workspace / ".claude")):
+        names = {
+            "command": user_commands.command_files(folder / "commands"),
+            "skill": (folder / "skills").glob("*/SKILL.md"),
+            "sub-agent": agent_definitions.agent_files(folder / "agents"),
+        }
+        for kind, files in names.items():
+            taken += [ImportedItem(kind, _name_of(file), file) for file in sorted(files)]
+        own = folder == claude_folder()
+        left += _other_files(folder) if own else _workspace_settings(folder)
+    return Takeover(taken=tuple(taken), left=tuple(left))
+
+
+def _name_of(file: Path) -> str:
+    return file.parent.name if file.name == "SKILL.md" else file.stem
+
+
+def _other_files(folder: Path) -> Iterator[SkippedItem]:
+    """Yield the files of its own folder that are not read."""
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return
+    for name in names:
+        if name not in {NAME, "rules", *_IN_PLACE}:
+            yield SkippedItem(name, folder, _OTHER_FILES.get(name, _DATA))
+
+
+def _workspace_settings(folder: Path) -> Iterator[SkippedItem]:
+    """Yield what stays of the settings of a workspace: its hooks run where they are."""
+    for name in (NAME, LOCAL):
+        settings = read_object(folder / name)
+        if isinstance(settings, str):
+            yield from [SkippedItem("", folder / name, settings)] if settings else []
+            continue
+        rest = {key: one for key, one in settings.items() if key not in {"hooks", "$schema"}}
+        for kind in KINDS:
+            for rule in list_of(object_of(rest.get("permissions")).get(kind)):
+                yield SkippedItem(f"{kind} {rule}", folder / name, _FOLDER_WHY)
+        yield from _other_permissions(rest.pop("permissions", {}), folder / name)
+        yield from _other_settings(rest, folder / name)
 
 
 def _rules(permissions: object, kind: str) -> AllowedTools:
@@ -83,59 +209,18 @@ def _rules(permissions: object, kind: str) -> AllowedTools:
     every = cast("list[object]", named) if isinstance(named, list) else [named]
     texts = [one for one in every if isinstance(one, str)]
     read = allowed_tools(texts) if kind == "allow" else restricted_tools(texts)
-    rules = read.rules if kind == "allow" else tuple(_for_all_editors(read.rules))
+    rules = read.rules if kind == "allow" else tuple(for_all_editors(read.rules, kind))
     odd = (json.dumps(one, default=str) for one in every if not isinstance(one, str))
-    return AllowedTools(rules, (*read.ignored, *odd))
+    return AllowedTools(rules, (*read.ignored, *odd), read.wider)
 
 
-def _for_all_editors(rules: Iterable[str]) -> Iterator[str]:
-    """Rules that forbid or ask: what they say of one tool that writes files, they mean of all."""
+def for_all_editors(rules: Iterable[str], kind: str) -> Iterator[str]:
+    """Rules that forbid or ask: what they say of one tool that writes files, they mean of all.
+    What is not to be read is not to be written, as Claude Code 2.1.332 has it (tried)."""
     found: dict[str, None] = {}
     for rule in rules:
         tool, mark, pattern = rule.partition("(")
-        for each in _EDITORS if tool in _EDITORS else (tool,):
+        writes = tool in _EDITORS or (tool == "read_file" and kind == "deny")
+        for each in dict.fromkeys((tool, *_EDITORS)) if writes else (tool,):
             found[f"{each}{mark}{pattern}"] = None
     return iter(found)
-
-
-def take_over(found: Takeover, folders: Folders) -> None:
-    """Write it to the person's own configuration. Blocks; raises ConfigError or StorageError,
-    before which nothing of the same file was written."""
-    if found.hooks:
-        _add_hooks(found.hooks, folders.config / hook_files.NAME)
-    if any(found.rules.values()):
-        add_rules(folders, found.rules)
-
-
-def _add_hooks(hooks: Sequence[Hook], file: Path) -> None:
-    """Add hooks to a file of them, whose others stay as they are."""
-    with os_error_as(StorageError, f"Can't write {shorten(file)}"), locked(file.parent):
-        whole = _read(file)
-        every = whole.setdefault("hooks", {})
-        if not is_object(every):
-            raise ConfigError(shorten(file), "hooks", "isn't an object.", hint="Edit it by hand.")
-        for hook in hooks:
-            if not isinstance(every.get(hook.event, []), list):
-                place = f"hooks.{hook.event}"
-                raise ConfigError(shorten(file), place, "isn't a list.", hint="Edit it by hand.")
-            one: dict[str, Any] = {"type": "command", "command": hook.command}
-            if hook.timeout_s != hook_files.DEFAULT_TIMEOUT_S:
-                one["timeout"] = hook.timeout_s
-            if hook.on_error != "continue":
-                one["on_error"] = hook.on_error
-            group = {"matcher": hook.matcher} if hook.matcher else {}
-            every[hook.event] = [*list_of(every.get(hook.event)), {**group, "hooks": [one]}]
-        replace_file(file, (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode())
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        settings: object = parse_json(read_small(file, limit=_SIZE_MAX)[0])
-    except FileNotFoundError:
-        return {}
-    except (ValueError, RecursionError):
-        settings = None
-    if not is_object(settings):
-        hint = "Edit it by hand, or move it away."
-        raise ConfigError(shorten(file), "", "isn't valid JSON.", hint=hint)
-    return settings

@@ -104,7 +104,24 @@ def hooks() -> Schema:
                 "enum": list(hook_files.ON_ERROR),
                 "default": "continue",
             },
-            "if": False,
+            "onFailure": {
+                "description": "The same, by Claude Code's name.",
+                "enum": list(hook_files.ON_ERROR),
+            },
+            "args": {
+                "description": "The command's arguments; no shell reads it then.",
+                "type": "array",
+                "items": {"type": "string"},
+            },
+            "if": {
+                "description": "A permission rule: it runs for the calls that this is about.",
+                "type": "string",
+            },
+            "async": {
+                "description": "Don't wait for it; it decides nothing.",
+                "type": "boolean",
+            },
+            "shell": {"const": "bash"},
         },
     }
     matcher = {
@@ -117,7 +134,7 @@ def hooks() -> Schema:
         "properties": {"matcher": matcher, "hooks": {"type": "array", "items": hook}},
     }
     events = {event: {"type": "array", "items": group} for event in hook_files.EVENTS}
-    one = {"type": "object", "properties": {**events, "Notification": {}}}
+    one = {"type": "object", "properties": events}
     by_event = {**one, "additionalProperties": False}
     top: Schema = {"type": "object", "properties": {"hooks": by_event}}
     top["not"] = {"anyOf": [{"required": [event]} for event in hook_files.EVENTS]}

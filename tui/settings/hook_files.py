@@ -22,18 +22,38 @@ from tui.core.files import read_small
 from tui.core.json_files import parse_json
 from tui.core.messages import is_object, object_of, string_of
 from tui.core.workspace import PRIVATE_DIR
+from tui.settings.allowed_tools import restricted_tools
 
 HookEvent: TypeAlias = Literal[
     "PreToolUse",
+    "PermissionRequest",
     "PostToolUse",
+    "PostToolUseFailure",
     "UserPromptSubmit",
     "SessionStart",
     "SessionEnd",
     "Stop",
+    "StopFailure",
+    "SubagentStart",
     "SubagentStop",
     "PreCompact",
+    "PostCompact",
 ]
 EVENTS: Final[tuple[HookEvent, ...]] = get_args(HookEvent)
+OF_CALLS: Final[frozenset[HookEvent]] = frozenset(
+    {"PreToolUse", "PermissionRequest", "PostToolUse", "PostToolUseFailure"}
+)
+"""The events of a tool call: what has the condition `if` runs for these alone."""
+LEFT_OUT: Final = frozenset(
+    {
+        "ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult",
+        "FileChanged", "InstructionsLoaded", "MessageDisplay", "Notification", "PermissionDenied",
+        "PostModelSwitch", "PostToolBatch", "PreModelSwitch", "PreSkillShellCommand", "Setup",
+        "TaskCompleted", "TaskCreated", "TeammateIdle", "UserPromptExpansion", "WorktreeCreate",
+        "WorktreeRemove",
+    }
+)  # fmt: skip
+"""The other events of Claude Code 2.1.332: their hooks never run here."""
 OnError: TypeAlias = Literal["continue", "block"]
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
 
@@ -64,6 +84,14 @@ COMMAND_CHARS: Final = 10_000
 _SHOWN = 60
 _RULE = re.compile(r"(\w+)\(.*\)", re.DOTALL)
 """A permission rule, such as `Bash(rm *)`."""
+_GUARDS: Final[frozenset[HookEvent]] = frozenset({"PreToolUse"})
+"""Events whose hooks are missed where they can't run: the person is asked."""
+_KEYS: Final = frozenset(
+    {"type", "command", "args", "if", "timeout", "on_error", "onFailure", "shell", "async"}
+    # What 2.1.332 does not do for a hook of its settings (`once`), or only says on its screen.
+    | {"once", "asyncRewake", "statusMessage", "rewakeMessage", "rewakeSummary", "cloud"}
+)
+"""The keys of a hook that is a command."""
 _ROW_OF_NAMES = re.compile(r"[\w\-|, ]*")
 
 
@@ -73,6 +101,11 @@ class Hook:
     is compacted: names in a row, or a regular expression; "" matches all. `scripts` are the
     programs of the workspace that it names, with the hash of each when it was loaded; None for a
     hook of the person's own. `on_error` says what becomes of what it can't judge, as it failed.
+
+    With `args` the command is a program that gets them, and no shell reads it. `only_if` are the
+    rules of its `condition`: it runs for the calls that one of them is about, for all where there
+    is none. One that is
+    `detached` is not waited for, and decides nothing.
 
     One with a `problem` cannot run: it stands for a guard that is missing.
     """
@@ -85,11 +118,20 @@ class Hook:
     scripts: Mapping[str, str] | None = field(default=None, compare=False)
     on_error: OnError = "continue"
     problem: str = ""
+    args: tuple[str, ...] | None = None
+    condition: str = ""
+    only_if: tuple[str, ...] = ()
+    detached: bool = False
+
+    @property
+    def line(self) -> str:
+        """Its command as one line of a shell."""
+        return self.command if self.args is None else shlex.join([self.command, *self.args])
 
     def holds_in(self, workspace: Path) -> bool:
         """True if its scripts are unchanged: what a call has changed meanwhile is not what the
         person trusts. Blocks."""
-        return self.scripts is None or self.scripts == _hashes(self.command, workspace)
+        return self.scripts is None or self.scripts == _hashes(self.line, workspace)
 
     def matches(self, names: Iterable[str]) -> bool:
         """True if it is meant for something with one of these names. As in Claude Code 2.1.332
@@ -115,9 +157,9 @@ class Hooks:
         """Those for an event, of what has one of these names; each command once."""
         known = tuple(names)
         matching = (one for one in self.all if one.event == event and one.matches(known))
-        once: dict[tuple[str, str], Hook] = {}
+        once: dict[tuple[str, str, tuple[str, ...]], Hook] = {}
         for one in matching:
-            key = one.command, one.problem
+            key = one.line, one.problem, one.only_if
             if key not in once or one.on_error == "block":
                 once[key] = one
         return list(once.values())
@@ -146,7 +188,7 @@ def load(
         elif contents and counts(path, contents):
             parsed = list(_parsed(path, contents, problems))
             if workspace is not None and brought:
-                parsed = [replace(o, scripts=_hashes(o.command, workspace)) for o in parsed]
+                parsed = [replace(o, scripts=_hashes(o.line, workspace)) for o in parsed]
             hooks += parsed
     if more := hooks[HOOKS_MAX:]:
         problems.append(f"Only {HOOKS_MAX} hooks run; {len(more)} more don't.")
@@ -193,7 +235,7 @@ def scripts_in(hooks: dict[str, Any], workspace: Path) -> Mapping[str, bytes | N
     that is named may be the one that what follows is relative to. Blocks."""
     scripts: dict[str, bytes | None] = {}
     for one in _parsed(Path(), hooks, []):
-        _find_scripts(one.command, workspace, scripts)
+        _find_scripts(one.line, workspace, scripts)
     return scripts
 
 
@@ -260,7 +302,7 @@ def _shell_words(command: str) -> list[str]:
 def described(hooks: dict[str, Any]) -> Sequence[str]:
     """List what hooks would run, and when, a line each."""
     return [
-        " ".join(filter(None, (one.event, one.matcher))) + f": {one.command or one.problem}"
+        " ".join(filter(None, (one.event, one.matcher))) + f": {one.line or one.problem}"
         for one in _parsed(Path(), hooks, [])
     ]
 
@@ -270,8 +312,9 @@ def _parsed(path: Path, hooks: dict[str, Any], problems: list[str]) -> Iterator[
     more than it was meant for or as one that cannot run."""
     for event, groups in hooks.items():
         if event not in EVENTS:
-            if event != "Notification":
-                problems.append(f"{path.name}: there is no hook event {event!r}.")
+            left = event in LEFT_OUT
+            what = f"hooks for {event} don't run here" if left else f"there is no event {event!r}"
+            problems.append(f"{path.name}: {what}.")
             continue
         for group in _items(groups):
             matcher = _matcher(group, event, problem := [])
@@ -313,28 +356,75 @@ def _hook(
     one: dict[str, Any], event: HookEvent, matcher: str, path: Path
 ) -> tuple[Hook | None, list[str]]:
     """A hook, and what is wrong with it. One that can't run is None if it is no guard."""
-    command, on_error = string_of(one.get("command")).strip(), one.get("on_error", "continue")
+    command = string_of(one.get("command")).strip()
     wrong: list[str] = []
-    if on_error not in ON_ERROR:
-        wrong.append(f"on_error is {on_error!r}, not continue or block; block counts")
-    if "if" in one:
-        wrong.append(f"the condition `if` is not known here; {command[:_SHOWN]!r} runs without it")
     if "timeout" in one and _timeout(one["timeout"]) is None:
         wrong.append(
             f"the timeout is {one['timeout']!r}, no number of seconds; the usual one counts"
         )
-    limit_s = _timeout(one.get("timeout")) or DEFAULT_TIMEOUT_S
-    hook = Hook(event, matcher, command, limit_s, path)
-    hook = replace(hook, on_error="continue" if on_error == "continue" else "block")
-    cannot = ""
-    if one.get("type", "command") != "command" or not command:
-        cannot = f"only hooks that are commands run ({event})"
-    elif len(command) > COMMAND_CHARS or "\0" in command:
-        cannot = f"a command for {event} is too long to run"
-    if cannot:
+    hook = Hook(
+        event,
+        matcher,
+        command,
+        _timeout(one.get("timeout")) or DEFAULT_TIMEOUT_S,
+        path,
+        on_error=_on_error(one, wrong),
+        args=_args(one),
+        condition=string_of(one.get("if")),
+        only_if=_only_if(one, command, wrong),
+        detached=one.get("async") is True,
+    )
+    unknown = [key for key in one if key not in _KEYS]
+    if unknown and command:
+        wrong.append(f"{command[:_SHOWN]!r} runs without {', '.join(unknown)}, not known here")
+    if one.get("if") and event not in OF_CALLS:  # as Claude Code 2.1.332 has it (tried)
+        return None, [f"a hook for {event} that has the condition `if` never runs"]
+    if cannot := _cannot_run(one, hook):
         wrong.append(cannot)
-        hook = replace(hook, command="", problem=cannot)
-    return None if cannot and event != "PreToolUse" else hook, wrong
+        hook = replace(hook, command="", args=None, problem=cannot)
+    return None if cannot and event not in _GUARDS else hook, wrong
+
+
+def _cannot_run(one: dict[str, Any], hook: Hook) -> str:
+    """Say why a hook can't run; "" if it can."""
+    kind = one.get("type", "command")
+    if kind != "command":
+        return f"only hooks that are commands run, not {str(kind)[:_SHOWN]} ({hook.event})"
+    if not hook.command:
+        return f"only hooks that are commands run ({hook.event})"
+    if one.get("shell", "bash") != "bash":
+        return f"only bash runs hooks, not {str(one['shell'])[:_SHOWN]} ({hook.event})"
+    if not isinstance(one.get("args", []), list):
+        return f"the args of {hook.command[:_SHOWN]!r} are no list ({hook.event})"
+    if len(hook.line) > COMMAND_CHARS or "\0" in hook.line:
+        return f"a command for {hook.event} is too long to run"
+    return ""
+
+
+def _on_error(one: dict[str, Any], wrong: list[str]) -> OnError:
+    """Read what becomes of what a hook can't judge, by our name or Claude Code's."""
+    for key in ("on_error", "onFailure"):
+        value = one.get(key, "continue")
+        if value not in ON_ERROR:
+            wrong.append(f"{key} is {value!r}, not continue or block; block counts")
+        if value != "continue":
+            return "block"
+    return "continue"
+
+
+def _args(one: dict[str, Any]) -> tuple[str, ...] | None:
+    """The arguments of a hook that no shell runs; None for one that is a line of a shell."""
+    args = one.get("args")
+    return tuple(map(str, cast("list[object]", args))) if isinstance(args, list) else None
+
+
+def _only_if(one: dict[str, Any], command: str, wrong: list[str]) -> tuple[str, ...]:
+    """The rules of a hook's condition, read as those of what is forbidden: in doubt it runs."""
+    condition = one.get("if") or ""
+    rules = restricted_tools([condition]).rules if isinstance(condition, str) and condition else ()
+    if condition and not rules:
+        wrong.append(f"can't read the condition {condition!r}; {command[:_SHOWN]!r} always runs")
+    return rules
 
 
 def _timeout(value: object) -> float | None:

@@ -18,6 +18,8 @@ from tui.permissions.types import Answer, Decision
 from tui.tools.base import UrlAccess
 
 _CHANGED_BY_HOOK = "A hook changed what this call does: it is shown as it would run."
+_RULELESS = frozenset({"default", "sandbox"})
+"""The sources of a question that is no rule of the person's."""
 
 
 async def decide(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, Decision]:
@@ -28,6 +30,8 @@ async def decide(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, D
     """
     call, hooked = await _heard(shared, call)
     decision = _with_hooks(_by_rules(shared, call), hooked)
+    if decision.answer == "ask":
+        call, decision = await _by_request_hooks(shared, call, decision)
     if decision.answer == "ask":
         decision = await _by_person(shared, call, decision, hooked)
     elif decision.answer == "deny":
@@ -72,14 +76,30 @@ def url_access(shared: CallContext, call: CheckedCall, url: str) -> UrlAccess:
 
 async def _heard(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, HookAnswer]:
     """Let hooks look at a call; with the input that they give it, it is another call from here."""
-    state = call.state
-    hooked = await shared.hooks.before_tool(state.id, call.tool.name, state.input)
-    notes = [hooked.context] if hooked.context else []
+    hooked = await shared.hooks.before_tool(call.call, call.state.input)
+    if hooked.context:
+        call = replace(call, notes=(*call.notes, hooked.context))
     if hooked.changed is not None and not hooked.blocked:
         call = await _with_input(shared, call, hooked.changed)
-        given = json.dumps(state.input, ensure_ascii=False, default=str)
-        notes.append(f"[a hook of the user changed the input of this call to: {given}]")
-    return (replace(call, notes=tuple(notes)) if notes else call), hooked
+    return call, hooked
+
+
+async def _by_request_hooks(
+    shared: CallContext, call: CheckedCall, decision: Decision
+) -> tuple[CheckedCall, Decision]:
+    """Let hooks answer in the person's place. A yes to another input is one to that input alone,
+    and only where nothing forbids it."""
+    hooked = await shared.hooks.at_request(call.call, call.state.input)
+    if hooked.blocked:
+        return call, replace(decision, answer="deny", reason=hooked.blocked, by="hook")
+    if hooked.verdict != "allow":
+        return call, decision
+    if hooked.changed is not None:
+        call = await _with_input(shared, call, hooked.changed)
+        decision = _by_rules(shared, call)
+        if decision.answer == "deny":
+            return call, decision
+    return call, replace(decision, answer="allow", reason=hooked.reason or "A hook.", by="hook")
 
 
 async def _with_input(
@@ -90,7 +110,10 @@ async def _with_input(
     except ToolError as error:
         raise ToolError(f"A hook gave the call an input that it can't have. {error}") from error
     call.state.call = {**call.state.call, "input": dict(given)}
-    return await check(shared, call.state, call.tool, params)
+    shown = json.dumps(call.state.input, ensure_ascii=False, default=str)
+    note = f"[a hook of the user changed the input of this call to: {shown}]"
+    changed = await check(shared, call.state, call.tool, params)
+    return replace(changed, notes=(*call.notes, note))
 
 
 def _by_rules(shared: CallContext, call: CheckedCall) -> Decision:
@@ -111,21 +134,20 @@ def _by_rules(shared: CallContext, call: CheckedCall) -> Decision:
 
 def _with_hooks(decision: Decision, hooked: HookAnswer) -> Decision:
     """Apply what hooks said to a decision: they forbid anything, ask about what is allowed, and
-    allow what would be asked. A call that they changed is always asked about, and what rules or
-    the program forbid stays forbidden."""
+    allow what would be asked, but for a rule of the person's that asks. Of a call that they changed
+    the decision is about its new input, and so is their yes. What rules or the program forbid stays
+    forbidden."""
     if decision.answer == "deny":
         return decision
     if hooked.blocked:
         return replace(decision, answer="deny", reason=hooked.blocked, by="hook")
-    if hooked.changed is not None:
-        asked = decision.reason if decision.answer == "ask" else ""
-        reason = " ".join(filter(None, (_CHANGED_BY_HOOK, hooked.reason, asked)))
-        return replace(decision, answer="ask", reason=reason, by="hook")
     if hooked.verdict == "ask" and decision.answer == "allow":
         reason = hooked.reason or "A hook asks about it."
-        return replace(decision, answer="ask", reason=reason, by="hook")
-    if hooked.verdict == "allow" and decision.answer == "ask":
+        decision = replace(decision, answer="ask", reason=reason, by="hook")
+    elif hooked.verdict == "allow" and decision.answer == "ask" and decision.by in _RULELESS:
         return replace(decision, answer="allow", reason=hooked.reason or "A hook.", by="hook")
+    if hooked.changed is not None and decision.answer == "ask":
+        return replace(decision, reason=f"{_CHANGED_BY_HOOK} {decision.reason}")
     return decision
 
 

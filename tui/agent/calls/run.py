@@ -18,11 +18,14 @@ from tui.agent.checkpoints import CallChanges
 from tui.agent.hooks import NOTHING
 from tui.core.errors import ToolError
 from tui.core.facts import CallBegan
-from tui.core.messages import ToolOutput, list_of, object_of, string_of, text_of
-from tui.permissions.types import Decision
+from tui.core.messages import ToolOutput, list_of, object_of, string_of, text_block, text_of
+from tui.permissions.types import Call, Decision
 from tui.session.records import encode
 from tui.tools.base import Params, Tool
 from tui.tools.file_access import as_now, take_snapshot
+
+ORIGINAL_CHARS = 200_000
+"""Characters of a result that are kept when a hook changes it."""
 
 
 async def run(shared: CallContext, call: CheckedCall, decision: Decision) -> ToolOutput:
@@ -43,7 +46,7 @@ async def run(shared: CallContext, call: CheckedCall, decision: Decision) -> Too
             output = await _run_tool(ctx, call)
         state.finished = output
         ctx.state.turn_ends |= output.ends_turn
-        output = await after_hooks(shared, state, output)
+        output = await after_hooks(shared, state, output, call.call)
     if writes:
         state.finished = output
         _tell_parents(ctx, output)
@@ -51,19 +54,39 @@ async def run(shared: CallContext, call: CheckedCall, decision: Decision) -> Too
     return output
 
 
-async def after_hooks(shared: CallContext, state: PendingCall, output: ToolOutput) -> ToolOutput:
-    """Add what hooks say about a result, and note the files that they changed after it."""
-    hooked = await shared.hooks.after_tool(
-        state.id, state.name, state.input, text_of(output.content), failed=output.is_error
-    )
+async def after_hooks(
+    shared: CallContext, state: PendingCall, output: ToolOutput, about: Call | None = None
+) -> ToolOutput:
+    """Add what hooks say about a result, or put theirs in its place, and note the files that they
+    changed after it."""
+    hooked = await shared.hooks.after_tool(state.id, state.name, state.input, output, about)
     if hooked is not NOTHING and not output.is_error:
         details, changed = await asyncio.to_thread(as_now, output.details)
         names = ", ".join(shared.ctx.workspace.show(path) for path in changed)
         what = [f"[a hook changed {names}: read it again before you edit it]"] if names else []
         output = replace(output, details=details).with_lines(what)
+    if isinstance(hooked.result, str):
+        output = _with_result(output, hooked.result)
     lines = [f"[a hook of the user says: {hooked.blocked}]"] if hooked.blocked else []
     lines += [hooked.context] if hooked.context else []
     return output.with_lines(lines) if lines else output
+
+
+def _with_result(output: ToolOutput, text: str) -> ToolOutput:
+    """Put the text of a hook in the place of a result, which the record keeps for the person. The
+    model gets the new one alone, and hears that it is."""
+    before = text_of(output.content)
+    size = len(before.encode("utf-8", "surrogateescape"))
+    original = {
+        "text": before[:ORIGINAL_CHARS],
+        "bytes": size,
+        "sha256": sha256(before.encode("utf-8", "surrogateescape")).hexdigest(),
+        "blocks": len(output.content),
+        "path": str(output.full or ""),
+    }
+    content = [text_block(f"{text}\n[a hook of the user changed this result]".lstrip("\n"))]
+    details = {**output.details, "before_hooks": original}
+    return replace(output, content=content, full=None, details=details)
 
 
 async def _begun(shared: CallContext, call: CheckedCall, decision: Decision) -> CheckedCall:

@@ -401,8 +401,19 @@ COMMANDS = (
     _sessions("delete", "move a session to the trash folder"),
     Command(
         ("import-settings",),
-        "take over Claude Code's rules, hooks and MCP servers",
-        (*_group(_FILES, _CWD), _DRY_RUN, _flag("--yes", "write without asking")),
+        "take over another program's rules, hooks and MCP servers",
+        (
+            *_group(_FILES, _CWD),
+            _flag(
+                "--from",
+                "whose settings: Claude Code's without it",
+                dest="target",
+                choices=("claude", "codex", "opencode", "pi"),
+            ),
+            _DRY_RUN,
+            _flag("--yes", "write without asking"),
+            _JSON,
+        ),
     ),
     Command(
         ("rescue",),

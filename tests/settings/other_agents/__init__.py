@@ -1,0 +1,1 @@
+"""What Codex, opencode and pi read of their settings, as it was seen: see README.md."""
