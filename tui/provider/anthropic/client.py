@@ -72,7 +72,8 @@ _MODELS: Final = "/v1/models"
 _NOT_COUNTED: Final = ("max_tokens", "stream", "diagnostics")
 
 _PAGE_BYTES: Final = 65_536
-_NOT_VALID: Final = {400, 422}
+_NOT_VALID: Final = {200, 400, 403, 422}
+"""Statuses whose errors may name what the server does not know; Bedrock's gateways say it by 403."""
 _LISTED_MAX: Final = 1000
 
 _WAITED_S: Final = 0.001
@@ -260,9 +261,7 @@ class AnthropicProvider:
                     )
                 )
         except ProviderError as error:
-            if error.status in _NOT_VALID and not error.thinking_refused:
-                error.feature = convert.refused_feature(error.message, request)
-            raise
+            raise _with_feature(error, request)
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
@@ -274,7 +273,8 @@ class AnthropicProvider:
         finally:
             await response.aclose()
         if (events := whole_message(page)) is None:
-            raise not_the_api(response.headers, page, self._attempt(request.model))
+            error = not_the_api(response.headers, page, self._attempt(request.model))
+            raise _with_feature(error, request)
         return response, _once(events)
 
     async def _beginning_of(self, response: httpx2.Response, silence: Silence, most: int) -> bytes:
@@ -324,7 +324,9 @@ class AnthropicProvider:
         try:
             return list(decoder.feed(chunk))
         except BadEventDataError as error:
-            raise stream_error("the server sent a line that is not JSON") from error
+            raise stream_error(
+                "the server sent a line that is not JSON", unreadable=True
+            ) from error
 
     def _deltas(
         self,
@@ -359,13 +361,14 @@ class AnthropicProvider:
     def _fed(
         self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str
     ) -> Part | None:
-        if event["type"] == "error":
+        if event["type"] == "error" or event.get("error") is not None:
             at = self._attempt(model, began=True)
             raise from_answer(response.status_code, response.headers, event, at)
         try:
             return answer.feed(event)
         except MalformedEventError as error:
-            raise stream_error("an event of the server is not of the Messages API") from error
+            why = "an event of the server is not of the Messages API"
+            raise stream_error(why, unreadable=True) from error
 
     async def _ask_for(self, model: str) -> ModelInfo | None:
         try:
@@ -426,6 +429,13 @@ def _failures() -> tuple[type[Exception], ...]:
         json.JSONDecodeError,
         UnicodeDecodeError,
     )
+
+
+def _with_feature(error: ProviderError, request: Request) -> ProviderError:
+    """The error with the feature of the request that it names."""
+    if error.status in _NOT_VALID and not (error.thinking_refused or error.answer or error.images):
+        error.feature = convert.refused_feature(error.message, request)
+    return error
 
 
 def _failed(task: asyncio.Task[AsyncAnthropic]) -> bool:
