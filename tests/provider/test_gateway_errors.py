@@ -33,7 +33,7 @@ async def _error(*faults: Json) -> ProviderError:
 @pytest.mark.parametrize(
     "fault",
     [
-        lambda body: _event(body),
+        _event,
         lambda body: _event(body, name=""),
         lambda body: _event({"type": "error", **body}),
         lambda body: {"status": 200, "body": body},

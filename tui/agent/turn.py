@@ -490,6 +490,8 @@ class TurnRunner:
             return True
         if self.requests.features.switch_off(error, self._stream.model):
             return True
+        if self.requests.shorten_answers(error, request):
+            return True
         return await self._overflow.after_error(error, request, self._stream.text)
 
     async def _record(self, answer: Completed) -> list[Block]:

@@ -124,6 +124,11 @@ def _notice(data: Data) -> Told | None:
             return None
 
 
+def _feature(data: Data) -> Fact:
+    missing = facts.FeatureMissing.of_record(data)
+    return facts.Notice(without_feature(missing.feature, missing.tokens))
+
+
 def _mcp(data: Data) -> Fact:
     off = object_of(data.get("off")).items()
     names = [
@@ -139,7 +144,7 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
         if issubclass(kind, facts.DurableFact)
     },
     "break_billed": lambda data: bill_of_break(facts.BreakBilled.of_record(data)),
-    "feature": lambda data: facts.Notice(without_feature(string_of(data.get("feature")))),
+    "feature": _feature,
     "job_moved": _job_moved,
     "mcp": _mcp,
     "notice": _notice,

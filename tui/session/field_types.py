@@ -160,7 +160,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     },
     "permission": _each("call_id tool subject answer by reason level", _text),
     "repair": {**_each("rung by", _text), "findings": _list_of(_values(_text))},
-    "feature": _each("feature server model message request_id", _text),
+    "feature": {**_each("feature server model message request_id", _text), "tokens": _whole},
     "break": {
         **_each("reason by from cause request_id why", _text),
         **_each("tokens thoughts cost_usd", _number),

@@ -73,7 +73,7 @@ _NOT_COUNTED: Final = ("max_tokens", "stream", "diagnostics")
 
 _PAGE_BYTES: Final = 65_536
 _NOT_VALID: Final = {200, 400, 403, 422}
-"""Statuses whose errors may name what the server does not know; Bedrock's gateways say it by 403."""
+"""Statuses whose errors may name what the server does not know; some gateways say it by 403."""
 _LISTED_MAX: Final = 1000
 
 _WAITED_S: Final = 0.001
@@ -261,7 +261,8 @@ class AnthropicProvider:
                     )
                 )
         except ProviderError as error:
-            raise _with_feature(error, request)
+            _with_feature(error, request)
+            raise
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:

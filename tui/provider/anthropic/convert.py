@@ -38,21 +38,27 @@ _REFUSED: Final = (
     ("cache_life", r"cache_control\S*\.ttl\b"),
     (
         "cache_marks",
-        rf"cache_control\b{_EXTRA}|cache_control\b.{{0,40}}not supported|"
-        r"unsupported.{0,20}cache_control|prompt caching is not supported|"
-        r"not allow prompt caching",
+        (
+            rf"cache_control\b{_EXTRA}|cache_control\b.{{0,40}}not supported|"
+            r"unsupported.{0,20}cache_control|prompt caching is not supported|"
+            r"not allow prompt caching"
+        ),
     ),
     ("updates", r"thinking\S*\.display\b.{0,80}should be"),
     ("display", r"thinking\S*\.display\b" + _EXTRA),
     (
         "effort",
-        rf"(?<!\.)\boutput_config(?:\.effort)?{_EXTRA}|effort parameter|"
-        r"\beffort[= ]'?\w+'? is not supported",
+        (
+            rf"(?<!\.)\boutput_config(?:\.effort)?{_EXTRA}|effort parameter|"
+            r"\beffort[= ]'?\w+'? is not supported"
+        ),
     ),
     (
         "thinking",
-        r"(?<![.\w])thinking`?: extra inputs are not permitted|adaptive thinking is not supported|"
-        r"'adaptive' found using 'type'|thinking\.type\.\w+\W{0,2} is not supported",
+        (
+            r"(?<![.\w])thinking`?: extra inputs are not permitted|"
+            r"adaptive thinking is not supported|'adaptive' found using 'type'|thinking\.type\.\w+\W{0,2} is not supported"
+        ),
     ),
     ("documents", r"\bdocuments?\b|\bPDFs?\b"),
     ("web_search", r"\bweb[_ ]search"),

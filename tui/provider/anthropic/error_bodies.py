@@ -87,8 +87,9 @@ def read(body: object, depth: int = 0) -> ErrorText:
     code = field(_get(source, "details"), "error_code") or _name(_get(source, "code"))
     kind = _name(_get(source, "type"))
     named = (code, field(meta, "error_type"), field(source, "status"), kind, field(body, "code"))
-    status = next(filter(None, map(_status, _numbers(source, body))), 0)
-    status = status or next(filter(None, (_STATUS_OF.get(_bare(n), 0) for n in named if n)), 0)
+    statuses = [*map(_status, _numbers(source, body))]
+    statuses += [_STATUS_OF.get(_bare(name), 0) for name in named if name]
+    status = next((one for one in statuses if one), 0)
     return _innermost(ErrorText(kind, code, plain(own), status), own, depth)
 
 
@@ -139,16 +140,19 @@ def _numbers(source: object, body: object) -> Iterator[object]:
 
 def _status(value: object) -> int:
     """An HTTP status of an error that is given as a number or as one in a text; otherwise 0."""
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) == 3:
-        value = int(value)
-    named = isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599
-    return value if named else 0
+    number = value
+    if isinstance(value, str) and re.fullmatch(r"[45]\d\d", value, re.ASCII):
+        number = int(value)
+    if isinstance(number, int) and not isinstance(number, bool) and 400 <= number <= 599:
+        return number
+    return 0
 
 
 def _name(value: object) -> str:
     """A type or a code as a name; "" for a number and for what stands for nothing."""
-    named = isinstance(value, str) and value not in {"None", "<nil>", "null"}
-    return value if named and not _status(value) else ""
+    if not isinstance(value, str) or value in {"None", "<nil>", "null"} or _status(value):
+        return ""
+    return value
 
 
 def _bare(name: str) -> str:
