@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from msgspec import UNSET, structs
 
-from tui.agent import answer_reports
+from tui.agent import answer_end, answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.agent.calls.dispatch import ToolDispatcher
 from tui.agent.compaction import Compactor
@@ -177,6 +177,8 @@ class TurnRunner:
     _loops: LoopDetector = field(init=False)
     _held: int = 0
     """Number of times that hooks kept it from ending."""
+    _noted: set[str] = field(default_factory=set[str])
+    """What was said of the ends of answers."""
     _counted: int = field(init=False)
     """The number of records whose cost was told."""
 
@@ -425,7 +427,7 @@ class TurnRunner:
             if calls:
                 await self.dispatcher.run_all(calls)
                 self._check_for_loop(calls)
-            cut = await self._check_stop_reason(answer, has_calls=bool(calls))
+            cut = await self._check_stop_reason(answer)
             self.ctx.publish(self.requests.meter.measure())
             queued = not server_waits(self.ctx.records) and await self._take_queued()
             works = calls and not self.ctx.state.turn_ends
@@ -532,7 +534,7 @@ class TurnRunner:
         )
         return content
 
-    async def _check_stop_reason(self, answer: Completed, *, has_calls: bool) -> bool:
+    async def _check_stop_reason(self, answer: Completed) -> bool:
         """Report an answer that did not end by itself, with what to do.
 
         Returns True if the model is to continue it.
@@ -555,12 +557,16 @@ class TurnRunner:
                     "The context window is full.",
                     hint="Start a new session with /new.",
                 )
-            case "max_tokens" if not has_calls:
-                self.ctx.publish(
-                    facts.Notice("The answer was cut off at the output limit. Say “continue”.")
-                )
             case _:
                 pass
+        asked = self.requests.asked
+        note = answer_end.check(answer, asked.max_tokens if asked else 0)
+        # A server that ends every answer in its own way is told of once.
+        if note and (answer.stop_reason in answer_end.CUT or note not in self._noted):
+            self._noted.add(note)
+            self.ctx.publish(facts.Notice(note))
+        if again := answer_end.cut_again(self.ctx.records):
+            self.ctx.publish(facts.Notice(again))
         return False
 
     def _check_for_loop(self, calls: Sequence[Block]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from tui.agent.answer_end import cut_call
 from tui.agent.calls import finish
 from tui.agent.calls.decide import decide, refusal
 from tui.agent.calls.parse import check, parse, update_workspace
@@ -67,9 +68,10 @@ class ToolDispatcher:
         Raises:
             TurnPausedError: The turn was paused, and calls are left.
         """
-        pause = self.shared.ctx.state.pause
+        pause, cut = self.shared.ctx.state.pause, cut_call(self.shared.ctx.records)
         states = [
-            PendingCall(call, repeat=str(call["id"]) in repeat) for call in map(as_meant, calls)
+            PendingCall(call, str(call["id"]) in repeat, cut.get(str(call["id"]), ""))
+            for call in map(as_meant, calls)
         ]
         try:
             for group in self._groups(states):

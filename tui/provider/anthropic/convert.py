@@ -57,7 +57,8 @@ _REFUSED: Final = (
         "thinking",
         (
             r"(?<![.\w])thinking`?: extra inputs are not permitted|"
-            r"adaptive thinking is not supported|'adaptive' found using 'type'|thinking\.type\.\w+\W{0,2} is not supported"
+            r"adaptive thinking is not supported|'adaptive' found using 'type'|"
+            r"thinking\.type\.\w+\W{0,2} is not supported"
         ),
     ),
     ("documents", r"\bdocuments?\b|\bPDFs?\b"),
