@@ -76,10 +76,11 @@ async def test_the_length_that_the_server_names_is_asked_for_from_then_on(
     async with talking(tmp_path, refused(words)) as (agent, server):
         seen = await turn(agent, "hi")
         assert outcome(seen) == "done"
-        assert notices(seen) == [
+        (said,) = notices(seen)
+        assert said == (
             "The server doesn't write answers as long as the one asked for. Asking for at most "
             f"{asked:,} tokens from now on."
-        ]
+        )
         assert notices(await turn(agent, "and now?")) == []
         assert lengths(server) == [32_000, asked, asked]
         (record,) = [r for r in agent.session.records if r.type == "feature"]

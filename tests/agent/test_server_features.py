@@ -140,10 +140,11 @@ async def test_a_gateway_without_cache_marks_gets_none(tmp_path: Path) -> None:
         seen = await turn(agent, "one")
         assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
-        said = [e.text for e in seen if isinstance(e, facts.Notice)]
-        assert said == [
-            "The server doesn't support marks for its cache. Sending the request again without that."
-        ]
+        (said,) = [e.text for e in seen if isinstance(e, facts.Notice)]
+        assert said == (
+            "The server doesn't support marks for its cache. "
+            "Sending the request again without that."
+        )
         await turn(agent, "two")
         assert ["cache_control" in str(body) for body in bodies(server)] == [True, False, False]
         assert breaks(seen) == []

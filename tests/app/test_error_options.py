@@ -42,7 +42,7 @@ class Chooser(Recorder):
 
 async def until(what: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not what():
+        while not what():  # noqa: ASYNC110 (nothing tells of it)
             await asyncio.sleep(0)
 
 

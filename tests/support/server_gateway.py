@@ -14,8 +14,8 @@ from tui.context.rules.media import media_in
 def gateway_refusals(
     body: Json, betas: Collection[str], lacks: Collection[str]
 ) -> Iterator[Rejection]:
-    """What of a request it `lacks`: a field of the body, a beta, "ttl", "cache_control", "documents",
-    "thinking_type" (adaptive), or the role "system"."""
+    """What of a request it `lacks`: a field of the body, a beta, "ttl", "cache_control",
+    "documents", "thinking_type" (adaptive), or the role "system"."""
     for name in sorted(set(lacks) & body.keys()):
         yield invalid(f"{name}: {EXTRA}")
     for name in sorted(set(lacks) & set(betas)):

@@ -208,7 +208,7 @@ class AnthropicProvider:
         """Return the models that the server lists, in JSON; [] if it does not within 5 s. Never
         raises."""
         try:
-            listing = await self._get_json(f"{_MODELS}?limit={_LISTED_MAX}")
+            listing = await self._get_json(_MODELS, limit=_LISTED_MAX)
             return list_of(object_of(listing).get("data"))
         except HoldfastError:
             return []
@@ -382,7 +382,7 @@ class AnthropicProvider:
             _log.info("no limits of %s from %s: %s", model, place, why)
             return None
 
-    async def _get_json(self, path: str) -> object:
+    async def _get_json(self, path: str, **query: object) -> object:
         """Return the server's answer as JSON. Raises like `_failures`, and ValueError if it is no
         JSON."""
         import httpx2  # noqa: PLC0415
@@ -393,7 +393,7 @@ class AnthropicProvider:
         headers = {"anthropic-beta": convert.COMPACTION} if first_party else {}
         answer = await client.get(
             path,
-            options={"headers": headers, "timeout": MODEL_INFO_TIMEOUT_S},
+            options={"headers": headers, "timeout": MODEL_INFO_TIMEOUT_S, "params": query},
             cast_to=httpx2.Response,
         )
         return answer.json()
