@@ -29,8 +29,10 @@ from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request.check import check
 from tui.agent.request.due import due
 from tui.agent.request.frame_state import server_waits
+from tui.agent.request.image_limits import shrink_refused
 from tui.agent.request.pruning import PruneSchedule
 from tui.agent.request.state import RequestState
+from tui.agent.request.view import prepare
 from tui.agent.sub_agent_list import SubAgentList
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
@@ -494,6 +496,10 @@ class TurnRunner:
             return True
         if self.requests.shorten_answers(error, request):
             return True
+        if error.images is not None:
+            view = prepare(self.requests).view
+            if await shrink_refused(self.ctx, view, error.images, request):
+                return True
         return await self._overflow.after_error(error, request, self._stream.text)
 
     async def _record(self, answer: Completed) -> list[Block]:

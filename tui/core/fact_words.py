@@ -469,6 +469,8 @@ def _context_change(change: Mapping[str, Any]) -> str:
         return "Pinned." if change["pinned"] else "Unpinned."
     view = string_of(change.get("view"))
     how = _VIEWS.get(view, view) or "sent in another way"
+    if change.get("images") and not change.get("blocks"):
+        how = "sent with smaller images"
     return f"One item is {how}, starting with the next request."
 
 

@@ -124,6 +124,11 @@ def _notice(data: Data) -> Told | None:
             return None
 
 
+def _overlay(data: Data) -> Fact:
+    images = {"images": len(object_of(data["images"]))} if "images" in data else {}
+    return facts.ContextChanged(({**data, **images},))
+
+
 def _feature(data: Data) -> Fact:
     missing = facts.FeatureMissing.of_record(data)
     return facts.Notice(without_feature(missing.feature, missing.tokens))
@@ -148,7 +153,7 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
     "job_moved": _job_moved,
     "mcp": _mcp,
     "notice": _notice,
-    "overlay": lambda data: facts.ContextChanged((dict(data),)),
+    "overlay": _overlay,
     "pin": lambda data: facts.ContextChanged((dict(data),)),
     "reload": lambda _: facts.Notice(RELOAD_WAITS),
     "sub_agent": _sub_agent,

@@ -176,6 +176,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         "blocks": _list_of(_whole),
         **_each("age tokens", _whole),
         "wait": _flag,
+        "images": _values(_object),
     },
     "compaction": {
         **_each("summary covers prefix_sha256 reason model server bound frame", _text),
