@@ -72,8 +72,9 @@ def cut_again(records: Sequence[Record]) -> str:
     )
 
 
-def check(answer: Completed, most: int) -> str:
-    """A note on an answer that may not be whole, "" for none; `most` is its limit in tokens.
+def check(answer: Completed, most: int = 0) -> str:
+    """A note on an answer that may not be whole, "" for none; `most` is its limit in tokens, if
+    that is known.
 
     Raises ProviderError for one without anything, or without the call that it announced.
     """
@@ -115,7 +116,8 @@ def _unknown(answer: Completed) -> str:
 def _empty(answer: Completed, most: int) -> ProviderError:
     """The error of an answer that says nothing and calls nothing."""
     if answer.stop_reason in CUT:
-        message = f"The answer reached its limit of {most:,} tokens before it said anything."
+        limit = f" of {most:,} tokens" if most else ""
+        message = f"The answer reached its limit{limit} before it said anything."
         hint = f"{_MORE}; a lower /effort thinks less."
         return ProviderError("unknown", message, hint=hint, request_id=answer.request_id)
     why = f"stop reason {answer.stop_reason}" if answer.says_why else "without a stop reason"
