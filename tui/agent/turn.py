@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from msgspec import UNSET, structs
 
-from tui.agent import answer_end, answer_reports
+from tui.agent import answer_reports
 from tui.agent.agent_context import AgentContext
 from tui.agent.calls.dispatch import ToolDispatcher
 from tui.agent.compaction import Compactor
@@ -565,6 +565,10 @@ class TurnRunner:
                 )
             case _:
                 pass
+        if answer.stop_reason == "end_turn" and answer.says_why and text_of(answer.content).strip():
+            return False
+        from tui.agent import answer_end  # noqa: PLC0415 - for those that end in another way
+
         asked = self.requests.asked
         note = answer_end.check(answer, asked.max_tokens if asked else 0)
         # A server that ends every answer in its own way is told of once.

@@ -187,7 +187,7 @@ def _repeated(records: Sequence[Record]) -> FailedRequest | None:
         data = record.data
         if record.type in {"error", "retry"}:
             same = data.get("error_class") == last.data.get("error_class")
-            if not same or _said(record) != _said(last):
+            if not same or _message_of(record) != _message_of(last):
                 break
             count += 1
         elif record.type == "request":
@@ -202,7 +202,7 @@ def _repeated(records: Sequence[Record]) -> FailedRequest | None:
     status, id_ = last.data.get("status"), last.data.get("request_id")
     return FailedRequest(
         f"Failed the same way {count} times",
-        str(_said(last) or ""),
+        str(_message_of(last) or ""),
         (_MODEL, _KEY, _AGAIN, _NEW),
         meaning="Sending the same again will most likely fail again, and may cost the same again.",
         status=status if isinstance(status, int) else None,
@@ -210,7 +210,7 @@ def _repeated(records: Sequence[Record]) -> FailedRequest | None:
     )
 
 
-def _said(record: Record) -> object:
+def _message_of(record: Record) -> object:
     """The words of a failure."""
     return record.data.get("message") or record.data.get("reason")
 

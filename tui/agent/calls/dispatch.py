@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from tui.agent.answer_end import cut_call
 from tui.agent.calls import finish
 from tui.agent.calls.decide import decide, refusal
 from tui.agent.calls.parse import check, parse, update_workspace
@@ -68,6 +67,8 @@ class ToolDispatcher:
         Raises:
             TurnPausedError: The turn was paused, and calls are left.
         """
+        from tui.agent.answer_end import cut_call  # noqa: PLC0415 - where there are calls
+
         pause, cut = self.shared.ctx.state.pause, cut_call(self.shared.ctx.records)
         states = [
             PendingCall(call, str(call["id"]) in repeat, cut.get(str(call["id"]), ""))

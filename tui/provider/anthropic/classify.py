@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from tui.core.errors import ProviderError
-from tui.provider.anthropic import error_bodies, error_sizes
+from tui.provider.anthropic import error_bodies
 from tui.provider.anthropic.client_factory import SIGN_IN_HINT, sign_in_failed
-from tui.provider.anthropic.error_rules import RULES, ErrorRule
+
+if TYPE_CHECKING:
+    from tui.provider.anthropic.error_rules import ErrorRule
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 """Statuses after which the same request may succeed; so may those of CDNs, 520 to 524."""
@@ -115,6 +117,10 @@ def from_answer(
     status: int, headers: Mapping[str, str], body: object, at: RequestAttempt
 ) -> ProviderError:
     """Turn an error that the server named into a ProviderError, by status, type, code and text."""
+    # Most prompts meet no error: its tables are loaded by the first one.
+    from tui.provider.anthropic import error_sizes  # noqa: PLC0415
+    from tui.provider.anthropic.error_rules import RULES  # noqa: PLC0415
+
     kind, code, text, named = error_bodies.read(body)
     if status == HTTPStatus.OK:  # an error within an answer: its own number counts
         status = named or status
