@@ -22,6 +22,7 @@ from tui.core.facts import Fact
 from tui.core.retold import retold
 from tui.provider import catalogue
 from tui.provider.anthropic import AnthropicProvider
+from tui.settings import agent_definitions
 
 SONNET = "claude-sonnet-5-5"
 
@@ -143,3 +144,20 @@ async def test_the_word_of_the_server_goes_before_the_setting(tmp_path: Path) ->
     async with talking(tmp_path, words, config=config) as (agent, server):
         assert outcome(await turn(agent, "hi")) == "done"
         assert lengths(server) == [64_000, 8192]
+
+
+async def test_a_sub_agent_asks_for_no_longer_answers_than_its_parent(tmp_path: Path) -> None:
+    task = {"name": "task", "input": {"description": "look", "prompt": "Look around."}}
+    turns: list[Json] = [
+        {"tools": [task], "faults": [refused("max_tokens must be at most 8192")]},
+        {"text": "There is nothing."},
+        {"text": "Nothing there."},
+    ]
+    async with LoopbackServer({"turns": turns, "catalogue": True, "any_calls": True}) as server:
+        provider = AnthropicProvider(api_key="k", clock=SystemClock(), base_url=server.url)
+        kinds, info = agent_definitions.load([]), catalogue.model_info(SONNET)
+        agent = make_agent(tmp_path, provider, model=info, find_agents=lambda: kinds)
+        await agent.start()
+        assert outcome(await turn(agent, "look")) == "done"
+        await asyncio.wait_for(agent.close(), PATIENCE_S)
+        assert lengths(server) == [32_000, 8192, 8192, 8192]

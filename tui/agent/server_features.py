@@ -53,7 +53,11 @@ class ServerFeatures:
         if wanted:
             guessed = model.source in {"assumed", "config"}
             most = wanted if guessed else min(wanted, most)
-        most = min([most, *(known.tokens for known in self._of(model.id) if known.tokens)])
+        learnt = [known.tokens for known in self._of(model.id) if known.tokens]
+        parent = self.ctx.parent.link.model if self.ctx.parent is not None else None
+        if parent is not None and parent.id == model.id:  # it asks the same server
+            learnt.append(parent.max_output)
+        most = min([most, *learnt])
         return model if most == model.max_output else replace(model, max_output=most)
 
     def shorten(self, error: ProviderError, sent: Request) -> bool:
