@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -30,16 +30,19 @@ async def _error(*faults: Json) -> ProviderError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        _event,
-        lambda body: _event(body, name=""),
-        lambda body: _event({"type": "error", **body}),
-        lambda body: {"status": 200, "body": body},
-    ],
-    ids=["event", "nameless", "typed", "whole"],
-)
+def _nameless(body: Json) -> Json:
+    return _event(body, name="")
+
+
+def _typed(body: Json) -> Json:
+    return _event({"type": "error", **body})
+
+
+def _whole(body: Json) -> Json:
+    return {"status": 200, "body": body}
+
+
+@pytest.mark.parametrize("fault", [_event, _nameless, _typed, _whole])
 @pytest.mark.parametrize(
     ("body", "error_class", "status"),
     [
@@ -52,7 +55,7 @@ async def _error(*faults: Json) -> ProviderError:
     ids=["number", "string", "quoted", "name", "kind"],
 )
 async def test_an_error_within_an_answer_is_classified_and_retried_like_its_kin(
-    fault: Any, body: Json, error_class: str, status: int
+    fault: Callable[[Json], Json], body: Json, error_class: str, status: int
 ) -> None:
     error = await _error(fault(body))
     assert (error.error_class, error.status, error.retryable) == (error_class, status, True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.provider.conversation import MODEL, a_request, user
 from tests.support.clock import FakeClock
-from tui.core.messages import Block, Message
+from tui.core.messages import Block, Message, text_block
 from tui.provider.anthropic import convert
 from tui.provider.anthropic.classify import RequestAttempt, from_answer
 from tui.provider.base import Request
@@ -25,7 +25,7 @@ _MARKED: Block = {
     "text": "x",
     "cache_control": {"type": "ephemeral", "ttl": "1h"},
 }
-_NOTICE: Message = {"role": "system", "content": [{"type": "text", "text": "It is Monday."}]}
+_NOTICE = cast("Message", {"role": "system", "content": [text_block("It is Monday.")]})
 
 
 def everything() -> Request:
