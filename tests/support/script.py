@@ -457,6 +457,8 @@ class ScriptedModel:
             self._conductor = asyncio.create_task(self._conduct(calls), name="script")
         elif self._steps:
             self._close_turn()
+        # A script without an answer is about what happens besides: it is none of an empty answer.
+        content = content or [{"type": "unseen_tool_result"}]
         return Completed(content, model, "tool_use" if calls else reason, usage, request_id)
 
     def _close_turn(self) -> None:
