@@ -82,7 +82,7 @@ def test_what_is_cut_off_at_the_end_is_no_event() -> None:
     ]
 
 
-@pytest.mark.parametrize("data", [b"{", b"[1]", b"null", b'"text"', b"\xff\xfe", b"[DONE]"])
+@pytest.mark.parametrize("data", [b"{", b"[1]", b"null", b'"text"', b"\xff\xfe", b"[DONE"])
 def test_data_that_is_no_json_object_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r".*"):
         _decoded(b"data: " + data + b"\n\n")

@@ -138,12 +138,14 @@ class AnthropicProvider:
                 while not answer.done:
                     asked = self._clock.monotonic()
                     chunk = await self._next(chunks, model, silence)
+                    if chunk is None:
+                        break
                     waited = self._clock.monotonic() - asked > _WAITED_S
                     # A slow stream is gathered for a moment, so that not every word redraws the
                     # screen.
                     slow, brought = brought < GATHER_BYTES, len(chunk) + (0 if waited else brought)
                     comments, shown, sign = decoder.comments, False, NOTHING
-                    events = self._decoded(decoder, chunk)
+                    events, broken = _decoded(decoder.feed(chunk))
                     for event in events:
                         sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
                         if event["type"] == "message_start":
@@ -151,6 +153,8 @@ class AnthropicProvider:
                     for delta in self._deltas(answer, events, response, model):
                         shown = True
                         yield delta
+                    if broken is not None and not answer.done:
+                        raise broken
                     if decoder.comments > comments:
                         sign = max(sign, LIFE)
                     alive, now = silence.heard(sign, len(chunk)), self._clock.monotonic()
@@ -163,6 +167,13 @@ class AnthropicProvider:
                         yield Alive()
                     if shown and waited and slow and not answer.done:
                         await self._clock.sleep(GATHER_S)
+                if not answer.done:
+                    events, _ = _decoded(decoder.finish())
+                    for delta in self._deltas(answer, events, response, model):
+                        yield delta
+                    answer.end()
+                if not answer.done:
+                    raise self._unfinished(answer, decoder, response, model)
                 await _drain(chunks)
                 yield answer.completed(response.headers.get("request-id"))
             finally:
@@ -288,16 +299,25 @@ class AnthropicProvider:
                 beginning += chunk
         return beginning
 
-    async def _next(self, chunks: AsyncIterator[bytes], model: str, silence: Silence) -> bytes:
-        """Return the next bytes of an answer; their end, or a silence that is too long, is an
+    async def _next(
+        self, chunks: AsyncIterator[bytes], model: str, silence: Silence
+    ) -> bytes | None:
+        """Return the next bytes of an answer, None at their end; a silence that is too long is an
         error."""
         try:
-            chunk = await silence.wait(anext(chunks, None))
+            return await silence.wait(anext(chunks, None))
         except _failures() as error:
             raise self._error(error, silence, self._attempt(model, began=True)) from error
-        if chunk is None:
-            raise stream_error("the connection closed before the answer was complete")
-        return chunk
+
+    def _unfinished(
+        self, answer: AnswerBuilder, decoder: EventDecoder, response: httpx2.Response, model: str
+    ) -> ProviderError:
+        """The error of an answer that ended before it was complete, or was none at all."""
+        if not answer.begun and decoder.stray:
+            return not_the_api(response.headers, decoder.stray, self._attempt(model))
+        if not answer.begun and decoder.begun:
+            return stream_error("the server sent nothing that is an event of the Messages API")
+        return stream_error("the connection closed before the answer was complete")
 
     @contextmanager
     def _typed(
@@ -320,12 +340,6 @@ class AnthropicProvider:
     def _error(self, error: Exception, silence: Silence, at: RequestAttempt) -> ProviderError:
         return self._silent(silence) if silence.expired else classify(error, at)
 
-    def _decoded(self, decoder: EventDecoder, chunk: bytes) -> list[dict[str, Any]]:
-        try:
-            return list(decoder.feed(chunk))
-        except BadEventDataError as error:
-            raise stream_error("the server sent a line that is not JSON") from error
-
     def _deltas(
         self,
         answer: AnswerBuilder,
@@ -339,6 +353,8 @@ class AnthropicProvider:
         row: list[Part] = []
         failure: ProviderError | None = None
         for event in events:
+            if answer.done:
+                break
             try:
                 delta = self._fed(answer, event, response, model)
             except ProviderError as error:
@@ -430,6 +446,20 @@ def _failures() -> tuple[type[Exception], ...]:
 
 def _failed(task: asyncio.Task[AsyncAnthropic]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _decoded(
+    events: Iterator[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], ProviderError | None]:
+    """The events up to the first that cannot be read, and the error of that."""
+    read: list[dict[str, Any]] = []
+    try:
+        read.extend(events)
+    except BadEventDataError as error:
+        failure = stream_error("the server sent a line that is not JSON")
+        failure.__cause__ = error
+        return read, failure
+    return read, None
 
 
 async def _once(data: bytes) -> AsyncGenerator[bytes]:
