@@ -85,3 +85,57 @@ async def test_48_an_answer_has_the_same_record_byte_by_byte(name: str) -> None:
     head, body = _head(name), (STREAMS / f"{name}.sse").read_bytes()
     pieces = [body[at : at + 1] for at in range(len(body))]
     assert await read(*pieces, kind=head["content_type"]) == head["record"]
+
+
+_BEGUN: Final = (
+    b'data: {"type": "content_block_start", "index": 0, "content_block": {"type": "text",'
+    b' "text": "Half"}}\n\n'
+)
+_REASON: Final = b'data: {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}\n\n'
+_STOP: Final = b'data: {"type": "message_stop"}\n\n'
+_HALF_CALL: Final = (
+    b'data: {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use",'
+    b' "id": "a", "name": "t"}}\n\n'
+)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        b"data: [DONE]\n\n",
+        b"data: {broken\n\n",
+        b"<html>gateway</html>\n\n",
+        b'data: {"type": "error", "error": {"type": "api_error"}}\n\n',
+        _HALF_CALL,
+        b'data: {"type": "message_start", "message": null}\n\n',
+        b'data: {"type": "content_bl',
+    ],
+)
+@pytest.mark.parametrize("one_read", [True, False])
+async def test_48_what_comes_after_the_end_counts_for_nothing(after: bytes, one_read: bool) -> None:
+    whole = _BEGUN + _REASON + _STOP
+    record = await read(*([whole + after] if one_read else [whole, after]))
+    assert record["content"] == [{"type": "text", "text": "Half"}]
+    assert record["stop_reason"] == "end_turn"
+
+
+@pytest.mark.parametrize("end", [b"", b"data: [DONE]\n\n", b"data: [DONE]"])
+async def test_48_an_answer_whose_reason_came_is_whole_without_its_last_event(end: bytes) -> None:
+    assert (await read(_BEGUN + _REASON + end))["stop_reason"] == "end_turn"
+    cut = {"error": "stream_broken", "retryable": True, "text": "Half"}
+    assert await read(_BEGUN + _HALF_CALL + end) == cut
+
+
+@pytest.mark.parametrize("end", [b"", _REASON])
+async def test_48_what_came_before_a_bad_event_is_shown_and_the_answer_is_broken(
+    end: bytes,
+) -> None:
+    broken = {"error": "stream_broken", "retryable": True, "text": "Half"}
+    assert await read(_BEGUN + _HALF_CALL + end + b"data: {broken\n\n" + _STOP) == broken
+
+
+async def test_48_something_else_in_a_stream_is_told() -> None:
+    page = b"<!doctype html>\n<title>Sign in</title>\n"
+    assert (await read(page))["error"] == "not_found"
+    chunks = b'data: {"object": "chat.completion.chunk", "choices": []}\n\ndata: [DONE]\n\n'
+    assert (await read(chunks))["error"] == "stream_broken"

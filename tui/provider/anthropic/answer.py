@@ -31,10 +31,8 @@ _PIECE: Final = {
     "text_delta": (_TEXT, "text"),
     "input_json_delta": (_INPUT, "partial_json"),
     "thinking_delta": (_THINKING, "thinking"),
-    "signature_delta": (_THINKING, "signature"),
-    "citations_delta": (_TEXT, "citation"),
 }
-"""What a kind of delta belongs to, and the field that it brings."""
+"""What a kind of delta belongs to, and the field with its next piece."""
 _METRICS: Final = "amazon-bedrock-invocationMetrics"
 _MEASURED: Final = {
     "input_tokens": "inputTokenCount",
@@ -193,28 +191,38 @@ class AnswerBuilder:
         return None
 
     def _grow(self, index: object, delta: dict[str, Any]) -> Part | None:
-        known = _PIECE.get(_text(delta, "type"))
-        opened = self._last.get(index)
-        if known is None:
-            return _merge(opened, delta)
+        kind = _text(delta, "type")
+        if (known := _PIECE.get(kind)) is None:
+            return self._complete(index, kind, delta)
         grows, name = known
+        opened = self._last.get(index)
         if opened is None or opened.grows != grows:
             opened = self._home(index, grows)
-        if name == "signature":
-            opened.block[name] = _text(delta, name) or opened.block.get(name, "")
-        elif name == "citation":
+        piece = _text(delta, name)
+        opened.pieces.append(piece)
+        if grows == _TEXT:
+            return TextDelta(piece)
+        if grows == _THINKING:
+            return ThinkingDelta(piece)
+        return _input_delta(opened.block, piece) if opened.block["type"] in _CALLS else None
+
+    def _complete(self, index: object, kind: str, delta: dict[str, Any]) -> None:
+        """Add a delta that brings something else than the next piece of a block."""
+        opened = self._last.get(index)
+        if kind == "signature_delta":
+            if opened is None or opened.grows != _THINKING:
+                opened = self._home(index, _THINKING)
+            before = opened.block.get("signature", "")
+            opened.block["signature"] = _text(delta, "signature") or before
+        elif kind == "citations_delta":
+            if opened is None or opened.grows != _TEXT:
+                opened = self._home(index, _TEXT)
             cited = list_of(opened.block.get("citations"))
-            opened.block["citations"] = [*cited, _object(delta, name)]
+            opened.block["citations"] = [*cited, _object(delta, "citation")]
+        elif opened is None or opened.block["type"] in {_TEXT, _THINKING, *_CALLS}:
+            _log.debug("a delta of the kind %r is not known", kind)
         else:
-            piece = _text(delta, name)
-            opened.pieces.append(piece)
-            if grows == _TEXT:
-                return TextDelta(piece)
-            if grows == _THINKING:
-                return ThinkingDelta(piece)
-            if opened.block["type"] in _CALLS:
-                return _input_delta(opened.block, piece)
-        return None
+            _merge(opened.block, delta)
 
     def _stop(self, opened: _Open | None) -> Part | None:
         if opened is None or opened.stopped:
@@ -283,25 +291,22 @@ def _lacks_input(opened: _Open) -> bool:
 
 
 def _input_delta(block: Block, piece: str) -> ToolInputDelta:
-    return ToolInputDelta(str(block.get("id", "")), str(block.get("name", "")), piece)
+    return ToolInputDelta(string_of(block.get("id")), str(block.get("name", "")), piece)
 
 
-def _merge(opened: _Open | None, delta: Mapping[str, Any]) -> None:
-    """Add a delta of an unknown kind to a block of an unknown kind; a known one stays as it is."""
-    if opened is None or opened.block["type"] in {_TEXT, _THINKING, *_CALLS}:
-        _log.debug("a delta of the kind %r is not known", delta.get("type"))
-        return
+def _merge(block: Block, delta: Mapping[str, Any]) -> None:
+    """Add a delta of an unknown kind to a block of an unknown kind: texts grow, the rest is set."""
     for name, value in delta.items():
         if name != "type":
-            before: object = opened.block.get(name)
+            before: object = block.get(name)
             both = isinstance(before, str) and isinstance(value, str)
-            opened.block[name] = f"{before}{value}" if both else value
+            block[name] = f"{before}{value}" if both else value
 
 
 def _index(event: Mapping[str, Any]) -> object:
     """The index of an event's block: mostly a number, but any value tells blocks apart."""
     value: object = event.get("index")
-    return value if isinstance(value, int | str | None) else repr(value)
+    return value if type(value) is int else repr(value)
 
 
 def _count(value: object) -> int:

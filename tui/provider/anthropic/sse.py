@@ -24,16 +24,16 @@ ANSWER_MAX: Final = 256 * 1024**2
 END: Final = "[DONE]"
 """The type of the event for OpenAI's end of a stream, which gateways pass on or add."""
 
-_NEEDS_DATA: Final = frozenset(
+_KNOWN: Final = frozenset(
     {
-        b"",
-        b"message_start",
-        b"content_block_start",
-        b"content_block_delta",
-        b"content_block_stop",
-        b"message_delta",
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
     }
 )
+_NEEDS_DATA: Final = frozenset({b"", *(name.encode() for name in _KNOWN)})
 """Names of events that cannot be understood without their data."""
 _KEPT: Final = 65_536
 
@@ -47,7 +47,7 @@ class EventDecoder:
 
     Lines end with LF, CRLF or CR. Comments, ids, `retry` and what is no field are skipped;
     `comments` counts all but the last, and events that say nothing. An event without data is none; one
-    whose data has no `type` gets the name of its `event` line. What real servers leave out is read
+    whose data has no `type` gets the name of its `event` line, which comes first. What real servers leave out is read
     as it is meant: the blank line between two events, the `data:` before a line of JSON, and one
     message in the place of a stream, which becomes the events of one. `begun` once there was an
     event; `stray` are lines before it that are none of the protocol's.
@@ -80,24 +80,29 @@ class EventDecoder:
         if self._mark:
             lines[0], self._mark = lines[0].removeprefix(self._mark), b""
         for line in lines:
+            event: dict[str, Any] | None = None
             if line.startswith(b"data:"):
                 if self._data and _begins_anew(self._data[-1], line[5:]):
-                    yield from self._taken()
+                    event = self._taken()
                 self._data.append(line[5:])
             elif line.startswith(b"event:"):
-                if self._data and self._name:
-                    yield from self._taken()
+                if self._data:
+                    event = self._taken()
                 self._name = line[6:].strip()
+            elif not line:
+                event = self._taken()
             elif line.startswith((b":", b"id:", b"retry:")):
                 self.comments += 1
-            elif not line:
-                yield from self._taken()
             elif line.startswith(b"{") and line.rstrip().endswith(b"}"):
-                yield from self._taken()
+                event = self._taken()
                 self._data.append(line)
-                yield from self._taken()
             elif not self.begun and line.strip() and len(self.stray) < _KEPT:
                 self.stray += line[:_KEPT] + b"\n"
+            if event is not None:
+                if self.begun:
+                    yield event
+                else:
+                    yield from self._first(event)
 
     def finish(self) -> Iterator[dict[str, Any]]:
         """Yield the event that the end of the answer completes. Raises BadEventDataError.
@@ -106,7 +111,7 @@ class EventDecoder:
         """
         yield from self.feed(b"\n")
         with suppress(BadEventDataError):  # cut
-            yield from self._taken()
+            yield from self.feed(b"\n\n")
         if not self.begun and (message := whole_message(self.stray)) is not None:
             yield from self.feed(message)
 
@@ -116,19 +121,24 @@ class EventDecoder:
         self._after_cr = chunk.endswith(b"\r") or (self._after_cr and not chunk)
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _taken(self) -> list[dict[str, Any]]:
-        """Take what was collected as an event, or as those of a whole message."""
+    def _taken(self) -> dict[str, Any] | None:
+        """Take what was collected as an event; None if it is none."""
         data, name = self._data, self._name
         if not (data or name):
-            return []
+            return None
         self._data, self._name, self._held = [], b"", 0
         event = _event(b"\n".join(data), name)
         if event is None:
             self.comments += 1
-            return []
-        first, self.begun = not self.begun, True
-        whole = first and event["type"] == "message" and "content" in event
-        return _events_of(event) if whole else [event]
+        return event
+
+    def _first(self, event: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the first event, or those of a whole message in its place."""
+        self.begun = True
+        if event["type"] == "message" and "content" in event:
+            yield from _events_of(event)
+        else:
+            yield event
 
 
 def _begins_anew(before: bytes, after: bytes) -> bool:
@@ -138,19 +148,19 @@ def _begins_anew(before: bytes, after: bytes) -> bool:
 
 def _event(data: bytes, name: bytes) -> dict[str, Any] | None:
     """The event of some data and a name; None if it says nothing. Raises BadEventDataError."""
-    if not data.strip():
-        return None if name in _NEEDS_DATA else {"type": name.decode(errors="replace")}
     try:
         value: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError):  # rejects half a pair, NaN
         try:
             value = json.loads(data.decode())
         except (ValueError, RecursionError) as error:
-            return _without_json(data, name, error)
+            return _without_json(data.strip(), name, error)
     if not isinstance(value, dict):
-        return _without_json(data, name, None)
+        return _without_json(data.strip(), name, None)
     event = cast("dict[str, Any]", value)
     kind: object = event.get("type")
+    if isinstance(kind, str) and kind in _KNOWN and name != b"error":
+        return event
     if kind == "error" or name == b"error" or (not kind and event.get("error") is not None):
         return _error(event)
     if not isinstance(kind, str):
@@ -159,16 +169,17 @@ def _event(data: bytes, name: bytes) -> dict[str, Any] | None:
     return event
 
 
-def _without_json(data: bytes, name: bytes, why: Exception | None) -> dict[str, Any]:
+def _without_json(data: bytes, name: bytes, why: Exception | None) -> dict[str, Any] | None:
     """The event of data that is no JSON object: its name must say enough."""
-    text = data.strip().decode(errors="replace")
-    if text == END:
+    said = {"type": name.decode(errors="replace")}
+    if data == END.encode():
         return {"type": END}
-    if name in _NEEDS_DATA:
-        raise BadEventDataError("the data of an event is not a JSON object") from why
-    if name == b"error":
-        return {"type": "error", "error": {"message": text}}
-    return {"type": name.decode(errors="replace")}
+    if name not in _NEEDS_DATA:
+        text = data.decode(errors="replace")
+        return said | {"error": {"message": text}} if data and name == b"error" else said
+    if not data:
+        return None
+    raise BadEventDataError("the data of an event is not a JSON object") from why
 
 
 def _error(event: dict[str, Any]) -> dict[str, Any]:
