@@ -85,7 +85,7 @@ _TWO = [{"type": "ping"}, {"type": "message_stop"}]
     ],
 )
 @given(places=st.lists(st.integers(0, 200), max_size=30))
-def test_48_events_are_the_same_however_lines_end_and_reads_are_cut(
+def test_events_are_the_same_however_lines_end_and_reads_are_cut(
     wire: bytes, places: list[int]
 ) -> None:
     decoder = EventDecoder()
@@ -93,7 +93,7 @@ def test_48_events_are_the_same_however_lines_end_and_reads_are_cut(
     assert [*events, *decoder.finish()] == _TWO
 
 
-def test_48_half_an_event_at_the_end_is_none() -> None:
+def test_half_an_event_at_the_end_is_none() -> None:
     decoder = EventDecoder()
     events = list(decoder.feed(b'data: {"type": "ping"}\n\ndata: {"type": "message_st'))
     assert [*events, *decoder.finish()] == [{"type": "ping"}]
@@ -108,13 +108,13 @@ def test_48_half_an_event_at_the_end_is_none() -> None:
         ("event: error\ndata: No", {"message": "No"}),
     ],
 )
-def test_48_an_error_is_one_wherever_a_server_puts_it(wire: str, error: dict[str, Any]) -> None:
+def test_an_error_is_one_wherever_a_server_puts_it(wire: str, error: dict[str, Any]) -> None:
     (event,) = _decoded(f"{wire}\n\n".encode())
     assert event["type"] == "error"
     assert error.items() <= event["error"].items()
 
 
-def test_48_a_message_in_one_piece_is_the_events_of_a_stream_only_at_the_beginning() -> None:
+def test_a_message_in_one_piece_is_the_events_of_a_stream_only_at_the_beginning() -> None:
     message = {"type": "message", "content": "Hello.", "stop_reason": "end_turn"}
     lines = json.dumps(message, indent=1)
     for wire in (lines, f"data: {json.dumps(message)}\n\n"):
@@ -292,7 +292,7 @@ def _call(id_: str, **input_: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": id_, "name": "t", "input": input_}
 
 
-def test_48_blocks_of_one_index_are_all_there_in_order() -> None:
+def test_blocks_of_one_index_are_all_there_in_order() -> None:
     answer = _fed(
         _begun(0, "text", text=""),
         _grown(0, "text", "one"),
@@ -312,7 +312,7 @@ def test_48_blocks_of_one_index_are_all_there_in_order() -> None:
     ]
 
 
-def test_48_kinds_of_deltas_are_kept_apart() -> None:
+def test_kinds_of_deltas_are_kept_apart() -> None:
     answer = _fed(
         _begun(0, "text", text=""),
         _grown(0, "thinking", "Hm"),
@@ -331,12 +331,12 @@ def test_48_kinds_of_deltas_are_kept_apart() -> None:
 
 
 @pytest.mark.parametrize("index", [3, -1, None, "3"])
-def test_48_a_delta_of_a_block_that_never_began_opens_one(index: object) -> None:
+def test_a_delta_of_a_block_that_never_began_opens_one(index: object) -> None:
     answer = _fed(_grown(index, "text", "Hel"), _grown(index, "text", "lo."), _stopped(index))
     assert answer.completed(None).content == [{"type": "text", "text": "Hello."}]
 
 
-def test_48_deltas_after_the_end_of_their_block_go_on_it() -> None:
+def test_deltas_after_the_end_of_their_block_go_on_it() -> None:
     answer = _fed(
         _begun(0, "tool_use", id="a", name="t", input={}),
         _stopped(0),
@@ -347,7 +347,7 @@ def test_48_deltas_after_the_end_of_their_block_go_on_it() -> None:
     assert answer.completed(None).content == [_call("a", n=1), _call("b", n=2)]
 
 
-def test_48_nothing_counts_after_the_end() -> None:
+def test_nothing_counts_after_the_end() -> None:
     end = {"type": "message_stop"}
     answer = _fed(
         _start(model="one"),
@@ -364,7 +364,7 @@ def test_48_nothing_counts_after_the_end() -> None:
     assert whole.content == [{"type": "text", "text": "Done."}]
 
 
-def test_48_nulls_and_numbers_in_text_are_read() -> None:
+def test_nulls_and_numbers_in_text_are_read() -> None:
     answer = _fed(
         {"type": "message_start", "message": {"model": None, "usage": None, "content": None}},
         _begun(0, "text", text=None, citations=None),
@@ -380,7 +380,7 @@ def test_48_nulls_and_numbers_in_text_are_read() -> None:
     assert (whole.content[1]["name"], whole.content[1]["input"]) == ("unnamed", {})
 
 
-def test_48_a_block_of_an_unknown_kind_is_kept_and_grows() -> None:
+def test_a_block_of_an_unknown_kind_is_kept_and_grows() -> None:
     answer = _fed(
         _begun(0, "sketch", strokes="", tool_use_id="a"),
         {

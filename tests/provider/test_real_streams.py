@@ -65,15 +65,15 @@ async def read(*pieces: bytes, kind: str = "text/event-stream") -> dict[str, Any
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_48_an_answer_of_a_real_server_has_its_record(name: str) -> None:
+async def test_an_answer_of_a_real_server_has_its_record(name: str) -> None:
     head, body = _head(name), (STREAMS / f"{name}.sse").read_bytes()
     assert await read(body, kind=head["content_type"]) == head["record"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_48_an_answer_has_the_same_record_wherever_it_is_cut(name: str) -> None:
+async def test_an_answer_has_the_same_record_wherever_it_is_cut(name: str) -> None:
     head, body = _head(name), (STREAMS / f"{name}.sse").read_bytes()
-    dice = random.Random(name)  # noqa: S311 - the same cuts in every run
+    dice = random.Random(name)
     for places in (12, 40):
         edges = [0, *sorted(dice.randrange(len(body) + 1) for _ in range(places)), len(body)]
         pieces = [body[a:b] for a, b in itertools.pairwise(edges)]
@@ -81,7 +81,7 @@ async def test_48_an_answer_has_the_same_record_wherever_it_is_cut(name: str) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_48_an_answer_has_the_same_record_byte_by_byte(name: str) -> None:
+async def test_an_answer_has_the_same_record_byte_by_byte(name: str) -> None:
     head, body = _head(name), (STREAMS / f"{name}.sse").read_bytes()
     pieces = [body[at : at + 1] for at in range(len(body))]
     assert await read(*pieces, kind=head["content_type"]) == head["record"]
@@ -112,7 +112,7 @@ _HALF_CALL: Final = (
     ],
 )
 @pytest.mark.parametrize("one_read", [True, False])
-async def test_48_what_comes_after_the_end_counts_for_nothing(after: bytes, one_read: bool) -> None:
+async def test_what_comes_after_the_end_counts_for_nothing(after: bytes, one_read: bool) -> None:
     whole = _BEGUN + _REASON + _STOP
     record = await read(*([whole + after] if one_read else [whole, after]))
     assert record["content"] == [{"type": "text", "text": "Half"}]
@@ -120,21 +120,21 @@ async def test_48_what_comes_after_the_end_counts_for_nothing(after: bytes, one_
 
 
 @pytest.mark.parametrize("end", [b"", b"data: [DONE]\n\n", b"data: [DONE]"])
-async def test_48_an_answer_whose_reason_came_is_whole_without_its_last_event(end: bytes) -> None:
+async def test_an_answer_whose_reason_came_is_whole_without_its_last_event(end: bytes) -> None:
     assert (await read(_BEGUN + _REASON + end))["stop_reason"] == "end_turn"
     cut = {"error": "stream_broken", "retryable": True, "text": "Half"}
     assert await read(_BEGUN + _HALF_CALL + end) == cut
 
 
 @pytest.mark.parametrize("end", [b"", _REASON])
-async def test_48_what_came_before_a_bad_event_is_shown_and_the_answer_is_broken(
+async def test_what_came_before_a_bad_event_is_shown_and_the_answer_is_broken(
     end: bytes,
 ) -> None:
     broken = {"error": "stream_broken", "retryable": True, "text": "Half"}
     assert await read(_BEGUN + _HALF_CALL + end + b"data: {broken\n\n" + _STOP) == broken
 
 
-async def test_48_something_else_in_a_stream_is_told() -> None:
+async def test_something_else_in_a_stream_is_told() -> None:
     page = b"<!doctype html>\n<title>Sign in</title>\n"
     assert (await read(page))["error"] == "not_found"
     chunks = b'data: {"object": "chat.completion.chunk", "choices": []}\n\ndata: [DONE]\n\n'

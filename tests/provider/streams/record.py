@@ -1,4 +1,4 @@
-"""Ask real gateways, and write down what they answer: `python -m tests.provider.streams.record OUT`.
+"""Ask real gateways, and write down the answers: `python -m tests.provider.streams.record OUT`.
 
 Not a part of the suite: needs the package registries. The gateways are installed in a temporary
 folder, at the versions below, and started before an upstream of their own (chat completions and
@@ -113,7 +113,7 @@ MESSAGES: Final[dict[str, Json]] = {
     "passed_error": {"text": "It be", "error": "overloaded_error"},
     "passed_cut": {"text": "It be", "error": ""},
 }  # fmt: skip
-"""Answers of an upstream that speaks the Messages API itself (see `tests.support.server_script`)."""
+"""Answers of an upstream that speaks the Messages API (see `tests.support.server_script`)."""
 
 
 def events(turn: Json) -> list[str]:
@@ -130,10 +130,10 @@ def events(turn: Json) -> list[str]:
 def chunks(script: list[Any]) -> list[str]:
     """A script as the lines of an upstream that streams chat completions."""
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    lines: list[Json | str] = []
+    lines: list[Json] = []
     for step in script:
-        if isinstance(step, dict) and "error" in step:
-            return [f"data: {json.dumps(one)}\n\n" for one in [*lines, step]]
+        if step is _BROKEN:
+            return [f"data: {json.dumps(one)}\n\n" for one in [*lines, _BROKEN]]
         if isinstance(step, dict):
             role = {} if lines else {"role": "assistant"}
             choice: Json = {"index": 0, "delta": role | step, "finish_reason": None}
@@ -157,7 +157,8 @@ async def upstream(port: int) -> asyncio.Server:
             body = b""
             if head.startswith("get"):
                 writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
-                return writer.close()
+                writer.close()
+                return
             if lengths:
                 body = await reader.readexactly(int(lengths[0].split(":")[1]))
             else:
@@ -238,7 +239,11 @@ def _ccr(folder: Path, port: int, up: int) -> list[str]:
     }
     config = {"PORT": port, "LOG": False, "Providers": [provider], "Router": {"default": "up,text"}}
     (home / "config.json").write_text(json.dumps(config))
-    return ["node", str(folder / "node_modules/@musistudio/claude-code-router/dist/cli.js"), "start"]
+    return [
+        "node",
+        str(folder / "node_modules/@musistudio/claude-code-router/dist/cli.js"),
+        "start",
+    ]
 
 
 def _ant2oai(folder: Path, port: int, up: int) -> list[str]:
@@ -277,13 +282,13 @@ GATEWAYS: Final = {
 
 def ask(port: int, model: str) -> tuple[int, str, bytes]:
     """One request; status, content type and the bytes of the answer's body."""
-    request = urllib.request.Request(  # noqa: S310 - loopback
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v1/messages",
         json.dumps(ASKED | {"model": model}).encode(),
         {"content-type": "application/json", "x-api-key": "x", "anthropic-version": "2023-06-01"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=30) as answer:
             body = b""
             with suppress(Exception):  # cut: what came counts
                 while piece := answer.read1():

@@ -132,14 +132,10 @@ class AnthropicProvider:
             yield AttemptStarted(1, model)
             response, chunks = await self._open(client, request, silence)
             answer, decoder = AnswerBuilder(model), EventDecoder()
-            shown_at = self._clock.monotonic()
+            shown_at = asked = self._clock.monotonic()
             brought = 0
             try:
-                while not answer.done:
-                    asked = self._clock.monotonic()
-                    chunk = await self._next(chunks, model, silence)
-                    if chunk is None:
-                        break
+                while not answer.done and (chunk := await self._next(chunks, model, silence)):
                     waited = self._clock.monotonic() - asked > _WAITED_S
                     # A slow stream is gathered for a moment, so that not every word redraws the
                     # screen.
@@ -150,11 +146,9 @@ class AnthropicProvider:
                         sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
                         if event["type"] == "message_start":
                             start.begin()
-                    for delta in self._deltas(answer, events, response, model):
+                    for delta in self._deltas(answer, events, response, model, broken):
                         shown = True
                         yield delta
-                    if broken is not None and not answer.done:
-                        raise broken
                     if decoder.comments > comments:
                         sign = max(sign, LIFE)
                     alive, now = silence.heard(sign, len(chunk)), self._clock.monotonic()
@@ -167,13 +161,9 @@ class AnthropicProvider:
                         yield Alive()
                     if shown and waited and slow and not answer.done:
                         await self._clock.sleep(GATHER_S)
-                if not answer.done:
-                    events, _ = _decoded(decoder.finish())
-                    for delta in self._deltas(answer, events, response, model):
-                        yield delta
-                    answer.end()
-                if not answer.done:
-                    raise self._unfinished(answer, decoder, response, model)
+                    asked = self._clock.monotonic()
+                for delta in self._last_deltas(answer, decoder, response, model):
+                    yield delta
                 await _drain(chunks)
                 yield answer.completed(response.headers.get("request-id"))
             finally:
@@ -299,25 +289,16 @@ class AnthropicProvider:
                 beginning += chunk
         return beginning
 
-    async def _next(
-        self, chunks: AsyncIterator[bytes], model: str, silence: Silence
-    ) -> bytes | None:
-        """Return the next bytes of an answer, None at their end; a silence that is too long is an
+    async def _next(self, chunks: AsyncIterator[bytes], model: str, silence: Silence) -> bytes:
+        """Return the next bytes of an answer, b"" at their end; a silence that is too long is an
         error."""
         try:
-            return await silence.wait(anext(chunks, None))
+            while (chunk := await silence.wait(anext(chunks, None))) is not None:
+                if chunk:
+                    return chunk
         except _failures() as error:
             raise self._error(error, silence, self._attempt(model, began=True)) from error
-
-    def _unfinished(
-        self, answer: AnswerBuilder, decoder: EventDecoder, response: httpx2.Response, model: str
-    ) -> ProviderError:
-        """The error of an answer that ended before it was complete, or was none at all."""
-        if not answer.begun and decoder.stray:
-            return not_the_api(response.headers, decoder.stray, self._attempt(model))
-        if not answer.begun and decoder.begun:
-            return stream_error("the server sent nothing that is an event of the Messages API")
-        return stream_error("the connection closed before the answer was complete")
+        return b""
 
     @contextmanager
     def _typed(
@@ -346,12 +327,13 @@ class AnthropicProvider:
         events: Sequence[dict[str, Any]],
         response: httpx2.Response,
         model: str,
+        failure: ProviderError | None = None,
     ) -> Iterator[Part]:
         """Yield the parts that these events add to the answer. Consecutive deltas of one kind are
-        joined, so that they are shown together. Those before an error are yielded before it is
-        raised."""
+        joined, so that they are shown together. Those before an error, or before the `failure` that
+        follows the events, are yielded before it is raised; after the end of the answer it counts
+        for nothing."""
         row: list[Part] = []
-        failure: ProviderError | None = None
         for event in events:
             if answer.done:
                 break
@@ -369,8 +351,26 @@ class AnthropicProvider:
             row.append(delta)
         if row:
             yield joined(row)
-        if failure is not None:
+        if failure is not None and not answer.done:
             raise failure
+
+    def _last_deltas(
+        self, answer: AnswerBuilder, decoder: EventDecoder, response: httpx2.Response, model: str
+    ) -> Iterator[Part]:
+        """Yield what the end of the stream adds to an answer. Raises ProviderError if the answer is
+        not complete by then, or is none at all."""
+        if answer.done:
+            return
+        events, _ = _decoded(decoder.finish())
+        yield from self._deltas(answer, events, response, model)
+        answer.end()
+        if answer.done:
+            return
+        if not answer.begun and decoder.stray:
+            raise not_the_api(response.headers, decoder.stray, self._attempt(model))
+        if not answer.begun and decoder.begun:
+            raise stream_error("the server sent nothing that is an event of the Messages API")
+        raise stream_error("the connection closed before the answer was complete")
 
     def _fed(
         self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str

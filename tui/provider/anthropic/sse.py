@@ -46,11 +46,11 @@ class EventDecoder:
     """Decodes chunks into events, each event's data as a JSON object.
 
     Lines end with LF, CRLF or CR. Comments, ids, `retry` and what is no field are skipped;
-    `comments` counts all but the last, and events that say nothing. An event without data is none; one
-    whose data has no `type` gets the name of its `event` line, which comes first. What real servers leave out is read
-    as it is meant: the blank line between two events, the `data:` before a line of JSON, and one
-    message in the place of a stream, which becomes the events of one. `begun` once there was an
-    event; `stray` are lines before it that are none of the protocol's.
+    `comments` counts all but the last, and events that say nothing. An event without data is none;
+    one whose data has no `type` gets the name of its `event` line, which comes first. What real
+    servers leave out is read as it is meant: the blank line between two events, the `data:` before
+    a line of JSON, and one message in the place of a stream, which becomes the events of one.
+    `begun` once there was an event; `stray` are lines before it that are none of the protocol's.
     """
 
     def __init__(self) -> None:
@@ -65,21 +65,7 @@ class EventDecoder:
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
         """Yield the events that `chunk` completes. Raises BadEventDataError."""
-        if self._held > EVENT_MAX or self._seen > ANSWER_MAX:
-            raise BadEventDataError("the answer is too large")
-        self._held, self._seen = self._held + len(chunk), self._seen + len(chunk)
-        if self._after_cr or b"\r" in chunk:
-            chunk = self._with_newlines(chunk)
-        head, newline, rest = chunk.rpartition(b"\n")
-        if not newline:
-            self._partial.append(chunk)
-            return
-        self._partial.append(head)
-        lines = b"".join(self._partial).split(b"\n")
-        self._partial = [rest] if rest else []
-        if self._mark:
-            lines[0], self._mark = lines[0].removeprefix(self._mark), b""
-        for line in lines:
+        for line in self._lines(chunk):
             event: dict[str, Any] | None = None
             if line.startswith(b"data:"):
                 if self._data and _begins_anew(self._data[-1], line[5:]):
@@ -91,18 +77,15 @@ class EventDecoder:
                 self._name = line[6:].strip()
             elif not line:
                 event = self._taken()
-            elif line.startswith((b":", b"id:", b"retry:")):
-                self.comments += 1
-            elif line.startswith(b"{") and line.rstrip().endswith(b"}"):
-                event = self._taken()
-                self._data.append(line)
-            elif not self.begun and line.strip() and len(self.stray) < _KEPT:
-                self.stray += line[:_KEPT] + b"\n"
-            if event is not None:
-                if self.begun:
-                    yield event
-                else:
-                    yield from self._first(event)
+            else:
+                event = self._odd(line)
+            if event is None:
+                continue
+            if self.begun:
+                yield event
+            else:
+                self.begun = True
+                yield from _first(event)
 
     def finish(self) -> Iterator[dict[str, Any]]:
         """Yield the event that the end of the answer completes. Raises BadEventDataError.
@@ -115,11 +98,41 @@ class EventDecoder:
         if not self.begun and (message := whole_message(self.stray)) is not None:
             yield from self.feed(message)
 
+    def _lines(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that `chunk` completes."""
+        if self._held > EVENT_MAX or self._seen > ANSWER_MAX:
+            raise BadEventDataError("the answer is too large")
+        self._held, self._seen = self._held + len(chunk), self._seen + len(chunk)
+        if self._after_cr or b"\r" in chunk:
+            chunk = self._with_newlines(chunk)
+        head, newline, rest = chunk.rpartition(b"\n")
+        if not newline:
+            self._partial.append(chunk)
+            return []
+        self._partial.append(head)
+        lines = b"".join(self._partial).split(b"\n")
+        self._partial = [rest] if rest else []
+        if self._mark:
+            lines[0], self._mark = lines[0].removeprefix(self._mark), b""
+        return lines
+
     def _with_newlines(self, chunk: bytes) -> bytes:
         if self._after_cr and chunk:
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r") or (self._after_cr and not chunk)
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _odd(self, line: bytes) -> dict[str, Any] | None:
+        """Take a line that is neither data nor a name. Returns the event that it ends."""
+        if line.startswith((b":", b"id:", b"retry:")):
+            self.comments += 1
+        elif line.startswith(b"{") and line.rstrip().endswith(b"}"):
+            event = self._taken()
+            self._data.append(line)
+            return event
+        elif not self.begun and line.strip() and len(self.stray) < _KEPT:
+            self.stray += line[:_KEPT] + b"\n"
+        return None
 
     def _taken(self) -> dict[str, Any] | None:
         """Take what was collected as an event; None if it is none."""
@@ -132,13 +145,10 @@ class EventDecoder:
             self.comments += 1
         return event
 
-    def _first(self, event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Yield the first event, or those of a whole message in its place."""
-        self.begun = True
-        if event["type"] == "message" and "content" in event:
-            yield from _events_of(event)
-        else:
-            yield event
+
+def _first(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """The first event, or those of a whole message in its place."""
+    return _events_of(event) if event["type"] == "message" and "content" in event else [event]
 
 
 def _begins_anew(before: bytes, after: bytes) -> bool:
