@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,6 +147,55 @@ def chunks(script: list[Any]) -> list[str]:
     return [*(f"data: {json.dumps(one)}\n\n" for one in lines), "data: [DONE]\n\n"]
 
 
+def responses(script: list[Any]) -> list[str]:
+    """A script as the lines of an upstream that streams OpenAI's Responses."""
+    items: dict[str, Json] = {}
+    events: list[Json] = []
+
+    def item(key: str, **fields: Any) -> Json:
+        if key not in items:
+            items[key] = {"id": key, "status": "in_progress", **fields}
+            at = {"output_index": len(items) - 1}
+            events.append({"type": "response.output_item.added", "item": {**items[key]}, **at})
+        return {"item_id": key, "output_index": list(items).index(key)}
+
+    steps: list[Json] = [one for one in script if isinstance(one, dict)]
+    for step in steps:
+        if step is _BROKEN:
+            events.append({"type": "error", "code": "server_error", "message": "overloaded"})
+        elif "content" in step:
+            at = item("msg_1", type="message", role="assistant", content=[])
+            kind = "response.output_text.delta"
+            events.append({"type": kind, "content_index": 0, "delta": step["content"], **at})
+        elif "reasoning_content" in step:
+            at = item("rs_1", type="reasoning", summary=[])
+            kind, text = "response.reasoning_summary_text.delta", step["reasoning_content"]
+            events.append({"type": kind, "summary_index": 0, "delta": text, **at})
+        else:
+            one: Json = step["tool_calls"][0]
+            name = f"fc_{one['index']}"
+            given: Json = {"call_id": one.get("id"), "name": "read_file", "arguments": ""}
+            at = item(name, type="function_call", **given)
+            piece: str = one["function"]["arguments"]
+            kind = "response.function_call_arguments.delta"
+            events.append({"type": kind, "delta": piece, **at})
+    whole: Json = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m"}
+    begin: Json = whole | {"status": "in_progress", "output": []}
+    lines: list[Json] = [{"type": "response.created", "response": begin}, *events]
+    if not isinstance(script[-1], dict):
+        for at, done in enumerate(items.values()):
+            kind, over = "response.output_item.done", {**done, "status": "completed"}
+            lines.append({"type": kind, "output_index": at, "item": over})
+        usage = {"input_tokens": 40, "output_tokens": 9, "total_tokens": 49}
+        cut = "length" in script
+        status = "incomplete" if cut else "completed"
+        why = {"incomplete_details": {"reason": "max_output_tokens"}} if cut else {}
+        ended = whole | why | {"status": status, "output": list(items.values()), "usage": usage}
+        lines.append({"type": f"response.{status}", "response": ended})
+    numbered = [{**one, "sequence_number": n} for n, one in enumerate(lines)]
+    return [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in numbered]
+
+
 async def upstream(port: int) -> asyncio.Server:
     """Start the model's side: the name of the model is that of its script."""
 
@@ -168,8 +217,11 @@ async def upstream(port: int) -> asyncio.Server:
             name = str(json.loads(body or b"{}").get("model", "text"))
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")
             writer.write(b"connection: close\r\n\r\n")
-            script = SCRIPTS.get(name)
-            for line in events(MESSAGES[name]) if script is None else chunks(script):
+            if "/responses" in head.partition("\r\n")[0]:
+                lines = responses(SCRIPTS[name])
+            else:
+                lines = chunks(SCRIPTS[name]) if name in SCRIPTS else events(MESSAGES[name])
+            for line in lines:
                 writer.write(line.encode())
                 await writer.drain()
                 await asyncio.sleep(0.02)
@@ -210,18 +262,22 @@ def _litellm(folder: Path, port: int, up: int) -> list[str]:
             "model_name": f"{via}-{name}",
             "litellm_params": {
                 "model": f"{via}/{name}",
-                "api_base": f"http://127.0.0.1:{up}" + ("/v1" if via == "hosted_vllm" else ""),
+                "api_base": f"http://127.0.0.1:{up}" + ("" if via == "anthropic" else "/v1"),
                 "api_key": "x",
             },
         }
-        for via in ("hosted_vllm", "anthropic")
-        for name in (SCRIPTS if via == "hosted_vllm" else MESSAGES)
+        for via in ("hosted_vllm", "openai", "anthropic")
+        for name in (MESSAGES if via == "anthropic" else SCRIPTS)
     ]
     settings = {"dangerously_permit_weak_or_unset_master_key": True}
     config = {"model_list": models, "general_settings": settings}
     (folder / "config.yaml").write_text(json.dumps(config))
     program = [str(folder / "venv/bin/litellm"), "--config", str(folder / "config.yaml")]
     return [*program, "--host", "127.0.0.1", "--port", str(port)]
+
+
+def _responses_model(name: str) -> str:
+    return f"openai-{name}"
 
 
 def _litellm_model(name: str) -> str:
@@ -262,22 +318,25 @@ def _wire(folder: Path, port: int, up: int) -> list[str]:
     return [program, "--listen", f"127.0.0.1:{port}", "--config", str(folder / "models.toml")]
 
 
-GATEWAYS: Final = {
-    "litellm": Gateway(
-        "litellm", "1.110.2", _litellm, model=_litellm_model, speaks_messages=True,
-        also=(
-            "fastapi", "uvicorn", "orjson", "apscheduler", "backoff", "pyjwt", "python-multipart",
-            "cryptography", "email-validator", "rich", "websockets", "gunicorn", "uvloop",
-            "fastapi-sso", "pynacl", "boto3", "mcp", "litellm-enterprise", "litellm-proxy-extras",
-            "redis", "semver", "expression", "soundfile",
-        ),
+_LITELLM: Final = Gateway(
+    "litellm", "1.110.2", _litellm, model=_litellm_model, speaks_messages=True,
+    also=(
+        "fastapi", "uvicorn", "orjson", "apscheduler", "backoff", "pyjwt", "python-multipart",
+        "cryptography", "email-validator", "rich", "websockets", "gunicorn", "uvloop",
+        "fastapi-sso", "pynacl", "boto3", "mcp", "litellm-enterprise", "litellm-proxy-extras",
+        "redis", "semver", "expression", "soundfile",
     ),
+)  # fmt: skip
+GATEWAYS: Final = {
+    "litellm": _LITELLM,
+    "responses": replace(_LITELLM, model=_responses_model, speaks_messages=False),
     "ccr": Gateway(
         "@musistudio/claude-code-router", "2.0.0", _ccr, with_npm=True, model="up,{}".format
     ),
     "ant2oai": Gateway("ant2oai", "0.1.6", _ant2oai),
     "wire": Gateway("agent-wire-proxy", "0.2.0", _wire),
-}  # fmt: skip
+}
+"""By the first part of the names of their answers; `responses` is LiteLLM before such an API."""
 
 
 def ask(port: int, model: str) -> tuple[int, str, bytes]:
