@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image as Pillow
 
 from tests.context.pictures import gif, png
 from tests.support.agents import events_of, make_agent
@@ -15,8 +16,10 @@ from tests.support.clock import FakeClock
 from tests.support.provider import Hang, ScriptedProvider, call, say
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
+from tui.context.request_replay import RequestReplay
 from tui.context.validate import check
 from tui.core import facts
+from tui.core.errors import LargeImages, ProviderError
 from tui.core.facts import Overlay
 from tui.core.images import MAX_FILE, Image, of_bytes
 from tui.core.messages import Block
@@ -309,3 +312,44 @@ async def test_masking_keys_in_the_record_leaves_an_image_whole(root: Path) -> N
     content = prompts(agent)[0].data["content"]
     assert content[0]["source"]["data"] == found.data
     assert "sk-ant-b" not in json.dumps(content[1])
+
+
+def _too_large(*paths: str) -> ProviderError:
+    images = LargeImages(paths, 320)
+    return ProviderError("invalid_request", "image too large", status=400, images=images)
+
+
+async def test_images_that_the_server_names_as_too_large_are_shrunk_and_sent_again(
+    root: Path,
+) -> None:
+    (root / "small.png").write_bytes(png(100, 50))
+    Pillow.new("RGB", (640, 400), "green").save(root / "shot.png")
+    provider = ScriptedProvider(_too_large("messages.0.content.0"), say("I see."), say("Yes."))
+    agent = make_agent(root, provider)
+    seen = await events_of(agent, "look at @shot.png and @small.png")
+    first, second = sent(provider, 0), sent(provider, 1)
+    assert first[0] != second[0]
+    assert first[1:] == second[1:]
+    data = base64.b64decode(second[0]["source"]["data"])
+    shrunk = of_bytes(data, "x")
+    assert shrunk is not None
+    assert (shrunk.info.width, shrunk.info.height) == (320, 200)
+    assert (
+        facts.Notice("The server takes images of at most 320 pixels a side: 1 image shrunk.")
+        in seen
+    )
+    await events_of(agent, "and now?")
+    again = provider.requests[-1].messages[0]["content"]
+    assert again[0]["source"] == second[0]["source"]
+    replay = RequestReplay(agent.session.records)
+    assert [one.problem for one in replay.every()] == ["", "", ""]
+
+
+async def test_what_is_small_enough_and_refused_all_the_same_is_left_out(root: Path) -> None:
+    (root / "small.png").write_bytes(png(100, 50))
+    provider = ScriptedProvider(_too_large("messages.0.content.0"), say("I see."))
+    agent = make_agent(root, provider)
+    seen = await events_of(agent, "look at @small.png")
+    assert sent(provider)[0] == {"type": "text", "text": "[image left out: too large to send]"}
+    assert isinstance(seen[-1], facts.TurnFinished)
+    assert seen[-1].outcome == "done"

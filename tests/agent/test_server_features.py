@@ -22,6 +22,7 @@ from tui.agent import answer_reports
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.context.notices import THINK_ON
+from tui.context.request_replay import RequestReplay
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Thinking
@@ -132,6 +133,52 @@ async def test_a_gateway_without_an_hour_gets_five_minutes(tmp_path: Path) -> No
         assert isinstance(seen[-1], facts.TurnFinished)
         assert seen[-1].outcome == "done"
         assert "ttl" not in str(bodies(server)[-1])
+
+
+async def test_a_gateway_without_cache_marks_gets_none(tmp_path: Path) -> None:
+    async with talking(tmp_path, lacks=["cache_control"]) as (agent, server):
+        seen = await turn(agent, "one")
+        assert isinstance(seen[-1], facts.TurnFinished)
+        assert seen[-1].outcome == "done"
+        (said,) = [e.text for e in seen if isinstance(e, facts.Notice)]
+        assert said == (
+            "The server doesn't support marks for its cache. "
+            "Sending the request again without that."
+        )
+        await turn(agent, "two")
+        assert ["cache_control" in str(body) for body in bodies(server)] == [True, False, False]
+        assert breaks(seen) == []
+        replay = RequestReplay(agent.session.records)
+        assert [one.problem for one in replay.every()] == ["", "", ""]
+        assert [one.request and "cache_control" in str(one.request) for one in replay.every()] == [
+            True,
+            False,
+            False,
+        ]
+
+
+async def test_a_gateway_without_adaptive_thinking_is_asked_without(tmp_path: Path) -> None:
+    async with talking(tmp_path, lacks=["thinking_type"]) as (agent, server):
+        seen = await turn(agent, "/think one")
+        assert isinstance(seen[-1], facts.TurnFinished)
+        assert seen[-1].outcome == "done"
+        assert ["thinking" in body for body in bodies(server)] == [True, False]
+        assert breaks(seen) == []  # nothing was in the cache yet
+        assert breaks(await turn(agent, "two")) == []
+        assert "thinking" not in bodies(server)[-1]
+
+
+async def test_a_field_of_the_frame_that_is_refused_later_is_a_break_with_its_price(
+    tmp_path: Path,
+) -> None:
+    async with talking(tmp_path) as (agent, server):
+        await turn(agent, "one")
+        server.script.lacks = ["thinking_type"]
+        seen = await turn(agent, "two")
+        assert isinstance(seen[-1], facts.TurnFinished)
+        assert seen[-1].outcome == "done"
+        told = [e for e in seen if isinstance(e, facts.ContextBroken) and e.billed_usd is None]
+        assert [(e.reason, e.by) for e in told] == [("effort", "server")]
 
 
 def levels(server: LoopbackServer) -> list[tuple[str | None, list[str]]]:

@@ -18,6 +18,7 @@ from tests.support.server_script import Json, signature_of
 from tui.core.errors import ErrorClass, ProviderError
 from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import Usage
+from tui.provider.anthropic import client_factory
 from tui.provider.base import AttemptStarted, Completed, StreamPart
 
 _STALLED: Json = {"turns": [{"text": "a long answer", "faults": [{"stall_s": 600, "after": 3}]}]}
@@ -382,3 +383,21 @@ async def test_two_answers_at_once_do_not_mix() -> None:
         answers = await asyncio.gather(ask(provider), ask(provider))
         await provider.aclose()
     assert {a.content[0]["text"] for a in answers} == {"first " * 50, "second " * 50}
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/messages"])
+async def test_a_query_of_the_address_goes_with_every_request(path: str) -> None:
+    async with LoopbackServer({"turns": [{"text": "yes"}]}) as server:
+        address = f"{server.url}{path}?api-version=2026-10-21&code=a%26b"
+        provider = provider_for(server, base_url=address)
+        await ask(provider)
+        await provider.list_models()
+        await provider.count_tokens(a_request())
+        await provider.aclose()
+    query = "api-version=2026-10-21&code=a%26b"
+    assert [(seen.path, seen.query) for seen in server.requests] == [
+        ("/v1/messages", query),
+        ("/v1/models", f"{query}&limit=1000"),
+        ("/v1/messages/count_tokens", query),
+    ]
+    assert client_factory.shown(provider.url) == server.url

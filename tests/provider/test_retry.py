@@ -113,6 +113,22 @@ async def test_R16_after_the_last_retry_the_original_error_is_raised() -> None:
     assert flaky.attempts == 4
 
 
+async def test_an_answer_that_cannot_be_read_is_paid_for_twice_at_most() -> None:
+    errors = [_error(unreadable=True) for _ in range(4)]
+    flaky = _Flaky(*errors)
+    with pytest.raises(ProviderError) as caught:
+        await parts_of(_retrying(flaky, FakeClock()).stream(a_request()))
+    assert caught.value is errors[1]
+    assert "wasn't asked for again" in caught.value.hint
+    assert flaky.attempts == 2
+
+
+async def test_another_failure_between_two_such_answers_does_not_count() -> None:
+    flaky = _Flaky(_error(unreadable=True), _error(), _error(unreadable=True))
+    await parts_of(_retrying(flaky, FakeClock()).stream(a_request()))
+    assert flaky.attempts == 4
+
+
 async def test_R19_no_retries_still_sends_once() -> None:
     clock, flaky = FakeClock(), _Flaky(_error())
     with pytest.raises(ProviderError):

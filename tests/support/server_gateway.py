@@ -14,8 +14,8 @@ from tui.context.rules.media import media_in
 def gateway_refusals(
     body: Json, betas: Collection[str], lacks: Collection[str]
 ) -> Iterator[Rejection]:
-    """What of a request it `lacks`: a field of the body, a beta, "ttl", "documents", or the role
-    "system"."""
+    """What of a request it `lacks`: a field of the body, a beta, "ttl", "cache_control",
+    "documents", "thinking_type" (adaptive), or the role "system"."""
     for name in sorted(set(lacks) & body.keys()):
         yield invalid(f"{name}: {EXTRA}")
     for name in sorted(set(lacks) & set(betas)):
@@ -34,7 +34,11 @@ def gateway_refusals(
                     f"{where}: Input tag 'document' found using 'type' does not match any of the "
                     "expected tags: 'text', 'image'"
                 )
+    if "thinking_type" in lacks and "thinking" in body:
+        yield invalid("adaptive thinking is not supported on this model")
     every = [*body.get("system", []), *(b for m in body["messages"] for b in blocks_of(m))]
+    if "cache_control" in lacks and any("cache_control" in b for b in every):
+        yield invalid(f"system.0.cache_control: {EXTRA}")
     if "ttl" in lacks and any("ttl" in (b.get("cache_control") or {}) for b in every):
         yield invalid(f"system.0.cache_control.ephemeral.ttl: {EXTRA}")
 

@@ -165,6 +165,7 @@ MODELS: Final[Mapping[str, ModelFacts]] = {
     ),
     "claude-opus-4-5": replace(
         _OLD,
+        retires="2027-01-22T00:00:00Z",
         price=_OPUS_4,
         efforts=("low", "medium", "high"),
         cached_from=4096,

@@ -1,12 +1,13 @@
 """Features that a server turned out to lack: switched off once per server and model, by record.
 
 A `feature` record stands for each. It names what is left out of the requests from then on, by the
-names of `tui.provider.anthropic.convert`.
+names of `tui.provider.anthropic.convert`; "max_output" says how long an answer they ask for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
@@ -14,9 +15,16 @@ from tui.context.record_index import RecordIndex
 from tui.core.errors import ProviderError
 from tui.core.fact_words import without_feature
 from tui.core.facts import FeatureMissing, Notice
+from tui.provider.base import ModelInfo, Request
 
 FEATURE: Final = "feature"
 """The type of the record."""
+
+MAX_OUTPUT: Final = "max_output"
+"""The feature whose record says how long a server's answers may be."""
+_HALVINGS: Final = 3
+_LEAST_HALF: Final = 4096
+"""Tokens: where a server names no number, shorter answers are not tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +37,53 @@ class ServerFeatures:
 
     def off(self, model: str) -> frozenset[str]:
         """Return the features that are not used with a model."""
-        known = (record.data for record in self._index.of(self.ctx.records))
-        recorded = frozenset(
-            str(data.get("feature"))
-            for data in known
-            if data.get("model") == model and data.get("server") == self.ctx.link.server
-        )
+        recorded = frozenset(known.feature for known in self._of(model))
         return recorded | {feature for feature, of in self._unrecorded if of == model}
+
+    def _of(self, model: str) -> Iterator[FeatureMissing]:
+        for record in self._index.of(self.ctx.records):
+            known = FeatureMissing.of_record(record.data)
+            if known.model == model and known.server == self.ctx.link.server:
+                yield known
+
+    def limited(self, model: ModelInfo) -> ModelInfo:
+        """Return a model with the length of its answers as the person set it, and no longer than
+        its server allowed. A setting beyond what is known counts where that is an assumption."""
+        wanted, most = self.ctx.config.provider.longest_answer(model.id), model.max_output
+        if wanted:
+            guessed = model.source in {"assumed", "config"}
+            most = wanted if guessed else min(wanted, most)
+        learnt = [known.tokens for known in self._of(model.id) if known.tokens]
+        parent = self.ctx.parent.link.model if self.ctx.parent is not None else None
+        if parent is not None and parent.id == model.id:  # it asks the same server
+            learnt.append(parent.max_output)
+        most = min([most, *learnt])
+        return model if most == model.max_output else replace(model, max_output=most)
+
+    def shorten(self, error: ProviderError, sent: Request) -> bool:
+        """Ask for shorter answers from now on, where the server refused the length of this one.
+
+        It is as short as the server says; where it names no number that can be read, half as long,
+        at most three times. False where nothing shorter is left to ask for.
+        """
+        if error.answer is None:
+            return False
+        tries = sum(known.feature == MAX_OUTPUT for known in self._of(sent.model))
+        named, most = error.answer.tokens, sent.max_tokens
+        if tries > _HALVINGS:
+            return False
+        if named is not None and named <= most:
+            fewer = min(named, most - 1)  # "lower than 8192" may be meant to the letter
+        elif tries < _HALVINGS and most > _LEAST_HALF:
+            fewer = max(_LEAST_HALF, most // 2)
+        else:
+            return False
+        id_ = error.request_id
+        self.ctx.record(
+            FeatureMissing(MAX_OUTPUT, self.ctx.link.server, sent.model, error.message, id_, fewer)
+        )
+        self.ctx.publish(Notice(without_feature(MAX_OUTPUT, fewer)))
+        return True
 
     def switch_off(self, error: ProviderError, model: str) -> bool:
         """Leave out of the next request what the server refused in this one, if it named that.

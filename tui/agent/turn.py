@@ -29,8 +29,10 @@ from tui.agent.recovery import DeferredRetry, RequestRepair
 from tui.agent.request.check import check
 from tui.agent.request.due import due
 from tui.agent.request.frame_state import server_waits
+from tui.agent.request.image_limits import shrink_refused
 from tui.agent.request.pruning import PruneSchedule
 from tui.agent.request.state import RequestState
+from tui.agent.request.view import prepare
 from tui.agent.sub_agent_list import SubAgentList
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
@@ -177,6 +179,8 @@ class TurnRunner:
     _loops: LoopDetector = field(init=False)
     _held: int = 0
     """Number of times that hooks kept it from ending."""
+    _noted: set[str] = field(default_factory=set[str])
+    """What was said of the ends of answers."""
     _counted: int = field(init=False)
     """The number of records whose cost was told."""
 
@@ -425,7 +429,7 @@ class TurnRunner:
             if calls:
                 await self.dispatcher.run_all(calls)
                 self._check_for_loop(calls)
-            cut = await self._check_stop_reason(answer, has_calls=bool(calls))
+            cut = await self._check_stop_reason(answer)
             self.ctx.publish(self.requests.meter.measure())
             queued = not server_waits(self.ctx.records) and await self._take_queued()
             works = calls and not self.ctx.state.turn_ends
@@ -490,6 +494,12 @@ class TurnRunner:
             return True
         if self.requests.features.switch_off(error, self._stream.model):
             return True
+        if self.requests.shorten_answers(error, request):
+            return True
+        if error.images is not None:
+            view = prepare(self.requests).view
+            if await shrink_refused(self.ctx, view, error.images, request):
+                return True
         return await self._overflow.after_error(error, request, self._stream.text)
 
     async def _record(self, answer: Completed) -> list[Block]:
@@ -530,7 +540,7 @@ class TurnRunner:
         )
         return content
 
-    async def _check_stop_reason(self, answer: Completed, *, has_calls: bool) -> bool:
+    async def _check_stop_reason(self, answer: Completed) -> bool:
         """Report an answer that did not end by itself, with what to do.
 
         Returns True if the model is to continue it.
@@ -553,12 +563,20 @@ class TurnRunner:
                     "The context window is full.",
                     hint="Start a new session with /new.",
                 )
-            case "max_tokens" if not has_calls:
-                self.ctx.publish(
-                    facts.Notice("The answer was cut off at the output limit. Say “continue”.")
-                )
             case _:
                 pass
+        if answer.stop_reason == "end_turn" and answer.says_why and text_of(answer.content).strip():
+            return False
+        from tui.agent import answer_end  # noqa: PLC0415 - for those that end in another way
+
+        asked = self.requests.asked
+        note = answer_end.check(answer, asked.max_tokens if asked else 0)
+        # A server that ends every answer in its own way is told of once.
+        if note and (answer.stop_reason in answer_end.CUT or note not in self._noted):
+            self._noted.add(note)
+            self.ctx.publish(facts.Notice(note))
+        if again := answer_end.cut_again(self.ctx.records):
+            self.ctx.publish(facts.Notice(again))
         return False
 
     def _check_for_loop(self, calls: Sequence[Block]) -> None:

@@ -1,7 +1,8 @@
 """The person's options after a failed request: retry, repair, change the key or the model.
 
 A wait is shortened by /retry. Where the same request would fail again, a question shows what is
-wrong and the ways on; it comes by itself after the turn, and by /retry.
+wrong and the ways on; it comes by itself after the turn, and by /retry. What failed the same way
+twice is not sent a third time before that was said.
 """
 
 from __future__ import annotations
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 
 _TURNS = frozenset({"user", "assistant", "tool_result", "interrupt", "error", "parked"})
 
+_PASSING: Final = frozenset({"rate_limit", "overloaded", "timeout", "network", "server"})
+"""Classes of errors that pass by themselves."""
+_CHANGES: Final = frozenset(
+    {
+        *("user", "tool_result", "interrupt", "repair", "overlay", "compaction", "failover"),
+        *("feature", "recovery", "parked"),
+    }
+)
+"""Records after which a request is another one."""
+_OFTEN: Final = 2
+
 _LADDER: Final[tuple[tuple[RepairLevel, str, str], ...]] = (
     ("strict", "Repair and retry", "drop anything invalid"),
     ("drop_thinking", "Drop thinking", "drop invalid parts and all thinking blocks"),
@@ -36,6 +48,7 @@ LEVELS: Final[Mapping[str, tuple[RepairLevel, RecoveryOption]]] = {
 }
 _NEW = RecoveryOption("new", "New session", "keep this session; prompt carried over")
 _RETRY = RecoveryOption("retry", "Retry", "send the same request again")
+_AGAIN = RecoveryOption("retry", "Retry all the same", "send the same request again")
 _MODEL = RecoveryOption("model", "Another model", "choose one that accepts it")
 _KEY = RecoveryOption("key", "Another key", "paste one, or connect another server")
 _CONTEXT = RecoveryOption("context", "Open the context", "mask large results, then /retry")
@@ -87,14 +100,22 @@ async def retry(conversation: Conversation, argument: str) -> None:
         say("Nothing is waiting to be retried.", hint="/model switches to another model.")
     elif failed := _refused(agent):
         await offer_recovery(conversation, failed)
+    elif (again := _repeated(agent.session.records)) is not None:
+        await _offer(conversation, again)
     elif not (_unanswered(agent.session.records) and conversation.resume_turn()):
         say("Nothing to retry: the last turn is complete.")
 
 
 async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None:
     """Ask how to continue after an error that would only come again, and do that."""
+    agent = conversation.agent
+    if agent is not None and (trouble := failed_request(agent, error)) is not None:
+        await _offer(conversation, trouble)
+
+
+async def _offer(conversation: Conversation, trouble: FailedRequest) -> None:
     agent, frontend = conversation.agent, conversation.frontend
-    if agent is None or (trouble := failed_request(agent, error)) is None:
+    if agent is None:
         return
     name = await frontend.choose(trouble)
     if name is None or conversation.agent is not agent:
@@ -153,6 +174,45 @@ def _refused(agent: Agent) -> ErrorRaised | None:
     data = last.data
     message, hint = str(data.get("message") or ""), str(data.get("hint") or "")
     return ErrorRaised("invalid_request", message, True, hint)
+
+
+def _repeated(records: Sequence[Record]) -> FailedRequest | None:
+    """What can be done where the same failure came at least twice in a row, each time perhaps paid
+    for; None where sending it again may help."""
+    last = _last_turn(records)
+    if last is None or last.type != "error" or last.data.get("error_class") in _PASSING:
+        return None
+    count, model, newer = 0, None, ""
+    for record in reversed(records):
+        data = record.data
+        if record.type in {"error", "retry"}:
+            same = data.get("error_class") == last.data.get("error_class")
+            if not same or _message_of(record) != _message_of(last):
+                break
+            count += 1
+        elif record.type == "request":
+            model = model or data.get("model")
+            if data.get("model") != model:
+                break
+        elif record.type in _CHANGES or (record.type == "assistant" and newer != "error"):
+            break
+        newer = record.type
+    if count < _OFTEN:
+        return None
+    status, id_ = last.data.get("status"), last.data.get("request_id")
+    return FailedRequest(
+        f"Failed the same way {count} times",
+        str(_message_of(last) or ""),
+        (_MODEL, _KEY, _AGAIN, _NEW),
+        meaning="Sending the same again will most likely fail again, and may cost the same again.",
+        status=status if isinstance(status, int) else None,
+        request_id=id_ if isinstance(id_, str) else None,
+    )
+
+
+def _message_of(record: Record) -> object:
+    """The words of a failure."""
+    return record.data.get("message") or record.data.get("reason")
 
 
 def _unanswered(records: Sequence[Record]) -> bool:

@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import structs
 
-from tui.agent import answer_reports
+from tui.agent import answer_end, answer_reports
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch, make_agent, server_name
 from tui.agent.pause import TurnPausedError
@@ -178,6 +178,10 @@ def failure_of(answer: Completed | ProviderError) -> ProviderError | None:
         return ProviderError(
             "context_overflow", "The answer filled the context window.", hint="Divide the task."
         )
+    try:
+        answer_end.check(answer)
+    except ProviderError as error:
+        return error
     return None
 
 

@@ -17,6 +17,7 @@ from tui.context.overrides import (
     Stand,
     chars,
     content_of,
+    hides,
     overlays_of,
     pins_of,
     stand,
@@ -192,8 +193,9 @@ def one_image(records: Sequence[Record], target: str, place: int, *, hide: bool)
     if now is not None and now.view == "masked" and not hide:
         return Overlay(target, "full")
     if now is not None and now.view == "imageless":
-        hidden = set(now.blocks) or images
+        hidden = {place for place in images if hides(now, place)}
     hidden = (hidden | {place} if hide else hidden - {place}) & images
-    if not hidden:
+    smaller = now.images if now is not None else {}
+    if not hidden and not smaller:
         return Overlay(target, "full")
-    return Overlay(target, "imageless", blocks=tuple(sorted(hidden)))
+    return Overlay(target, "imageless", blocks=tuple(sorted(hidden)), images=smaller)

@@ -6,7 +6,7 @@ target wins, so undoing is one more record.
     full      as recorded
     clamped   a result within 50 KB and 2,000 lines, then within 400,000 characters
     imageless without its images and documents, or without some of them: a short text replaces
-              each
+              each, or a smaller image
     pruned    a line that says how large an old result was
     masked    a short text that says what was there, how large it was, and how to get it back
 
@@ -78,8 +78,9 @@ def overlay_in(record: Record) -> Overlay | None:
     size = most if isinstance(most, int) and most > 0 else 0
     places = (n for n in list_of(data.get("blocks")) if isinstance(n, int) and n >= 0)
     who = string_of(by) or "person"
-    waits = data.get("wait") is True
-    return Overlay(target, view, who, string_of(reason), turns, size, tuple(places), waits)
+    waits, given = data.get("wait") is True, object_of(data.get("images"))
+    images = {place: block for place, one in given.items() if (block := object_of(one))}
+    return Overlay(target, view, who, string_of(reason), turns, size, tuple(places), waits, images)
 
 
 def overlays_of(records: Iterable[Record]) -> dict[str, Overlay]:
@@ -248,9 +249,15 @@ def _imageless(record: Record, room: Room, overlay: Overlay) -> Stand | None:
     shown: list[Block] = []
     for place, block in enumerate(blocks):
         word = next(words, "") if block.get("type") == "image" else ""
-        hidden = block.get("type") in MEDIA and (not overlay.blocks or place in overlay.blocks)
-        shown.append(text_block(_omission_text(block, word, overlay)) if hidden else block)
+        hidden = block.get("type") in MEDIA and hides(overlay, place)
+        smaller = overlay.images.get(str(place), block)
+        shown.append(text_block(_omission_text(block, word, overlay)) if hidden else smaller)
     return clamped if shown == blocks else Stand("cut", shown)
+
+
+def hides(overlay: Overlay, place: int) -> bool:
+    """True if an imageless record is sent without the image at that place."""
+    return place in overlay.blocks or not (overlay.blocks or overlay.images)
 
 
 def _omission_text(block: Block, word: str, overlay: Overlay) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from tui.core.messages import Block, Message
 from tui.provider.base import ModelInfo, Request
@@ -19,6 +19,9 @@ MARGIN_TOKENS = 1024
 
 Mark: TypeAlias = tuple[int, int]
 """A place for a cache breakpoint: the index of a message, and of a block in it."""
+
+MarkLife: TypeAlias = CacheLife | Literal["none"]
+"""The life of breakpoints; "none" where the server takes none."""
 
 _MARKS = 4
 _CACHED: Block = {"type": "ephemeral"}
@@ -34,11 +37,13 @@ def build(
     prompt_tokens: int,
     think: bool = False,
     display: str = "",
+    shows: bool = True,
     effort: str | None = None,
-    life: CacheLife = "5m",
+    life: MarkLife = "5m",
     marks: Iterable[Mark | None] = (),
     prompt_follows: bool = False,
     first: bool = False,
+    longest: int = OUTPUT_TOKENS,
 ) -> tuple[Request, list[Mark]]:
     """Build a request, and return the places of its marks in the messages. No argument is changed.
 
@@ -48,39 +53,48 @@ def build(
     each block of the system prompt, which other sessions begin with, too.
 
     `think` asks for adaptive thinking where the model has it. `display` is the way in which a model
-    that thinks by itself returns its thinking, "" for the model's default; `effort` its depth. All
-    marks have the same `life`.
+    that thinks by itself returns its thinking, "" for the model's default; without `shows` the
+    server knows no such way. `effort` is its depth. All marks have the same `life`. The answer may
+    have `longest` tokens.
     """
     # The end of the messages comes first: the next request reads up to there from the cache.
     wanted = [_last_mark(messages)] if not prompt_follows else []
     cached = _cached(life)
     opening = _marked_system(system, cached, first=first)
-    left = _MARKS - sum("cache_control" in block for block in opening) - prompt_follows
+    left = (
+        0
+        if cached is None
+        else _MARKS - sum("cache_control" in block for block in opening) - prompt_follows
+    )
     marked, placed = _marked(messages, [*wanted, *marks], left, cached)
     request = Request(
         model=model.id,
         system=opening,
         messages=marked,
         tools=tools,
-        max_tokens=output_room(model, prompt_tokens),
-        thinking=thinking_of(model, think=think, display=display),
+        max_tokens=output_room(model, prompt_tokens, longest),
+        thinking=thinking_of(model, think=think, display=display, shows=shows),
         effort=effort,
     )
     return request, placed
 
 
-def thinking_of(model: ModelInfo, *, think: bool, display: str) -> dict[str, str] | None:
+def thinking_of(
+    model: ModelInfo, *, think: bool, display: str, shows: bool = True
+) -> dict[str, str] | None:
     """The thinking field of a request; None to leave it to the model."""
     deep = think and model.adaptive_thinking
     shown = deep or (display and model.thinks and model.adaptive_thinking)
-    return {"type": "adaptive", "display": display or "summarized"} if shown else None
+    if not shown:
+        return None
+    return {"type": "adaptive"} | ({"display": display or "summarized"} if shows else {})
 
 
 def with_marks(
     system: list[Block],
     messages: list[Message],
     marks: Sequence[Mark],
-    life: CacheLife,
+    life: MarkLife,
     *,
     first: bool = False,
 ) -> tuple[list[Block], list[Message]]:
@@ -90,14 +104,16 @@ def with_marks(
     return _marked_system(system, cached, first=first), marked
 
 
-def _cached(life: CacheLife) -> Block:
+def _cached(life: MarkLife) -> Block | None:
+    if life == "none":
+        return None
     return _CACHED if life == "5m" else {**_CACHED, "ttl": life}
 
 
-def output_room(model: ModelInfo, prompt_tokens: int) -> int:
+def output_room(model: ModelInfo, prompt_tokens: int, longest: int = OUTPUT_TOKENS) -> int:
     """The most output to ask for after a prompt of that size."""
-    room = model.window - prompt_tokens - MARGIN_TOKENS
-    return max(MARGIN_TOKENS, min(OUTPUT_TOKENS, model.max_output, room))
+    room = max(MARGIN_TOKENS, model.window - prompt_tokens - MARGIN_TOKENS)
+    return min(longest, model.max_output, room)
 
 
 def to_json(request: Request) -> dict[str, Any]:
@@ -158,8 +174,10 @@ def end_of_turn(messages: Sequence[Message], *, prompt_follows: bool = False) ->
     return None
 
 
-def _marked_system(blocks: Sequence[Block], cached: Block, *, first: bool) -> list[Block]:
+def _marked_system(blocks: Sequence[Block], cached: Block | None, *, first: bool) -> list[Block]:
     """Put a cache breakpoint on the last block of a system prompt; on each in the first request."""
+    if cached is None:
+        return list(blocks)
     start = 0 if first else len(blocks) - 1
     return [*blocks[:start], *({**block, "cache_control": cached} for block in blocks[start:])]
 
@@ -182,12 +200,12 @@ def end_of(messages: Sequence[Message], number: int) -> Mark | None:
 
 
 def _marked(
-    messages: Sequence[Message], wanted: Iterable[Mark | None], most: int, cached: Block
+    messages: Sequence[Message], wanted: Iterable[Mark | None], most: int, cached: Block | None
 ) -> tuple[list[Message], list[Mark]]:
     """Put breakpoints at the first wanted places that exist."""
     marked, placed = list(messages), list[Mark]()
     for mark in wanted:
-        if mark is None or mark in placed or len(placed) == most:
+        if mark is None or mark in placed or len(placed) == most or cached is None:
             continue
         number, place = mark
         if not (0 <= number < len(marked) and place >= 0):  # from a record, which may say anything

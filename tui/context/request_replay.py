@@ -25,10 +25,9 @@ from tui.context.level_view import LevelViewer
 from tui.context.notices import Form, NoticeLifter
 from tui.context.prune import rule_of_json
 from tui.context.record_index import RecordIndex
-from tui.context.request_assembly import with_marks
+from tui.context.request_assembly import MarkLife, with_marks
 from tui.context.request_trail import Candidate, RequestTrail, Sent
 from tui.provider.base import Request
-from tui.provider.prices import CacheLife
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST, numbered
 from tui.tools.limits.clamp import Room
@@ -52,7 +51,7 @@ class SentFields(msgspec.Struct, frozen=True):
     prune: dict[str, Any] | None = None
     untrusted: list[str] = []
     diagnostics: dict[str, Any] | None = None
-    cache_life: CacheLife = "5m"
+    cache_life: MarkLife = "5m"
 
     def rendering(self, frame: Record) -> Rendering:
         """The receiver that its messages were made for, after a frame."""

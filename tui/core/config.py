@@ -99,6 +99,32 @@ class Retry(_Section, frozen=True, kw_only=True):
             raise ValueError("max_delay_ms can't be smaller than initial_delay_ms")
 
 
+class AnswerSettings(_Section, frozen=True, kw_only=True):
+    """Settings of one model, by its name."""
+
+    max_output: Annotated[
+        NotNegative, "Longest answer of a model: The same for one model; 0 is as for all."
+    ] = 0
+
+
+class ProviderSettings(_Section, frozen=True, kw_only=True):
+    """How the server is asked. `models` is by name."""
+
+    max_output: Annotated[
+        NotNegative,
+        "Longest answer: Most tokens of an answer, thinking included. 0 is 32,000, or what the "
+        "model allows.",
+    ] = 0
+    models: Annotated[
+        dict[str, AnswerSettings], "Models: What differs for single models, by their names."
+    ] = {}
+
+    def longest_answer(self, model: str) -> int:
+        """The most tokens that are set for an answer of a model; 0 where nothing is."""
+        own = self.models.get(model)
+        return (own.max_output if own else 0) or self.max_output
+
+
 class Thinking(_Section, frozen=True, kw_only=True):
     """Settings for showing the model's thinking, where the server leaves the choice."""
 
@@ -571,6 +597,7 @@ class Config(ScreenKeys, frozen=True, kw_only=True):
     by server name."""
 
     retry: Annotated[Retry, "When a request fails"] = Retry()
+    provider: Annotated[ProviderSettings, "How the server is asked"] = ProviderSettings()
     thinking: Annotated[Thinking, "The model's thinking"] = Thinking()
     cache: Annotated[Cache, "What the server keeps of a conversation"] = Cache()
     prune: Annotated[Prune, "Old tool results"] = Prune()

@@ -142,6 +142,23 @@ class Overflow:
         return room if 0 < room < self.max_tokens else None
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerLimit:
+    """A server's word that the answer asked for is longer than it writes, in tokens; None where it
+    names no number that can be read."""
+
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LargeImages:
+    """The images of a request that have more pixels than its server takes: their places, such as
+    `messages.0.content.1`, and the longest side that it does take."""
+
+    paths: tuple[str, ...]
+    longest: int
+
+
 class ProviderError(HoldfastError):
     """A request to the model failed.
 
@@ -149,7 +166,9 @@ class ProviderError(HoldfastError):
     request may succeed later. `overflow` holds the sizes of a `context_overflow` that named any.
     `thinking_refused`: the request failed because of the signed thinking in it; without that it can
     be sent again. `feature`: it failed because of this feature, which not every server has, and can
-    be sent without. `category` and `explanation` are the model's own, of a refusal.
+    be sent without. `answer`: it asked for too long an answer. `images`: it holds these, which are
+    too large. `unreadable`: an answer came, and was not of the API's form; the next one would not
+    be either. `category` and `explanation` are the model's own, of a refusal.
 
     The retry loop sets the rest: `received` is the number of characters that the failed attempt had
     streamed. `park_until` is the moment (UTC) before which the server does not accept the request,
@@ -170,6 +189,9 @@ class ProviderError(HoldfastError):
         overflow: Overflow | None = None,
         thinking_refused: bool = False,
         feature: str = "",
+        answer: AnswerLimit | None = None,
+        images: LargeImages | None = None,
+        unreadable: bool = False,
         category: str = "",
         explanation: str = "",
     ) -> None:
@@ -182,6 +204,9 @@ class ProviderError(HoldfastError):
         self.overflow = overflow
         self.thinking_refused = thinking_refused
         self.feature = feature
+        self.answer = answer
+        self.images = images
+        self.unreadable = unreadable
         self.category = category
         self.explanation = explanation
         self.received = 0

@@ -57,6 +57,8 @@ _FEATURES: Final = {
     "cache_life": "a one-hour cache",
     "updates": "thinking shown as updates",
     "display": "a choice of how to show thinking",
+    "thinking": "adaptive thinking",
+    "cache_marks": "marks for its cache",
     "effort": "effort levels",
     "documents": "PDF documents",
     "web_search": "searching the web",
@@ -467,6 +469,8 @@ def _context_change(change: Mapping[str, Any]) -> str:
         return "Pinned." if change["pinned"] else "Unpinned."
     view = string_of(change.get("view"))
     how = _VIEWS.get(view, view) or "sent in another way"
+    if change.get("images") and not change.get("blocks"):
+        how = "sent with smaller images"
     return f"One item is {how}, starting with the next request."
 
 
@@ -488,8 +492,14 @@ def acknowledgement(changes: Mapping[str, bool | str]) -> str:
     )
 
 
-def without_feature(feature: str) -> str:
-    """Report that a feature, which the server lacks, was left out of the request."""
+def without_feature(feature: str, tokens: int = 0) -> str:
+    """Report that a feature, which the server lacks, was left out of the request; with `tokens`,
+    that its answers may have no more."""
+    if tokens:
+        return (
+            f"The server doesn't write answers as long as the one asked for. Asking for at most"
+            f" {tokens:,} tokens from now on."
+        )
     what = _FEATURES.get(feature, feature) or "all that was asked of it"
     return f"The server doesn't support {what}. Sending the request again without that."
 

@@ -61,9 +61,9 @@ _DAMAGE = (
 _LOSSY = frozenset({"image/jpeg", "image/webp"})
 
 
-def fitted(data: bytes, name: str) -> Image | None:
-    """Return the image in `data`, shrunk if it is too large to be sent; None if it is not of a type
-    that the API takes.
+def fitted(data: bytes, name: str, longest: int = MANY_PIXELS) -> Image | None:
+    """Return the image in `data`, shrunk if it is too large to be sent, at most `longest` pixels a
+    side; None if it is not of a type that the API takes.
 
     One that is small enough stays as it is, to the byte. Raises ImageError for one that has too
     many pixels, or that cannot be read to its end.
@@ -71,19 +71,19 @@ def fitted(data: bytes, name: str) -> Image | None:
     info = image_info(data)
     if info is None:
         return None
-    if not (info.width and info.height) or _is_small(info, len(data)):
+    if not (info.width and info.height) or _is_small(info, len(data), longest):
         return of_bytes(data, name)
     try:
-        return _shrunk(data, info, name)
+        return _shrunk(data, info, name, longest)
     except ImportError:  # not there for this system: the API's own limits hold
         return of_bytes(data, name)
 
 
-def _is_small(info: ImageInfo, count: int) -> bool:
-    return info.longest <= MANY_PIXELS and count <= MAX_FILE
+def _is_small(info: ImageInfo, count: int, longest: int) -> bool:
+    return info.longest <= longest and count <= MAX_FILE
 
 
-def _shrunk(data: bytes, info: ImageInfo, name: str) -> Image:
+def _shrunk(data: bytes, info: ImageInfo, name: str, longest: int) -> Image:
     from PIL import Image as Pillow  # noqa: PLC0415 - only where an image is too large
 
     Pillow.MAX_IMAGE_PIXELS = MAX_SOURCE_PIXELS // 2  # it refuses twice as many, and warns before
@@ -95,7 +95,7 @@ def _shrunk(data: bytes, info: ImageInfo, name: str) -> Image:
             words = "first frame, " if getattr(picture, "is_animated", False) else ""
             turned = picture.getexif().get(_ORIENTATION) in _TURNED
             width, height = picture.size[::-1] if turned else picture.size
-            encoded = _encoded(_reduced(picture, MANY_PIXELS), info.media_type, len(data))
+            encoded = _encoded(_reduced(picture, longest), info.media_type, len(data))
     except Pillow.DecompressionBombError as error:
         raise _too_many_pixels(name, info) from error
     except _DAMAGE as error:
@@ -187,9 +187,9 @@ def _written(picture: Picture, kind: str, **options: object) -> bytes:
     return target.getvalue()
 
 
-def fitted_base64(data: str, name: str) -> Image | None:
+def fitted_base64(data: str, name: str, longest: int = MANY_PIXELS) -> Image | None:
     """Return an image in base64 as `fitted` does; None also if it cannot be read."""
     try:
-        return fitted(binascii.a2b_base64(data, strict_mode=True), name)
+        return fitted(binascii.a2b_base64(data, strict_mode=True), name, longest)
     except ValueError:
         return None

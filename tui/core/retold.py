@@ -124,6 +124,16 @@ def _notice(data: Data) -> Told | None:
             return None
 
 
+def _overlay(data: Data) -> Fact:
+    images = {"images": len(object_of(data["images"]))} if "images" in data else {}
+    return facts.ContextChanged(({**data, **images},))
+
+
+def _feature(data: Data) -> Fact:
+    missing = facts.FeatureMissing.of_record(data)
+    return facts.Notice(without_feature(missing.feature, missing.tokens))
+
+
 def _mcp(data: Data) -> Fact:
     off = object_of(data.get("off")).items()
     names = [
@@ -139,11 +149,11 @@ _FACTS: Final[Mapping[str, Callable[[Data], Told | None]]] = {
         if issubclass(kind, facts.DurableFact)
     },
     "break_billed": lambda data: bill_of_break(facts.BreakBilled.of_record(data)),
-    "feature": lambda data: facts.Notice(without_feature(string_of(data.get("feature")))),
+    "feature": _feature,
     "job_moved": _job_moved,
     "mcp": _mcp,
     "notice": _notice,
-    "overlay": lambda data: facts.ContextChanged((dict(data),)),
+    "overlay": _overlay,
     "pin": lambda data: facts.ContextChanged((dict(data),)),
     "reload": lambda _: facts.Notice(RELOAD_WAITS),
     "sub_agent": _sub_agent,

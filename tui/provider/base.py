@@ -158,6 +158,8 @@ class Completed:
     missed_tokens: int = 0
     transformations: Sequence[Mapping[str, Any]] = ()
     """Reports of what the server did with earlier thinking: `type`, `path` and `reason`."""
+    says_why: bool = True
+    """False if the server gave no stop reason; `stop_reason` is then what the content suggests."""
 
 
 StreamPart: TypeAlias = (

@@ -102,7 +102,11 @@ _MODELS: Final = {
     "claude-sonnet-4-6": _GENERATION_4_6,
     "claude-haiku-4-5": replace(_GENERATION_4_5, cached_from=4096),
     "claude-opus-4-5": replace(
-        _GENERATION_4_5, efforts=("low", "medium", "high"), effort="high", cached_from=4096
+        _GENERATION_4_5,
+        efforts=("low", "medium", "high"),
+        effort="high",
+        cached_from=4096,
+        retires_at="2027-01-22",
     ),
     "claude-sonnet-4-5": replace(_GENERATION_4_5, retires_at="2026-11-30"),
 }

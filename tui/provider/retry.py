@@ -25,6 +25,11 @@ JITTER: Final = 0.25
 STEP_S: Final = 5.0
 """Seconds between two looks at the wall clock during a long wait."""
 
+UNREADABLE_HINT: Final = (
+    "It came twice, so it wasn't asked for again. Another model or server may do better: /model, "
+    "/login."
+)
+
 LONGEST_PARK_S: Final = 366 * 86_400.0
 """The longest time that a server's request to wait is respected; a figure beyond it is no real
 time."""
@@ -88,8 +93,9 @@ class RetryControl:
 class RetryProvider(ProviderWrapper):
     """A provider whose failed requests are sent again. Implements `Provider`.
 
-    Errors marked as retryable are retried, `retry.max_attempts` times at most; then the last error
-    is raised as it came, with `received`. If the server says when to send the request again, that
+    Errors marked as retryable are retried, `retry.max_attempts` times at most, an answer that
+    cannot be read once: it is paid for each time. Then the last error is raised as it came, with
+    `received`. If the server says when to send the request again, that
     is respected to the second, as long as its waits for one request add up to `max_wait_s` at most,
     or, without that, as long as none is above `retry.max_delay_ms`. Longer waits are not made: the
     error, with `retry_after`, `park_until` and a hint that says when, is raised at once, even by
@@ -115,7 +121,7 @@ class RetryProvider(ProviderWrapper):
         self._rng = rng or random.Random()  # noqa: S311 (spreads load, guards nothing)
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
-        failures, waited = 0, 0.0
+        failures, waited, unreadable = 0, 0.0, False
         while True:
             received = 0
             try:
@@ -129,6 +135,10 @@ class RetryProvider(ProviderWrapper):
                 return  # noqa: TRY300 (leaves the loop)
             except ProviderError as error:
                 error.received = received
+                if error.unreadable and unreadable:
+                    error.hint = UNREADABLE_HINT
+                    raise
+                unreadable = error.unreadable
                 failed, wait = error, self._wait(error, failures, waited)
             failures += 1
             waited += wait if failed.retry_after is not None else 0.0

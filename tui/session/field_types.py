@@ -160,7 +160,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
     },
     "permission": _each("call_id tool subject answer by reason level", _text),
     "repair": {**_each("rung by", _text), "findings": _list_of(_values(_text))},
-    "feature": _each("feature server model message request_id", _text),
+    "feature": {**_each("feature server model message request_id", _text), "tokens": _whole},
     "break": {
         **_each("reason by from cause request_id why", _text),
         **_each("tokens thoughts cost_usd", _number),
@@ -176,6 +176,7 @@ FIELD_TYPES: Final[Mapping[str, Mapping[str, _Is]]] = {
         "blocks": _list_of(_whole),
         **_each("age tokens", _whole),
         "wait": _flag,
+        "images": _values(_object),
     },
     "compaction": {
         **_each("summary covers prefix_sha256 reason model server bound frame", _text),

@@ -46,8 +46,8 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
     permission   call_id, tool, subject, answer, by, reason
     repair       findings, rung, by             the repair level from here on, see
                                                 tui.context.repair_levels
-    feature      feature, server, model, message, request_id     what a server does not know, see
-                                                tui.agent.server_features
+    feature      feature, server, model, message, request_id,    what a server does not know, see
+                 tokens?                                        tui.agent.server_features
     break        reason, by, from, back, cause, message, tokens, thoughts, cost_usd, request_id
                                                 what was already sent is changed, see
                                                 tui.context.breaks

@@ -25,6 +25,7 @@ keys; a `fixed` one cannot be changed on the settings screen."""
 
 _RULES: Final = frozenset({("permissions", name) for name in ("allow", "ask", "deny")})
 _CHECKERS: Final = ("diagnostics", "checkers")
+_MODELS: Final = ("provider", "models")
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/?#@]*@")
 _QUERY: Final = re.compile(r"[?#].*", re.DOTALL)
 _PLACES: Final[dict[Place, str]] = {"user": "your file", "project": "this folder"}
@@ -140,6 +141,8 @@ def _section_rows(loaded: LoadedSettings, kind: type[msgspec.Struct], at: Key) -
         elif key == _CHECKERS:
             names = ", ".join(loaded.config.diagnostics.checkers) or "those that are found"
             yield _fixed(loaded, key, field, names)
+        elif key == _MODELS:
+            yield _fixed(loaded, key, field, ", ".join(loaded.config.provider.models) or "none")
         elif key not in {("prices",), ("mcp",)}:
             yield _row(loaded, key, field, getattr(defaults, name))
 

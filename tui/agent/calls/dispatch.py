@@ -67,9 +67,12 @@ class ToolDispatcher:
         Raises:
             TurnPausedError: The turn was paused, and calls are left.
         """
-        pause = self.shared.ctx.state.pause
+        from tui.agent.answer_end import cut_call  # noqa: PLC0415 - where there are calls
+
+        pause, cut = self.shared.ctx.state.pause, cut_call(self.shared.ctx.records)
         states = [
-            PendingCall(call, repeat=str(call["id"]) in repeat) for call in map(as_meant, calls)
+            PendingCall(call, str(call["id"]) in repeat, cut.get(str(call["id"]), ""))
+            for call in map(as_meant, calls)
         ]
         try:
             for group in self._groups(states):

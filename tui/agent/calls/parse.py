@@ -25,6 +25,7 @@ def parse(ctx: AgentContext, state: PendingCall, seconds: float) -> tuple[Tool[A
     arguments: object = state.call.get("input")
     shown = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
     try:
+        _check_whole(state)
         tool = _tool(ctx, state.name)
         params = tool.parse(state.call.get("input"))
     except ToolError:
@@ -35,6 +36,12 @@ def parse(ctx: AgentContext, state: PendingCall, seconds: float) -> tuple[Tool[A
     ctx.publish(ToolStarted(state.id, state.name, shown, label, seconds))
     state.tool = tool
     return tool, params
+
+
+def _check_whole(state: PendingCall) -> None:
+    """Raise ToolError for a call that its answer was cut in."""
+    if state.cut:
+        raise ToolError(state.cut)
 
 
 def _tool(ctx: AgentContext, name: str) -> Tool[Any]:

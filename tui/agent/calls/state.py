@@ -29,6 +29,8 @@ class PendingCall:
     call: Block
     repeat: bool = False
     """True if a person lets it run again, although nobody knows what it did before."""
+    cut: str = ""
+    """What its result says, if the answer ended before the call did."""
     started: float | None = None
     """The time on the clock from which its seconds count."""
     tool: Tool[Any] | None = None

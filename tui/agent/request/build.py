@@ -13,7 +13,7 @@ from tui.agent.request.state import Built, Prepared, RequestState
 from tui.context import request_assembly
 from tui.context.compaction_block import with_block
 from tui.context.notices import NoticeLifter
-from tui.context.request_assembly import Mark
+from tui.context.request_assembly import OUTPUT_TOKENS, Mark
 from tui.provider.base import Request
 
 
@@ -45,16 +45,18 @@ def build(
         messages=messages,
         tools=frame.tools,
         prompt_tokens=requests.meter.tokens_for(model.id),
-        think=requests.frame.think,
-        display=target.display,
+        think=requests.frame.think and "thinking" not in target.off,
+        display=target.display if "thinking" not in target.off else "",
+        shows="display" not in target.off,
         effort=target.effort,
-        life=target.life,
+        life=target.mark_life,
         marks=[*shared, *marks[:1], *([end] if end else []), *marks[1:]],
         prompt_follows=prompt_follows,
         first=not requests.sent.all(),
+        longest=requests.ctx.config.provider.longest_answer(model.id) or OUTPUT_TOKENS,
     )
     # An effort that waits for a break takes the switch of thinking with it.
-    if target.held is not None:
+    if target.held is not None and "thinking" not in target.off:
         made = replace(made, thinking=target.held.data.get("thinking"))
     reported = requests.ctx.link.first_party and "binding_reports" not in target.off
     made = replace(made, binding_reports=reported and model.binds)

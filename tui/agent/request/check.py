@@ -92,8 +92,10 @@ def judged(requests: RequestState, prepared: Prepared, again: Callable[[], Prepa
         )
         prepared = _with_built(requests, again())
     target, now = prepared.target, built(requests, prepared)
-    if why is None and _restarts(target, now.request):
-        why = BreakReason("effort", "person", recorded=True)  # thinking stays valid
+    answered = requests.sent.answered(target.model)
+    if why is None and answered and _restarts(target, now.request):
+        by = "server" if target.off & {"effort", "thinking"} else "person"
+        why = BreakReason("effort", by, recorded=True)  # thinking stays valid
     if why is None:
         return Judged(target, now)
     from tui.agent.request.break_bill import expected, forecast_of  # noqa: PLC0415 - on demand
@@ -376,7 +378,7 @@ def _record_request(
             shared_thinking=target.rendering.shared_thinking,
             prune=rule_to_json(target.prune),
             diagnostics=made.diagnostics,
-            cache_life=target.life,
+            cache_life=target.mark_life,
             untrusted=sorted(target.rendering.untrusted),
             breaks=breaks,
             cache={"kept": [prefix.to_json() for prefix in kept], **forecast},

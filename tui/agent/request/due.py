@@ -62,6 +62,7 @@ def adapt(requests: RequestState, asked: Request, model: ModelInfo) -> Request |
         return replace(asked, model=model.id, max_tokens=most)
     if not requests.fits(model).ok:
         return None
+    model = requests.features.limited(model)
 
     def again() -> Prepared:
         records, target = requests.ctx.records, target_of(requests, model)

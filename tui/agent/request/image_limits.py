@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.context.overrides import CROWD, MEDIA, NO_DOCUMENTS, content_of, overlays_of
@@ -29,16 +29,16 @@ from tui.context.record_index import RecordIndex
 from tui.context.rules.media import MANY_IMAGES, image_info_of, most_media
 from tui.context.view import View
 from tui.core.documents import page_count
-from tui.core.errors import ImageError, StorageError
+from tui.core.errors import ImageError, LargeImages, StorageError
 from tui.core.facts import Notice, Overlay
 from tui.core.formatting import plural, size
 from tui.core.image_files import ENDINGS
 from tui.core.image_resize import fitted_base64
 from tui.core.images import MANY_PIXELS, Image, media_type
-from tui.core.messages import Block, ToolOutput, object_of, text_block
+from tui.core.messages import Block, Message, ToolOutput, list_of, object_of, text_block
 from tui.core.output_store import OutputStore
 from tui.core.private_files import private_copy
-from tui.provider.base import ModelInfo
+from tui.provider.base import ModelInfo, Request
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST
 
@@ -166,10 +166,61 @@ def _overlays(records: Sequence[Record], gone: Mapping[str, Sequence[_Image]]) -
     changes: list[Overlay] = []
     for number, places in hidden.items():
         id_ = records[number].id
-        before = known[id_].blocks if id_ in known else ()
-        blocks = tuple(sorted(places | set(before)))
-        changes.append(Overlay(id_, "imageless", "limits", reasons[number], blocks=blocks))
+        before = known.get(id_, Overlay(id_, "full"))
+        blocks = tuple(sorted(places | set(before.blocks)))
+        why, smaller = reasons[number], before.images
+        changes.append(Overlay(id_, "imageless", "limits", why, blocks=blocks, images=smaller))
     return changes
+
+
+async def shrink_refused(
+    ctx: AgentContext, view: View, refused: LargeImages, sent: Request
+) -> bool:
+    """Shrink the images that a server named as too large in a request; one that can't be shrunk is
+    left out. False where none of them is in the view."""
+    named = {data for path in refused.paths if (data := _data_at(sent.messages, path))}
+    known, shrunk, left = overlays_of(ctx.records), 0, 0
+    changes: dict[int, Overlay] = {}
+    for one in [*_images(ctx.records, view)]:
+        data = object_of(one.block.get("source")).get("data")
+        if one.block.get("type") != "image" or not isinstance(data, str) or data not in named:
+            continue
+        id_ = ctx.records[one.number].id
+        before = changes.get(one.number) or known.get(id_) or Overlay(id_, "full")
+        try:
+            image = await asyncio.to_thread(fitted_base64, data, "The image", refused.longest)
+        except ImageError:
+            image = None
+        blocks, images = {*before.blocks}, {**before.images}
+        if image is not None and image.info.longest <= refused.longest and image.change:
+            images[str(one.place)] = image.block
+            shrunk += 1
+        else:
+            blocks.add(one.place)
+            left += 1
+        why, gone = f"over {refused.longest} pixels a side", tuple(sorted(blocks))
+        changes[one.number] = Overlay(id_, "imageless", "limits", why, blocks=gone, images=images)
+    for change in changes.values():
+        ctx.record(change)
+    done = [f"{plural(shrunk, 'image')} shrunk"] * bool(shrunk)
+    done += [f"{plural(left, 'image')} left out"] * bool(left)
+    if done:
+        most = f"The server takes images of at most {refused.longest:,} pixels a side"
+        ctx.publish(Notice(f"{most}: {', '.join(done)}."))
+    return bool(done)
+
+
+def _data_at(messages: Sequence[Message], path: str) -> str | None:
+    """The base64 text of the image at a path of a request, such as `messages.0.content.1`."""
+    place: object = cast("object", {"messages": messages})
+    for step in path.split("."):
+        if step.isdecimal():
+            steps = list_of(place)
+            place = steps[int(step)] if int(step) < len(steps) else None
+        else:
+            place = object_of(place).get(step)
+    data = object_of(object_of(place).get("source")).get("data")
+    return data if isinstance(data, str) else None
 
 
 async def fit_images(output: ToolOutput, spill: Path, outputs: OutputStore | None) -> ToolOutput:
@@ -230,14 +281,14 @@ def _images(records: Sequence[Record], view: View) -> Iterator[_Image]:
         overlay = known.get(record.id)
         if record.type not in {"user", "tool_result"} or view.states.get(record.id) in _GONE:
             continue
-        hidden = set[int]()
+        hidden, smaller = set[int](), dict[str, Block]()
         if overlay is not None and overlay.view == "imageless":
-            if not overlay.blocks:
+            if not (overlay.blocks or overlay.images):
                 continue
-            hidden = set(overlay.blocks)
+            hidden, smaller = set(overlay.blocks), overlay.images
         for place, block in enumerate(content_of(record)):
             if block.get("type") in MEDIA and place not in hidden:
-                yield _Image(number, place, block)
+                yield _Image(number, place, smaller.get(str(place), block))
 
 
 def _is_large(block: Block) -> bool:

@@ -115,6 +115,10 @@ class SentRequests:
         answer = next(self._newest(self._answers, model.id), None)
         return answer.data.get("message_id") if answer else None
 
+    def answered(self, model: ModelInfo) -> bool:
+        """True if any request to a model was answered: what it was refused is in no cache."""
+        return next(self._newest(self._answers, model.id), None) is not None
+
     def reports(self, answer: Completed, model: str) -> list[Fact]:
         """The server's report on the request that it answered; the answer is recorded."""
         found: list[Fact] = []

@@ -20,10 +20,11 @@ from tui.context.history import Rendering
 from tui.context.level_view import LevelViewer
 from tui.context.notices import Form, NoticeLifter
 from tui.context.record_index import RecordIndex
-from tui.context.request_assembly import MARGIN_TOKENS, Mark
+from tui.context.request_assembly import MARGIN_TOKENS, Mark, MarkLife
 from tui.context.request_trail import Candidate, Comparison
 from tui.context.view import View
 from tui.core.config import Prune
+from tui.core.errors import ProviderError
 from tui.provider.base import ModelInfo, Request
 from tui.provider.prices import CacheLife
 from tui.session.records import Record
@@ -56,6 +57,11 @@ class Target:
     def view_key(self) -> tuple[object, ...]:
         """All that a view depends on besides the record and the model's name."""
         return self.rendering, self.frame.room, self.prune
+
+    @property
+    def mark_life(self) -> MarkLife:
+        """The life of its cache marks; none where the server takes no marks."""
+        return "none" if "cache_marks" in self.off else self.life
 
     def viewer(self) -> LevelViewer:
         """Make a viewer that has seen nothing yet."""
@@ -122,6 +128,7 @@ class RequestState:
         self._learning: asyncio.Task[None] | None = None
         self.count_fixed(self.frame.current)
         ctx.ledger.resume(ctx.records)
+        ctx.link.model = self.features.limited(ctx.link.model)
 
     def exchange(self, gone: Collection[str], tools: Iterable[Tool[Any]]) -> None:
         """Other tools of servers are there from the next request on; `gone` are names."""
@@ -136,7 +143,7 @@ class RequestState:
 
     def use(self, info: ModelInfo) -> None:
         """Ask another model from the next request on."""
-        self.ctx.link.model = info
+        self.ctx.link.model = self.features.limited(info)
         self.meter.use(info)
         self.close()
 
@@ -149,6 +156,14 @@ class RequestState:
         """A server said how large the window is; it is that large at most."""
         if tokens < self.ctx.link.model.window:
             self.ctx.link.model = replace(self.ctx.link.model, window=tokens, source="server")
+
+    def shorten_answers(self, error: ProviderError, sent: Request) -> bool:
+        """Ask for shorter answers where a server refused one of that length; False where it did
+        not, or where nothing shorter is left."""
+        if not self.features.shorten(error, sent):
+            return False
+        self.ctx.link.model = self.features.limited(self.ctx.link.model)
+        return True
 
     def learn(self) -> None:
         """Ask the server for the model's window, once, while a request is under way."""
@@ -169,4 +184,4 @@ class RequestState:
     async def _learn(self) -> None:
         info = await self.ctx.link.provider.model_info(self.ctx.link.model.id)
         if info.id == self.ctx.link.model.id:
-            self.ctx.link.model = info
+            self.ctx.link.model = self.features.limited(info)

@@ -69,6 +69,10 @@ class TokenMeter:
     def _ratio(self, model: str) -> float | None:
         return estimate.load_ratio(self._ctx.cache, model) if self._ctx.cache else None
 
+    def _longest(self, model: str) -> int:
+        wanted = self._ctx.config.provider.longest_answer(model)
+        return wanted or request_assembly.OUTPUT_TOKENS
+
     def measure(self) -> ContextMeasured:
         """The figures of the next request as it would be now."""
         ledger, model = self._ctx.ledger, self._ctx.link.model
@@ -81,7 +85,7 @@ class TokenMeter:
             model.window,
             {str(part): size for part, size in now.parts.items()},
             model.source,
-            reserve=request_assembly.output_room(model, now.tokens),
+            reserve=request_assembly.output_room(model, now.tokens, self._longest(model.id)),
             drift=now.drift,
             forecast=ledger.forecast(threshold * model.window),
             saved=now.saved,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Literal, Self, TypeAlias
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from tui.core.facts.base import DurableFact, Kept, RecordFact, WireFact
 from tui.core.messages import Block, Usage
@@ -56,12 +56,13 @@ class Overlay(RecordFact, frozen=True, tag="overlay"):
 
     `age` is how many turns old it was when it was pruned; it is recorded so that the text in a
     cached prefix does not change with every turn. `tokens` is a further limit of a clamped result,
-    0 for none. `blocks` are the places of the images that are left out of an imageless record; ()
-    leaves out all of them. One that is to `wait` counts from the next break on, which then costs no
+    0 for none. `blocks` are the places of the images that are left out of an imageless record,
+    `images` smaller ones by the places of those that they replace; without either, all of them are
+    left out. One that is to `wait` counts from the next break on, which then costs no
     more.
     """
 
-    written = "target view by reason age? blocks? wait? tokens?"
+    written = "target view by reason age? blocks? images? wait? tokens?"
 
     target: str
     view: OverlayView
@@ -71,6 +72,7 @@ class Overlay(RecordFact, frozen=True, tag="overlay"):
     tokens: int = 0
     blocks: tuple[int, ...] = ()
     wait: bool = False
+    images: dict[str, Block] = field(default_factory=dict[str, Block])
 
 
 class Pinned(RecordFact, frozen=True, tag="pin"):

@@ -86,13 +86,19 @@ class RequestMade(RecordFact, frozen=True, tag="request"):
 
 
 class FeatureMissing(RecordFact, frozen=True, tag="feature"):
-    """The server does not know a feature of a model's requests: it refused it, in these words."""
+    """The server does not know a feature of a model's requests: it refused it, in these words.
+
+    The feature "max_output" is the length of its answers: they may have so many `tokens`.
+    """
+
+    written = "feature server model message request_id tokens?"
 
     feature: str
     server: str
     model: str
     message: str
     request_id: str | None
+    tokens: int = 0
 
 
 class RetryScheduled(DurableFact, frozen=True, tag="retry_scheduled"):

@@ -163,6 +163,7 @@ class AnswerBuilder:
             cache_miss=string_of(self._cache_miss.get("type")),
             missed_tokens=_count(self._cache_miss.get("cache_missed_input_tokens")),
             transformations=tuple(self._transformations),
+            says_why=bool(self._stop_reason),
         )
 
     def _transform(self, event: Mapping[str, Any]) -> None:

@@ -68,16 +68,16 @@ class AnthropicBatches(AnthropicProvider):
 
     async def made_since(self, moment: datetime) -> list[SentBatch]:
         made: list[SentBatch] = []
-        place = f"{_BATCHES}?limit={_PAGE}"
+        query: dict[str, object] = {"limit": _PAGE}
         while True:
-            response = await self._get(place)
+            response = await self._get(_BATCHES, query)
             page = object_of(_json_of(response))
             batches = [_sent(one) for one in list_of(page.get("data"))]
             made += [one for one in batches if one and one.created_at >= moment]
             last = batches[-1] if batches else None
             if last is None or last.created_at < moment or page.get("has_more") is not True:
                 return made
-            place = f"{_BATCHES}?limit={_PAGE}&after_id={quote(last.id, safe='')}"
+            query["after_id"] = last.id
 
     async def results(self, batch: str) -> AsyncGenerator[BatchResult]:
         from anthropic import AsyncStream  # noqa: PLC0415 - loaded by now
@@ -110,8 +110,11 @@ class AnthropicBatches(AnthropicProvider):
             finally:
                 await stream.response.aclose()
 
-    async def _get(self, place: str) -> httpx2.Response:
-        return await self._answer((await self._client()).get(place, cast_to=_response_type()))
+    async def _get(self, place: str, query: Mapping[str, object] | None = None) -> httpx2.Response:
+        client, kind = await self._client(), _response_type()
+        return await self._answer(
+            client.get(place, cast_to=kind, options={"params": query} if query else {})
+        )
 
     async def _answer(
         self, coming: Awaitable[httpx2.Response], sent: Mapping[str, Any] | None = None

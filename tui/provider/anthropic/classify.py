@@ -17,19 +17,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from tui.core.errors import ProviderError
 from tui.provider.anthropic import error_bodies
 from tui.provider.anthropic.client_factory import SIGN_IN_HINT, sign_in_failed
-from tui.provider.anthropic.error_rules import RULES, ErrorRule
+
+if TYPE_CHECKING:
+    from tui.provider.anthropic.error_rules import ErrorRule
 
 RETRYABLE_STATUS: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 """Statuses after which the same request may succeed; so may those of CDNs, 520 to 524."""
 
-_RETRYABLE_EVENTS: Final = frozenset(
-    {"overloaded_error", "api_error", "rate_limit_error", "timeout_error"}
-)
+_TRANSIENT: Final = frozenset({"rate_limit", "overloaded", "server", "timeout"})
+"""Classes after which the same request may succeed, where there is no status to tell."""
 _LONGEST_MESSAGE: Final = 500
 
 STREAM_HINT: Final = "Send the prompt again."
@@ -76,7 +77,8 @@ def classify(error: BaseException, at: RequestAttempt) -> ProviderError:
         return ProviderError("auth", sign_in_failed(error), hint=SIGN_IN_HINT)
     # Anything else is no failure of the connection: the bytes that came make no sense.
     if not (unreachable or isinstance(error, (anthropic.APIConnectionError, OSError))):
-        return stream_error("the server sent something that is not an event of the Messages API")
+        why = "the server sent something that is not an event of the Messages API"
+        return stream_error(why, unreadable=True)
     if at.began:
         return stream_error("the connection was lost")
     return ProviderError(
@@ -100,10 +102,14 @@ def not_json(value: object) -> ProviderError | None:
     return None
 
 
-def stream_error(why: str) -> ProviderError:
-    """The error of a stream that did not reach its end."""
+def stream_error(why: str, *, unreadable: bool = False) -> ProviderError:
+    """The error of a stream that did not reach its end, or whose bytes make no sense."""
     return ProviderError(
-        "stream_broken", f"The answer was cut off: {why}.", hint=STREAM_HINT, retryable=True
+        "stream_broken",
+        f"The answer was cut off: {why}.",
+        hint=STREAM_HINT,
+        retryable=True,
+        unreadable=unreadable,
     )
 
 
@@ -111,12 +117,18 @@ def from_answer(
     status: int, headers: Mapping[str, str], body: object, at: RequestAttempt
 ) -> ProviderError:
     """Turn an error that the server named into a ProviderError, by status, type, code and text."""
-    kind, code, text = error_bodies.read(body)
+    # Most prompts meet no error: its tables are loaded by the first one.
+    from tui.provider.anthropic import error_sizes  # noqa: PLC0415
+    from tui.provider.anthropic.error_rules import RULES  # noqa: PLC0415
+
+    kind, code, text, named = error_bodies.read(body)
+    if status == HTTPStatus.OK:  # an error within an answer: its own number counts
+        status = named or status
     page = error_bodies.page_title(body, headers)
     rule = next((r for r in RULES if _fits(r, status, kind, code, text)), RULES[-1])
     again = status in RETRYABLE_STATUS or 520 <= status <= 524
     if status == HTTPStatus.OK:
-        again = kind in _RETRYABLE_EVENTS
+        again = rule.error_class in _TRANSIENT
     message, hint = _phrase(rule, status, text, at)
     # A web page does not come from the API, so its text says nothing about the request.
     if page is not None:
@@ -132,10 +144,12 @@ def from_answer(
         request_id=headers.get("request-id") or error_bodies.field(body, "request_id"),
         retry_after=retry_after(headers, at.now),
         retryable=again and not rule.final and headers.get("x-should-retry") != "false",
-        overflow=error_bodies.overflow_sizes(body, text)
+        overflow=error_sizes.overflow_sizes(body, text)
         if rule.error_class == "context_overflow"
         else None,
         thinking_refused=rule.thinking,
+        answer=error_sizes.answer_limit(text) if rule.answer else None,
+        images=error_sizes.large_images(body, text),
     )
 
 

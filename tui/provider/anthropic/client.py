@@ -72,7 +72,8 @@ _MODELS: Final = "/v1/models"
 _NOT_COUNTED: Final = ("max_tokens", "stream", "diagnostics")
 
 _PAGE_BYTES: Final = 65_536
-_NOT_VALID: Final = {400, 422}
+_NOT_VALID: Final = {200, 400, 403, 422}
+"""Statuses whose errors may name what the server does not know; some gateways say it by 403."""
 _LISTED_MAX: Final = 1000
 
 _WAITED_S: Final = 0.001
@@ -208,7 +209,7 @@ class AnthropicProvider:
         """Return the models that the server lists, in JSON; [] if it does not within 5 s. Never
         raises."""
         try:
-            listing = await self._get_json(f"{_MODELS}?limit={_LISTED_MAX}")
+            listing = await self._get_json(_MODELS, limit=_LISTED_MAX)
             return list_of(object_of(listing).get("data"))
         except HoldfastError:
             return []
@@ -261,8 +262,7 @@ class AnthropicProvider:
                     )
                 )
         except ProviderError as error:
-            if error.status in _NOT_VALID and not error.thinking_refused:
-                error.feature = convert.refused_feature(error.message, request)
+            _with_feature(error, request)
             raise
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
@@ -275,7 +275,8 @@ class AnthropicProvider:
         finally:
             await response.aclose()
         if (events := whole_message(page)) is None:
-            raise not_the_api(response.headers, page, self._attempt(request.model))
+            error = not_the_api(response.headers, page, self._attempt(request.model))
+            raise _with_feature(error, request)
         return response, _once(events)
 
     async def _beginning_of(self, response: httpx2.Response, silence: Silence, most: int) -> bytes:
@@ -369,19 +370,21 @@ class AnthropicProvider:
         if not answer.begun and decoder.stray:
             raise not_the_api(response.headers, decoder.stray, self._attempt(model))
         if not answer.begun and decoder.begun:
-            raise stream_error("the server sent nothing that is an event of the Messages API")
+            why = "the server sent nothing that is an event of the Messages API"
+            raise stream_error(why, unreadable=True)
         raise stream_error("the connection closed before the answer was complete")
 
     def _fed(
         self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str
     ) -> Part | None:
-        if event["type"] == "error":
+        if event["type"] == "error" or event.get("error") is not None:
             at = self._attempt(model, began=True)
             raise from_answer(response.status_code, response.headers, event, at)
         try:
             return answer.feed(event)
         except MalformedEventError as error:
-            raise stream_error("an event of the server is not of the Messages API") from error
+            why = "an event of the server is not of the Messages API"
+            raise stream_error(why, unreadable=True) from error
 
     async def _ask_for(self, model: str) -> ModelInfo | None:
         try:
@@ -394,7 +397,7 @@ class AnthropicProvider:
             _log.info("no limits of %s from %s: %s", model, place, why)
             return None
 
-    async def _get_json(self, path: str) -> object:
+    async def _get_json(self, path: str, **query: object) -> object:
         """Return the server's answer as JSON. Raises like `_failures`, and ValueError if it is no
         JSON."""
         import httpx2  # noqa: PLC0415
@@ -405,7 +408,7 @@ class AnthropicProvider:
         headers = {"anthropic-beta": convert.COMPACTION} if first_party else {}
         answer = await client.get(
             path,
-            options={"headers": headers, "timeout": MODEL_INFO_TIMEOUT_S},
+            options={"headers": headers, "timeout": MODEL_INFO_TIMEOUT_S, "params": query},
             cast_to=httpx2.Response,
         )
         return answer.json()
@@ -444,6 +447,13 @@ def _failures() -> tuple[type[Exception], ...]:
     )
 
 
+def _with_feature(error: ProviderError, request: Request) -> ProviderError:
+    """The error with the feature of the request that it names."""
+    if error.status in _NOT_VALID and not (error.thinking_refused or error.answer or error.images):
+        error.feature = convert.refused_feature(error.message, request)
+    return error
+
+
 def _failed(task: asyncio.Task[AsyncAnthropic]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
@@ -456,7 +466,7 @@ def _decoded(
     try:
         read.extend(events)
     except BadEventDataError as error:
-        failure = stream_error("the server sent a line that is not JSON")
+        failure = stream_error("the server sent a line that is not JSON", unreadable=True)
         failure.__cause__ = error
         return read, failure
     return read, None

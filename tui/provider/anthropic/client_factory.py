@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from tui.core.errors import CredentialsError, ProviderError
 from tui.core.gc_pause import gc_pause
@@ -38,9 +38,11 @@ _SCHEMES: Final = ("all://", "http://", "https://")
 
 
 def api_url(base_url: str) -> str:
-    """The address without what the SDK appends itself: a final `/v1` or `/v1/messages`."""
-    url = base_url.strip().rstrip("/").removesuffix("/messages").removesuffix("/v1").rstrip("/")
-    return url or API_URL
+    """The address without what the SDK appends itself: a final `/v1` or `/v1/messages`. A query
+    stays at its end."""
+    place, _, query = base_url.strip().partition("#")[0].partition("?")
+    url = place.rstrip("/").removesuffix("/messages").removesuffix("/v1").rstrip("/") or API_URL
+    return f"{url}?{query}" if query else url
 
 
 def check_url(url: str) -> None:
@@ -63,8 +65,8 @@ def check_url(url: str) -> None:
 
 
 def shown(url: str) -> str:
-    """The address without the name and password that may be in it."""
-    scheme, slashes, rest = url.partition("://")
+    """The address without what may be secret in it: name and password, and the query."""
+    scheme, slashes, rest = url.partition("?")[0].partition("://")
     host, slash, path = rest.partition("/")
     return scheme + slashes + host.rpartition("@")[2] + slash + path
 
@@ -138,6 +140,7 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
             names = (line.partition(":")[0].strip() for line in lines)
             headers = {name: anthropic.Omit() for name in names if name} | headers
         timeout, local = anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S), _is_loopback(url)
+        url, _, query = url.partition("?")
         # Without encryption or a proxy there is no certificate to check, so the system's own, which
         # take 20 ms, are not read.
         plain = local and url.startswith("http:")
@@ -159,6 +162,7 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
                 max_retries=0,
                 timeout=timeout,
                 default_headers=headers,
+                default_query=dict(parse_qsl(query, keep_blank_values=True)),
                 open_telemetry=False,
                 http_client=http_client,
             )

@@ -26,16 +26,41 @@ _BETAS: Final = {
 """The header that the API requires for a feature."""
 
 _EXTRA: Final = r".{0,40}extra inputs are not permitted"
-_BETA_REFUSED: Final = re.compile(r"anthropic-beta|unknown beta|invalid beta", re.IGNORECASE)
+_BETA_REFUSED: Final = re.compile(
+    r"anthropic-beta|(?:unknown|invalid|unsupported|unexpected|unrecognized) beta", re.IGNORECASE
+)
+_BETA_NAME: Final = re.compile(r"[a-z][a-z0-9-]*-20\d\d-\d\d-\d\d")
 _REFUSED: Final = (
     ("turn_effort", r"messages\.\d+\.output_config\b|per-turn effort"),
     ("tool_additions", r"\btool_(?:addition|removal)\b"),
-    ("system_messages", r"role '?\"?system\b|messages\.\d+\.role\b"),
+    ("system_messages", r"role\W{1,3}system\b|messages\.\d+\.role\b"),
     ("diagnostics", r"\bdiagnostics\b"),
     ("cache_life", r"cache_control\S*\.ttl\b"),
+    (
+        "cache_marks",
+        (
+            rf"cache_control\b{_EXTRA}|cache_control\b.{{0,40}}not supported|"
+            r"unsupported.{0,20}cache_control|prompt caching is not supported|"
+            r"not allow prompt caching"
+        ),
+    ),
     ("updates", r"thinking\S*\.display\b.{0,80}should be"),
     ("display", r"thinking\S*\.display\b" + _EXTRA),
-    ("effort", r"(?<!\.)\boutput_config(?:\.effort)?" + _EXTRA),
+    (
+        "effort",
+        (
+            rf"(?<!\.)\boutput_config(?:\.effort)?{_EXTRA}|effort parameter|"
+            r"\beffort[= ]'?\w+'? is not supported"
+        ),
+    ),
+    (
+        "thinking",
+        (
+            r"(?<![.\w])thinking`?: extra inputs are not permitted|"
+            r"adaptive thinking is not supported|'adaptive' found using 'type'|"
+            r"thinking\.type\.\w+\W{0,2} is not supported"
+        ),
+    ),
     ("documents", r"\bdocuments?\b|\bPDFs?\b"),
     ("web_search", r"\bweb[_ ]search"),
 )
@@ -51,6 +76,7 @@ def features(request: Request) -> frozenset[str]:
     changes = any(block.get("tool_changes") for block in blocks)
     display = (request.thinking or {}).get("display")
     marks = [block.get("cache_control") for block in request.system]
+    marks += [b.get("cache_control") for m in request.messages for b in m["content"]]
     present = {
         "compaction_blocks": bool(blocks) or request.compaction is not None,
         "tool_additions": changes or bool(kinds & {"tool_addition", "tool_removal"}),
@@ -60,8 +86,10 @@ def features(request: Request) -> frozenset[str]:
         "system_messages": bool(notices),
         "diagnostics": request.diagnostics is not None,
         "cache_life": any("ttl" in mark for mark in marks if mark),
+        "cache_marks": any(marks),
         "display": display is not None,
         "effort": request.effort is not None,
+        "thinking": request.thinking is not None,
         "documents": any(_has_document(message["content"]) for message in request.messages),
         "web_search": any(tool.get("name") == WEB_SEARCH for tool in request.tools),
     }
@@ -87,6 +115,8 @@ def refused_feature(text: str, request: Request) -> str:
     there = features(request)
     if _BETA_REFUSED.search(text):
         named = [feature for feature, beta in _BETAS.items() if beta in text and feature in there]
+        if not named and _BETA_NAME.search(text):  # one that the SDK or a gateway has added
+            return ""
         betas_there = [feature for feature in _BETAS if feature in there]
         # A text that names no header may mean any; they are dropped one after the other.
         return next(iter(named or betas_there), "")

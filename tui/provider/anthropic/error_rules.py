@@ -10,10 +10,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.core.errors import ErrorClass
+from tui.provider.anthropic.error_sizes import ANSWER_LIMITS
 
 
 def _words(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_LENGTH: Final = (
+    r"(?:\bmax_?(?:completion_|output_?|new_)?tokens\b|maximum (?:output )?tokens|"
+    r"model_?max_?output)"
+)
+_COMPLAINT: Final = (
+    r"too (?:large|high|big|long)|exceed|out of range|above|invalid|not valid|非法|lower|smaller|"
+    r"reduce|not allowed"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,8 @@ class ErrorRule:
     """Waiting does not help, whatever the status."""
     thinking: bool = False
     """The server refuses the signed thinking in the request."""
+    answer: bool = False
+    """The server refuses the length of the answer that is asked for."""
 
 
 OVERFLOW: Final = _words(
@@ -70,6 +83,21 @@ OVERFLOW: Final = _words(
     r"too large for model with \d+ maximum context length",
     r"model_context_window_exceeded",
     r"context_length_exceeded",
+    # TGI: `inputs` tokens + `max_new_tokens` must be <= 1512. Given: …
+    r"`inputs` tokens \+ `max_new_tokens`",
+    # vLLM: The prompt (total length 25938) is too long to fit into the model (context length 4096).
+    r"too long to fit into the model",
+    # SGLang: The input (9000 tokens) is longer than the model's context length (8192 tokens).
+    r"longer than the model's (?:maximum )?context length",
+    r"exceeds the model's maximum context",
+    # Cerebras: Current length is 9000 while limit is 8192
+    r"current length is \d+ while limit is",
+    # llama-cpp-python: Requested tokens (516) exceed context window of 512
+    r"exceeds? context window of",
+    # DashScope: Range of input length should be [1, 129024]
+    r"range of input length should be",
+    # Moonshot: model max length exceeded, max length:8192
+    r"model max length exceeded",
     r"too many tokens",
     r"token limit exceeded",
     r"tool output too large",
@@ -80,6 +108,8 @@ OVERFLOW: Final = _words(
 NOT_OVERFLOW: Final = _words(
     # Groq: Request too large for model … on tokens per minute (TPM): Limit 6000
     r"tokens?[ -]per[ -]minute|\btpm\b",
+    # Bedrock: Too many tokens, please wait before trying again.
+    r"wait before trying again|throttl",
     # too many tokens: the rate limit of 80,000 input tokens is reached
     r"rate.?limit",
     r"billing|credit balance|quota",
@@ -90,10 +120,42 @@ NOT_OVERFLOW: Final = _words(
 )
 """Texts that mention tokens or windows and mean something else."""
 
+ANSWER_LENGTH: Final = _words(
+    rf"{_LENGTH}.{{0,60}}(?:{_COMPLAINT})",
+    rf"(?:{_COMPLAINT}).{{0,60}}{_LENGTH}",
+)
+"""Texts that complain about the length of the answer, without a number that can be read."""
+
+NOT_ANSWER_LENGTH: Final = _words(
+    # OpenAI: Unsupported parameter: 'max_tokens' is not supported with this model. Use
+    # 'max_completion_tokens' instead.
+    r"unsupported parameter|not supported with this model",
+    # Volcengine: max_tokens and max_completion_tokens cannot be set at the same time
+    r"at the same time",
+    # OpenAI: … model output limit was reached. Please try again with higher max_tokens.
+    r"higher max_tokens",
+    # Anthropic: `max_tokens` must be greater than `thinking.budget_tokens`.
+    r"budget_tokens|greater than (?:0|zero)|at least \d|expected an integer|field required",
+    # Fireworks: Requests with max_tokens > 4096 must have stream=true
+    r"stream ?= ?true",
+)
+
 _AGAIN = "Try again in a moment"
+_SHORTER = "Set max_output under [provider] in config.toml to fewer tokens."
 _OTHER_MODEL = "use another model (/model, --model)"
 
 RULES: Final[tuple[ErrorRule, ...]] = (
+    # OpenRouter, 402: This request requires more credits, or fewer max_tokens. You requested up to
+    # 32000 tokens, but can only afford 27342. …
+    ErrorRule(
+        error_class="billing",
+        headline="The account can't pay for this request",
+        hint="Add credit with your provider, or ask for shorter answers: max_output under "
+        "[provider] in config.toml.",
+        statuses=frozenset({402}),
+        text=_words(r"fewer max_tokens"),
+        final=True,
+    ),
     # 402 "billing_error"; 400 Your credit balance is too low to access the Anthropic API. …
     # 429 with details.error_code "enforced_spend_limit_reached": waiting a minute does not help
     ErrorRule(
@@ -145,7 +207,15 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         headline="The server's rate limit is reached",
         hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
         statuses=frozenset({200, 400, 413, 422, 500, 503}),
-        text=_words(r"tokens?[ -]per[ -]minute", r"\btpm\b", r"rate.?limit", r"too many requests"),
+        text=_words(
+            r"tokens?[ -]per[ -]minute",
+            r"\btpm\b",
+            r"rate.?limit",
+            r"too many requests",
+            # Bedrock: Too many tokens, please wait before trying again.
+            r"wait before trying again",
+            r"throttl",
+        ),
     ),
     # 401 authentication_error: invalid x-api-key
     ErrorRule(
@@ -162,6 +232,17 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint=f"Use another key, or {_OTHER_MODEL}; `holdfast doctor` tests the key.",
         statuses=frozenset({403}),
         types=frozenset({"permission_error"}),
+    ),
+    # 400 max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for …
+    ErrorRule(
+        error_class="invalid_request",
+        headline="{model} writes no answer as long as the one asked for",
+        hint=_SHORTER,
+        statuses=frozenset({200, 400, 422, 500}),
+        text=ANSWER_LIMITS,
+        unless=_words(r"`inputs` tokens \+"),
+        final=True,
+        answer=True,
     ),
     # 400 prompt is too long: 213462 tokens > 200000 maximum
     ErrorRule(
@@ -180,6 +261,17 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         types=frozenset({"exceed_context_size_error", "context_length_exceeded"}),
         codes=_words(r"^context_length_exceeded$", r"^model_context_window_exceeded$"),
         final=True,
+    ),
+    # 400 max_tokens is too large for this model
+    ErrorRule(
+        error_class="invalid_request",
+        headline="{model} writes no answer as long as the one asked for",
+        hint=_SHORTER,
+        statuses=frozenset({200, 400, 422}),
+        text=ANSWER_LENGTH,
+        unless=NOT_ANSWER_LENGTH,
+        final=True,
+        answer=True,
     ),
     # 404 not_found_error: model: claude-nothing-1
     # 404 of Ollama: model "x" not found, try pulling it first
@@ -215,6 +307,19 @@ RULES: Final[tuple[ErrorRule, ...]] = (
         hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
         statuses=frozenset({529}),
         types=frozenset({"overloaded_error"}),
+    ),
+    # 200 of a gateway, in its own words: Service tier capacity exceeded
+    ErrorRule(
+        error_class="overloaded",
+        headline="{model} is overloaded",
+        hint=f"{_AGAIN}, or {_OTHER_MODEL}.",
+        statuses=frozenset({200}),
+        text=_words(
+            r"\boverloaded\b",
+            r"capacity exceeded",
+            r"\bat capacity\b",
+            r"(?:temporarily|service) unavailable",
+        ),
     ),
     # 504 timeout_error: Request timed out; 408; 524 of a CDN
     ErrorRule(
