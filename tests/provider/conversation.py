@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from tests.support.byte_server import ByteServer
 from tests.support.clock import ManualClock
 from tests.support.server import LoopbackServer
 from tui.core.messages import Message, text_block
@@ -29,7 +30,7 @@ def a_request(*messages: Message, **options: Any) -> Request:
     return Request(**given | options)
 
 
-def provider_for(server: LoopbackServer, **options: Any) -> AnthropicProvider:
+def provider_for(server: LoopbackServer | ByteServer, **options: Any) -> AnthropicProvider:
     """The adapter before a server; its clock stands still unless a test moves it."""
     given: dict[str, Any] = {"api_key": "k", "base_url": server.url, "clock": ManualClock()}
     return AnthropicProvider(**given | options)

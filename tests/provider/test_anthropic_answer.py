@@ -67,6 +67,65 @@ def test_an_answer_is_the_same_wherever_it_is_cut(
     assert call["input"] == arguments
 
 
+_TWO = [{"type": "ping"}, {"type": "message_stop"}]
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b'event: ping\rdata: {"type": "ping"}\r\rdata: {"type": "message_stop"}\r\r',
+        b'event: ping\r\ndata: {"type": "ping"}\r\n\r\ndata: {"type": "message_stop"}\r\n\r\n',
+        b'data:{"type": "ping"}\r\n\ndata:{"type": "message_stop"}\r\n\n',
+        b'event: ping\ndata: {"type": "ping"}\nevent: message_stop\ndata: {"type": "message_stop"}',
+        b'data: {"type": "ping"}\ndata: {"type": "message_stop"}\n',
+        b'{"type": "ping"}\n{"type": "message_stop"}\n',
+        b'data: {"type":\ndata: "ping"}\n\n\n\ndata: \n\n:\n\nevent: message_stop\ndata:\n\n',
+        b"event: ping\ndata: pong\n\nevent: message_stop\ndata: [1]\n\n",
+        b'\xef\xbb\xbfdata: {"type": "ping"}   \n\nid: 1\nretry: 5\nevent: message_stop\n\n',
+    ],
+)
+@given(places=st.lists(st.integers(0, 200), max_size=30))
+def test_events_are_the_same_however_lines_end_and_reads_are_cut(
+    wire: bytes, places: list[int]
+) -> None:
+    decoder = EventDecoder()
+    events = [event for chunk in _cut(wire, places) for event in decoder.feed(chunk)]
+    assert [*events, *decoder.finish()] == _TWO
+
+
+def test_half_an_event_at_the_end_is_none() -> None:
+    decoder = EventDecoder()
+    events = list(decoder.feed(b'data: {"type": "ping"}\n\ndata: {"type": "message_st'))
+    assert [*events, *decoder.finish()] == [{"type": "ping"}]
+
+
+@pytest.mark.parametrize(
+    ("wire", "error"),
+    [
+        ('event: error\ndata: {"type": "x_error", "message": "No"}', {"type": "x_error"}),
+        ('data: {"type": "error", "message": {"message": "No"}}', {"message": "No"}),
+        ('data: {"error": {"code": 502, "message": "No"}}', {"code": 502}),
+        ("event: error\ndata: No", {"message": "No"}),
+    ],
+)
+def test_an_error_is_one_wherever_a_server_puts_it(wire: str, error: dict[str, Any]) -> None:
+    (event,) = _decoded(f"{wire}\n\n".encode())
+    assert event["type"] == "error"
+    assert error.items() <= event["error"].items()
+
+
+def test_a_message_in_one_piece_is_the_events_of_a_stream_only_at_the_beginning() -> None:
+    message = {"type": "message", "content": "Hello.", "stop_reason": "end_turn"}
+    lines = json.dumps(message, indent=1)
+    for wire in (lines, f"data: {json.dumps(message)}\n\n"):
+        decoder, answer = EventDecoder(), AnswerBuilder("m")
+        for event in (*decoder.feed(wire.encode()), *decoder.finish()):
+            answer.feed(event)
+        assert answer.completed(None).content == [{"type": "text", "text": "Hello."}]
+    later = _decoded(b'data: {"type": "ping"}\n\ndata: ' + json.dumps(message).encode() + b"\n\n")
+    assert later[1:] == [message]
+
+
 def test_lines_may_end_with_crlf_and_data_may_span_lines() -> None:
     wire = b': hello\r\nevent: a\r\nid: 7\r\ndata: {"type":\r\ndata: "x"}\r\n\r\nretry: 5\r\n\r\n'
     assert _decoded(wire) == [{"type": "x"}]
@@ -82,7 +141,7 @@ def test_what_is_cut_off_at_the_end_is_no_event() -> None:
     ]
 
 
-@pytest.mark.parametrize("data", [b"{", b"[1]", b"null", b'"text"', b"\xff\xfe", b"[DONE]"])
+@pytest.mark.parametrize("data", [b"{", b"[1]", b"null", b'"text"', b"\xff\xfe", b"[DONE"])
 def test_data_that_is_no_json_object_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r".*"):
         _decoded(b"data: " + data + b"\n\n")
@@ -206,6 +265,138 @@ def test_kinds_from_the_future_are_passed_over() -> None:
     answer = _fed({"type": "sunrise"}, begun, new_delta, {"type": "message_stop"})
     assert answer.done
     assert answer.completed(None).content == [{"type": "text", "text": ""}]
+
+
+def _begun(index: object, kind: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "type": "content_block_start",
+        "index": index,
+        "content_block": {"type": kind, **fields},
+    }
+
+
+def _grown(index: object, kind: str, piece: object) -> dict[str, Any]:
+    name = {"input_json": "partial_json"}.get(kind, kind)
+    return {
+        "type": "content_block_delta",
+        "index": index,
+        "delta": {"type": f"{kind}_delta", name: piece},
+    }
+
+
+def _stopped(index: object) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": index}
+
+
+def _call(id_: str, **input_: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id_, "name": "t", "input": input_}
+
+
+def test_blocks_of_one_index_are_all_there_in_order() -> None:
+    answer = _fed(
+        _begun(0, "text", text=""),
+        _grown(0, "text", "one"),
+        _begun(0, "text", text=""),
+        _grown(0, "text", "two"),
+        _begun(0, "tool_use", id="a", name="t", input={}),
+        _grown(0, "input_json", '{"n": 1}'),
+        _begun(0, "tool_use", id="b", name="t", input={}),
+        _grown(0, "input_json", '{"n": 2}'),
+        _stopped(0),
+    )
+    assert answer.completed(None).content == [
+        {"type": "text", "text": "one"},
+        {"type": "text", "text": "two"},
+        _call("a", n=1),
+        _call("b", n=2),
+    ]
+
+
+def test_kinds_of_deltas_are_kept_apart() -> None:
+    answer = _fed(
+        _begun(0, "text", text=""),
+        _grown(0, "thinking", "Hm"),
+        _grown(0, "text", "An "),
+        _grown(0, "thinking", "m."),
+        _grown(0, "text", "answer."),
+        _grown(0, "signature", "s"),
+        _grown(0, "input_json", '{"n": '),
+        _grown(0, "input_json", "1}"),
+    )
+    assert answer.completed(None).content == [
+        {"type": "text", "text": "An answer."},
+        {"type": "thinking", "thinking": "Hmm.", "signature": "s"},
+        {"type": "tool_use", "name": "unnamed", "input": {"n": 1}},
+    ]
+
+
+@pytest.mark.parametrize("index", [3, -1, None, "3"])
+def test_a_delta_of_a_block_that_never_began_opens_one(index: object) -> None:
+    answer = _fed(_grown(index, "text", "Hel"), _grown(index, "text", "lo."), _stopped(index))
+    assert answer.completed(None).content == [{"type": "text", "text": "Hello."}]
+
+
+def test_deltas_after_the_end_of_their_block_go_on_it() -> None:
+    answer = _fed(
+        _begun(0, "tool_use", id="a", name="t", input={}),
+        _stopped(0),
+        _begun(1, "tool_use", id="b", name="t", input={}),
+        _grown(0, "input_json", '{"n": 1}'),
+        _grown(1, "input_json", '{"n": 2}'),
+    )
+    assert answer.completed(None).content == [_call("a", n=1), _call("b", n=2)]
+
+
+def test_nothing_counts_after_the_end() -> None:
+    end = {"type": "message_stop"}
+    answer = _fed(
+        _start(model="one"),
+        _begun(0, "text", text="Done."),
+        end,
+        _start(model="two"),
+        _begun(1, "tool_use", id="a", name="t", input={}),
+        _grown(0, "text", "more"),
+        _delta({"output_tokens": 5}, stop_reason="tool_use"),
+        {"type": "nonsense"},
+    )
+    whole = answer.completed(None)
+    assert (whole.model, whole.stop_reason, whole.usage) == ("one", "end_turn", Usage())
+    assert whole.content == [{"type": "text", "text": "Done."}]
+
+
+def test_nulls_and_numbers_in_text_are_read() -> None:
+    answer = _fed(
+        {"type": "message_start", "message": {"model": None, "usage": None, "content": None}},
+        _begun(0, "text", text=None, citations=None),
+        _grown(0, "text", None),
+        _grown(0, "text", "x"),
+        _begun(1, "tool_use", id=None, name=None, input=None),
+        {"type": "message_delta", "delta": None, "usage": {"input_tokens": "12"}},
+        _delta({"output_tokens": "3"}, stop_reason="end_turn", stop_details=None),
+    )
+    whole = answer.completed(None)
+    assert whole.usage == Usage(12, 3)
+    assert whole.content[0]["text"] == "x"
+    assert (whole.content[1]["name"], whole.content[1]["input"]) == ("unnamed", {})
+
+
+def test_a_block_of_an_unknown_kind_is_kept_and_grows() -> None:
+    answer = _fed(
+        _begun(0, "sketch", strokes="", tool_use_id="a"),
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "sketch_delta", "strokes": "up "},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "sketch_delta", "strokes": "down", "pen": 2},
+        },
+    )
+    assert answer.completed(None).content == [
+        {"type": "sketch", "strokes": "up down", "tool_use_id": "a", "pen": 2}
+    ]
 
 
 @pytest.mark.parametrize("chunk", [b"x" * 100, b'data: {"type": "ping"}\n\n'])

@@ -301,11 +301,11 @@ async def test_R17_what_breaks_a_stream_may_be_retried(
 @pytest.mark.parametrize(
     "event",
     [
-        {"type": "content_block_delta", "index": 99, "delta": {"type": "text_delta", "text": "x"}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": None}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": 5}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": None, "text": "x"}},
         {"type": "content_block_delta", "index": 0},
         {"type": "content_block_start", "index": 1, "content_block": "text"},
-        {"type": "message_delta", "delta": None},
+        {"type": "message_start", "message": None},
     ],
 )
 async def test_an_event_of_the_wrong_shape_breaks_the_stream(event: Json) -> None:

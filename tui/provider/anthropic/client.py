@@ -133,23 +133,21 @@ class AnthropicProvider:
             yield AttemptStarted(1, model)
             response, chunks = await self._open(client, request, silence)
             answer, decoder = AnswerBuilder(model), EventDecoder()
-            shown_at = self._clock.monotonic()
+            shown_at = asked = self._clock.monotonic()
             brought = 0
             try:
-                while not answer.done:
-                    asked = self._clock.monotonic()
-                    chunk = await self._next(chunks, model, silence)
+                while not answer.done and (chunk := await self._next(chunks, model, silence)):
                     waited = self._clock.monotonic() - asked > _WAITED_S
                     # A slow stream is gathered for a moment, so that not every word redraws the
                     # screen.
                     slow, brought = brought < GATHER_BYTES, len(chunk) + (0 if waited else brought)
                     comments, shown, sign = decoder.comments, False, NOTHING
-                    events = self._decoded(decoder, chunk)
+                    events, broken = _decoded(decoder.feed(chunk))
                     for event in events:
                         sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
                         if event["type"] == "message_start":
                             start.begin()
-                    for delta in self._deltas(answer, events, response, model):
+                    for delta in self._deltas(answer, events, response, model, broken):
                         shown = True
                         yield delta
                     if decoder.comments > comments:
@@ -164,6 +162,9 @@ class AnthropicProvider:
                         yield Alive()
                     if shown and waited and slow and not answer.done:
                         await self._clock.sleep(GATHER_S)
+                    asked = self._clock.monotonic()
+                for delta in self._last_deltas(answer, decoder, response, model):
+                    yield delta
                 await _drain(chunks)
                 yield answer.completed(response.headers.get("request-id"))
             finally:
@@ -290,15 +291,15 @@ class AnthropicProvider:
         return beginning
 
     async def _next(self, chunks: AsyncIterator[bytes], model: str, silence: Silence) -> bytes:
-        """Return the next bytes of an answer; their end, or a silence that is too long, is an
+        """Return the next bytes of an answer, b"" at their end; a silence that is too long is an
         error."""
         try:
-            chunk = await silence.wait(anext(chunks, None))
+            while (chunk := await silence.wait(anext(chunks, None))) is not None:
+                if chunk:
+                    return chunk
         except _failures() as error:
             raise self._error(error, silence, self._attempt(model, began=True)) from error
-        if chunk is None:
-            raise stream_error("the connection closed before the answer was complete")
-        return chunk
+        return b""
 
     @contextmanager
     def _typed(
@@ -321,27 +322,22 @@ class AnthropicProvider:
     def _error(self, error: Exception, silence: Silence, at: RequestAttempt) -> ProviderError:
         return self._silent(silence) if silence.expired else classify(error, at)
 
-    def _decoded(self, decoder: EventDecoder, chunk: bytes) -> list[dict[str, Any]]:
-        try:
-            return list(decoder.feed(chunk))
-        except BadEventDataError as error:
-            raise stream_error(
-                "the server sent a line that is not JSON", unreadable=True
-            ) from error
-
     def _deltas(
         self,
         answer: AnswerBuilder,
         events: Sequence[dict[str, Any]],
         response: httpx2.Response,
         model: str,
+        failure: ProviderError | None = None,
     ) -> Iterator[Part]:
         """Yield the parts that these events add to the answer. Consecutive deltas of one kind are
-        joined, so that they are shown together. Those before an error are yielded before it is
-        raised."""
+        joined, so that they are shown together. Those before an error, or before the `failure` that
+        follows the events, are yielded before it is raised; after the end of the answer it counts
+        for nothing."""
         row: list[Part] = []
-        failure: ProviderError | None = None
         for event in events:
+            if answer.done:
+                break
             try:
                 delta = self._fed(answer, event, response, model)
             except ProviderError as error:
@@ -356,8 +352,27 @@ class AnthropicProvider:
             row.append(delta)
         if row:
             yield joined(row)
-        if failure is not None:
+        if failure is not None and not answer.done:
             raise failure
+
+    def _last_deltas(
+        self, answer: AnswerBuilder, decoder: EventDecoder, response: httpx2.Response, model: str
+    ) -> Iterator[Part]:
+        """Yield what the end of the stream adds to an answer. Raises ProviderError if the answer is
+        not complete by then, or is none at all."""
+        if answer.done:
+            return
+        events, _ = _decoded(decoder.finish())
+        yield from self._deltas(answer, events, response, model)
+        answer.end()
+        if answer.done:
+            return
+        if not answer.begun and decoder.stray:
+            raise not_the_api(response.headers, decoder.stray, self._attempt(model))
+        if not answer.begun and decoder.begun:
+            why = "the server sent nothing that is an event of the Messages API"
+            raise stream_error(why, unreadable=True)
+        raise stream_error("the connection closed before the answer was complete")
 
     def _fed(
         self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str
@@ -441,6 +456,20 @@ def _with_feature(error: ProviderError, request: Request) -> ProviderError:
 
 def _failed(task: asyncio.Task[AsyncAnthropic]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _decoded(
+    events: Iterator[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], ProviderError | None]:
+    """The events up to the first that cannot be read, and the error of that."""
+    read: list[dict[str, Any]] = []
+    try:
+        read.extend(events)
+    except BadEventDataError as error:
+        failure = stream_error("the server sent a line that is not JSON", unreadable=True)
+        failure.__cause__ = error
+        return read, failure
+    return read, None
 
 
 async def _once(data: bytes) -> AsyncGenerator[bytes]:

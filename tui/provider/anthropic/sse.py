@@ -6,8 +6,10 @@ event; its response's bytes are public, and only this much has to be read in the
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final, cast
 
 import msgspec
@@ -19,6 +21,22 @@ EVENT_MAX: Final = 32 * 1024**2
 ANSWER_MAX: Final = 256 * 1024**2
 """Maximum bytes of one answer, once unpacked."""
 
+END: Final = "[DONE]"
+"""The type of the event for OpenAI's end of a stream, which gateways pass on or add."""
+
+_KNOWN: Final = frozenset(
+    {
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+    }
+)
+_NEEDS_DATA: Final = frozenset({b"", *(name.encode() for name in _KNOWN)})
+"""Names of events that cannot be understood without their data."""
+_KEPT: Final = 65_536
+
 
 class BadEventDataError(ValueError):
     """The data of an event is no JSON object, or there is too much of it."""
@@ -27,8 +45,12 @@ class BadEventDataError(ValueError):
 class EventDecoder:
     """Decodes chunks into events, each event's data as a JSON object.
 
-    Lines end with LF or CRLF. Comments, ids and `retry` are skipped; `comments` counts the first.
-    An event without data is none; one whose data has no `type` gets the name of its `event` line.
+    Lines end with LF, CRLF or CR. Comments, ids, `retry` and what is no field are skipped;
+    `comments` counts all but the last, and events that say nothing. An event without data is none;
+    one whose data has no `type` gets the name of its `event` line, which comes first. What real
+    servers leave out is read as it is meant: the blank line between two events, the `data:` before
+    a line of JSON, and one message in the place of a stream, which becomes the events of one.
+    `begun` once there was an event; `stray` are lines before it that are none of the protocol's.
     """
 
     def __init__(self) -> None:
@@ -36,53 +58,150 @@ class EventDecoder:
         self._data: list[bytes] = []
         self._name = b""
         self._held = self._seen = 0
+        self._mark, self._after_cr = codecs.BOM_UTF8, False
+        self.begun = False
         self.comments = 0
+        self.stray = b""
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
         """Yield the events that `chunk` completes. Raises BadEventDataError."""
+        for line in self._lines(chunk):
+            event: dict[str, Any] | None = None
+            if line.startswith(b"data:"):
+                if self._data and _begins_anew(self._data[-1], line[5:]):
+                    event = self._taken()
+                self._data.append(line[5:])
+            elif line.startswith(b"event:"):
+                if self._data:
+                    event = self._taken()
+                self._name = line[6:].strip()
+            elif not line:
+                event = self._taken()
+            else:
+                event = self._odd(line)
+            if event is None:
+                continue
+            if self.begun:
+                yield event
+            else:
+                self.begun = True
+                yield from _first(event)
+
+    def finish(self) -> Iterator[dict[str, Any]]:
+        """Yield the event that the end of the answer completes. Raises BadEventDataError.
+
+        Servers leave out the last line's end; half an event is none.
+        """
+        yield from self.feed(b"\n")
+        with suppress(BadEventDataError):  # cut
+            yield from self.feed(b"\n\n")
+        if not self.begun and (message := whole_message(self.stray)) is not None:
+            yield from self.feed(message)
+
+    def _lines(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that `chunk` completes."""
         if self._held > EVENT_MAX or self._seen > ANSWER_MAX:
             raise BadEventDataError("the answer is too large")
         self._held, self._seen = self._held + len(chunk), self._seen + len(chunk)
+        if self._after_cr or b"\r" in chunk:
+            chunk = self._with_newlines(chunk)
         head, newline, rest = chunk.rpartition(b"\n")
         if not newline:
             self._partial.append(chunk)
-            return
+            return []
         self._partial.append(head)
         lines = b"".join(self._partial).split(b"\n")
         self._partial = [rest] if rest else []
-        for line in lines:
-            if line.startswith(b"data:"):
-                self._data.append(line[5:])
-            elif line.startswith(b"event:"):
-                self._name = line[6:].strip()
-            elif line.startswith(b":"):
-                self.comments += 1
-            elif not line.rstrip(b"\r"):
-                data, name = self._data, self._name
-                self._data, self._name = [], b""
-                self._held = len(rest)
-                if data:
-                    yield _object(b"\n".join(data), name)
+        if self._mark:
+            lines[0], self._mark = lines[0].removeprefix(self._mark), b""
+        return lines
+
+    def _with_newlines(self, chunk: bytes) -> bytes:
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")
+        self._after_cr = chunk.endswith(b"\r") or (self._after_cr and not chunk)
+        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _odd(self, line: bytes) -> dict[str, Any] | None:
+        """Take a line that is neither data nor a name. Returns the event that it ends."""
+        if line.startswith((b":", b"id:", b"retry:")):
+            self.comments += 1
+        elif line.startswith(b"{") and line.rstrip().endswith(b"}"):
+            event = self._taken()
+            self._data.append(line)
+            return event
+        elif not self.begun and line.strip() and len(self.stray) < _KEPT:
+            self.stray += line[:_KEPT] + b"\n"
+        return None
+
+    def _taken(self) -> dict[str, Any] | None:
+        """Take what was collected as an event; None if it is none."""
+        data, name = self._data, self._name
+        if not (data or name):
+            return None
+        self._data, self._name, self._held = [], b"", 0
+        event = _event(b"\n".join(data), name)
+        if event is None:
+            self.comments += 1
+        return event
 
 
-def _object(data: bytes, name: bytes) -> dict[str, Any]:
+def _first(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """The first event, or those of a whole message in its place."""
+    return _events_of(event) if event["type"] == "message" and "content" in event else [event]
+
+
+def _begins_anew(before: bytes, after: bytes) -> bool:
+    """True if a line of data cannot go on where the one before it ended: JSON never does so."""
+    return before.rstrip().endswith(b"}") and after.lstrip().startswith((b"{", b"["))
+
+
+def _event(data: bytes, name: bytes) -> dict[str, Any] | None:
+    """The event of some data and a name; None if it says nothing. Raises BadEventDataError."""
     try:
         value: object = msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError):  # rejects half a pair, NaN
         try:
             value = json.loads(data.decode())
         except (ValueError, RecursionError) as error:
-            raise BadEventDataError(str(error)) from error
+            return _without_json(data.strip(), name, error)
     if not isinstance(value, dict):
-        raise BadEventDataError("the data of an event is not a JSON object")
+        return _without_json(data.strip(), name, None)
     event = cast("dict[str, Any]", value)
-    if "type" not in event:
-        event["type"] = name.decode(errors="replace")
+    kind: object = event.get("type")
+    if isinstance(kind, str) and kind in _KNOWN and name != b"error":
+        return event
+    if kind == "error" or name == b"error" or (not kind and event.get("error") is not None):
+        return _error(event)
+    if not isinstance(kind, str):
+        # "message" is the protocol's own name for an event without one.
+        event["type"] = "" if name == b"message" else name.decode(errors="replace")
     return event
 
 
+def _without_json(data: bytes, name: bytes, why: Exception | None) -> dict[str, Any] | None:
+    """The event of data that is no JSON object: its name must say enough."""
+    said = {"type": name.decode(errors="replace")}
+    if data == END.encode():
+        return {"type": END}
+    if name not in _NEEDS_DATA:
+        text = data.decode(errors="replace")
+        return said | {"error": {"message": text}} if data and name == b"error" else said
+    if not data:
+        return None
+    raise BadEventDataError("the data of an event is not a JSON object") from why
+
+
+def _error(event: dict[str, Any]) -> dict[str, Any]:
+    """An error as the API writes it; gateways put it elsewhere, or at the top."""
+    if event.get("error") is not None:
+        return event | {"type": "error"}
+    message = event.get("message")
+    return {"type": "error", "error": message if isinstance(message, dict) else event}
+
+
 def whole_message(page: bytes) -> bytes | None:
-    """Convert an answer that came as one message to the events of a stream; None for anything else.
+    """Convert an answer that came as one message to an event of a stream; None for anything else.
 
     Some gateways ignore `stream`.
     """
@@ -92,8 +211,14 @@ def whole_message(page: bytes) -> bytes | None:
         return None
     if message.get("type") != "message":
         return None
+    return b"data: " + json.dumps(message).encode() + b"\n\n"
+
+
+def _events_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """A whole message as the events of a stream."""
+    given: object = message.get("content")
+    content = [{"type": "text", "text": given}] if isinstance(given, str) else list_of(given)
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
-    for index, block in enumerate(list_of(message.get("content"))):
+    for index, block in enumerate(content):
         events.append({"type": "content_block_start", "index": index, "content_block": block})
-    events += [{"type": "message_delta", "delta": message}, {"type": "message_stop"}]
-    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    return [*events, {"type": "message_delta", "delta": message}, {"type": "message_stop"}]
