@@ -12,7 +12,8 @@ import re
 import shlex
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
@@ -23,8 +24,10 @@ from tui.core.errors import ToolError
 from tui.core.private_files import private_dir
 from tui.core.redaction import child_environment, mask
 from tui.core.variables import expand
+from tui.tools.mcp import openings
 
 if TYPE_CHECKING:
+    from tui.tools.mcp.mending import Asked
     from tui.tools.mcp.oauth import SignInCheck
     from tui.tools.mcp.token_store import TokenVault
     from tui.tools.mcp.transport import Streams
@@ -50,7 +53,7 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 class Endpoint:
     """The means to start or reach one server. `environment` is what its process gets, the usual one
     if it is None; its command is started in the `sandbox`, where the settings want that; `vault`
-    keeps the tokens of the person's sign-in."""
+    keeps the tokens of the person's sign-in; `cache` is the folder for what is remembered of it."""
 
     name: str
     config: McpServer
@@ -59,6 +62,9 @@ class Endpoint:
     environment: Mapping[str, str] | None = None
     sandbox: ServerSandbox | None = None
     vault: TokenVault | None = None
+    cache: Path | None = None
+    _with_initialize: bool = field(default=False, init=False)
+    """Begin with `initialize`, where there is no cache to remember it in."""
 
     @property
     def address(self) -> str:
@@ -86,15 +92,30 @@ class Endpoint:
 
         return await SignInCheck.of(url, None if self.has_key else self.vault)
 
+    async def begins_with_initialize(self) -> bool:
+        """True if the server was lost by `server/discover` before."""
+        if self.cache is None:
+            return self._with_initialize
+        return await asyncio.to_thread(openings.is_kept, self.cache, self.config)
+
+    async def remember_opening(self, *, with_initialize: bool) -> None:
+        """Begin so from the next start on."""
+        self._with_initialize = with_initialize
+        if self.cache is not None:
+            keep = partial(openings.keep, with_initialize=with_initialize)
+            await asyncio.to_thread(keep, self.cache, self.config)
+
     @asynccontextmanager
-    async def open(self, check: SignInCheck | None) -> AsyncGenerator[Streams]:
+    async def open(self, check: SignInCheck | None, asked: Asked) -> AsyncGenerator[Streams]:
         """Start or reach it. Raises ToolError, and OSError where it cannot be started."""
         from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - 0.6 s
 
         config = with_variables(self.config, os.environ)
         if config.url:
             sse = config.type == "sse"
-            async with open_address(config.url, config.headers, sse=sse, auth=check) as streams:
+            async with open_address(
+                config.url, config.headers, asked, sse=sse, auth=check
+            ) as streams:
                 yield streams
             return
         environment = child_environment() if self.environment is None else dict(self.environment)
@@ -106,7 +127,7 @@ class Endpoint:
                     raise ToolError("It should run in the sandbox, but there is none.")
                 command = await self.sandbox.command(command, environment, config.sandbox)
             async with open_process(
-                command, env=environment, cwd=self.cwd, errors=words
+                command, asked, env=environment, cwd=self.cwd, errors=words
             ) as streams:
                 yield streams
 

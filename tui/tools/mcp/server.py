@@ -111,6 +111,11 @@ class Server(Endpoint):
         self.tools, self.left_out = await list_tools(
             client, self.name, self.config.tools, self.calls
         )
+        self.calls.promised = {
+            tool.own_name: tool.output_schema
+            for tool in self.tools
+            if tool.output_schema is not None
+        }
         known = client.server_capabilities
         if known.resources:
             self.resources = await self._listed(list_resources(client), self.resources)
