@@ -45,6 +45,9 @@ def plan(workspace: Path, known: Mapping[str, McpServer]) -> tuple[ServerImport,
         differing = tuple(name for name in read.servers if name in known and name not in same)
         problems = tuple(f"{key}: {why}" for key, why in read.problems.items())
         problems += (problem,) if problem else ()
+        problems += tuple(
+            f"{name}: {field_} means nothing here" for name in servers for field_ in read.left[name]
+        )
         known |= {name: _server(entry) for name, entry in servers.items()}
         imports.append(ServerImport(source, servers, differing, problems, only_in))
     return tuple(imports)

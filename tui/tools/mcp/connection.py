@@ -168,9 +168,17 @@ class ServerLink:
                 self._settle("needs sign-in", _SIGN_IN)
                 return
             log.warning("the MCP server %s failed", self._endpoint.name, exc_info=error)
-            self._settle("failed", error_line(error))
+            self._settle("failed", await self._why(error))
         finally:
             self._client = None
+
+    async def _why(self, error: Exception) -> str:
+        """Say why it failed. A process that just ended has perhaps said so before."""
+        line = error_line(error)
+        if self._endpoint.config.url or not _was_closed(error):
+            return line
+        said = await self._endpoint.last_words()
+        return shortened(f"it ended: {said}") if said else "it ended without a word"
 
     async def _open(self, stack: AsyncExitStack) -> Client:
         """A client whose offers are listed. A server that is lost by one of the two ways in which
@@ -274,15 +282,20 @@ def _is_gone(error: BaseException) -> bool:
     of its faults."""
     from anyio import BrokenResourceError, ClosedResourceError, EndOfStream  # noqa: PLC0415 - SDK's
     from httpx2 import TransportError  # noqa: PLC0415 - as above
+
+    lost = (OSError, TransportError, BrokenResourceError, ClosedResourceError, EndOfStream)
+    return _was_closed(error) or any(
+        isinstance(one, lost) and not isinstance(one, TimeoutError) for one in _leaves(error)
+    )
+
+
+def _was_closed(error: BaseException) -> bool:
+    """True if the other end closed the connection."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - it loads the SDK
     from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415 - as above
 
-    lost = (OSError, TransportError, BrokenResourceError, ClosedResourceError, EndOfStream)
     return any(
-        one.code == CONNECTION_CLOSED
-        if isinstance(one, MCPError)
-        else isinstance(one, lost) and not isinstance(one, TimeoutError)
-        for one in _leaves(error)
+        isinstance(one, MCPError) and one.code == CONNECTION_CLOSED for one in _leaves(error)
     )
 
 
@@ -317,8 +330,11 @@ def error_line(error: BaseException, patience_s: float = START_S) -> str:
             return f"{name} not found"
         case _:
             text = " ".join(str(getattr(first, "message", "") or first).split())
-            text = text or type(first).__name__
-            return text if len(text) <= LINE_MAX else f"{text[:LINE_MAX]}…"
+            return shortened(text or type(first).__name__)
+
+
+def shortened(line: str) -> str:
+    return line if len(line) <= LINE_MAX else f"{line[:LINE_MAX]}…"
 
 
 def _leaves(error: BaseException) -> Iterable[BaseException]:

@@ -29,7 +29,7 @@ from tui.tools.mcp import openings
 if TYPE_CHECKING:
     from tui.tools.mcp.mending import Asked
     from tui.tools.mcp.oauth import SignInCheck
-    from tui.tools.mcp.token_store import TokenVault
+    from tui.tools.mcp.token_store import SignInPlace, TokenVault
     from tui.tools.mcp.transport import Streams
 
 
@@ -45,6 +45,7 @@ class ServerSandbox(Protocol):
     async def close(self) -> None: ...
 
 
+LAST_WORDS_MAX: Final = 4096
 _SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -63,6 +64,8 @@ class Endpoint:
     sandbox: ServerSandbox | None = None
     vault: TokenVault | None = None
     cache: Path | None = None
+    _log_begin: int = field(default=0, init=False)
+    """Where its log began when it was started last."""
     _with_initialize: bool = field(default=False, init=False)
     """Begin with `initialize`, where there is no cache to remember it in."""
 
@@ -77,20 +80,30 @@ class Endpoint:
         return "authorization" in {name.lower() for name in self.config.headers}
 
     @property
-    def sign_in_place(self) -> tuple[str, TokenVault]:
-        """The address to sign in to, and what keeps the tokens. Raises ToolError."""
-        url = with_variables(self.config, os.environ).url
-        if not url or self.vault is None:
+    def sign_in_place(self) -> SignInPlace:
+        """The address to sign in to, the client, and what keeps the tokens. Raises ToolError."""
+        from tui.tools.mcp.token_store import SignInPlace  # noqa: PLC0415 - it loads the SDK
+
+        config = with_variables(self.config, os.environ)
+        if not config.url or self.vault is None:
             raise ToolError(f"The MCP server {self.name} has no address to sign in to.")
-        return url, self.vault
+        return SignInPlace(
+            config.url,
+            self.vault,
+            config.client_id,
+            config.client_secret,
+            config.scopes,
+            config.callback_port,
+        )
 
     async def sign_in_check(self) -> SignInCheck | None:
         """Return what signs the requests to an address; None for a process. Raises ToolError."""
-        if not (url := with_variables(self.config, os.environ).url):
+        if not with_variables(self.config, os.environ).url:
             return None
         from tui.tools.mcp.oauth import SignInCheck  # noqa: PLC0415 - it loads the SDK
 
-        return await SignInCheck.of(url, None if self.has_key else self.vault)
+        kept = not self.has_key and self.vault is not None
+        return await SignInCheck.of(self.sign_in_place if kept else None)
 
     async def begins_with_initialize(self) -> bool:
         """True if the server was lost by `server/discover` before."""
@@ -122,6 +135,7 @@ class Endpoint:
         environment |= config.env
         command: Sequence[str] = config.words
         with await asyncio.to_thread(_open_log, self.log_file) as words:
+            self._log_begin = words.tell()
             if config.sandbox != "outside":
                 if self.sandbox is None:
                     raise ToolError("It should run in the sandbox, but there is none.")
@@ -142,6 +156,21 @@ class Endpoint:
         except OSError:
             text = ""
         return text or "The server has written nothing."
+
+    async def last_words(self) -> str:
+        """The last line that it wrote to its standard error since it was started; "" for none."""
+        import aiofiles  # noqa: PLC0415 - only where it failed
+
+        try:
+            async with aiofiles.open(self.log_file, "rb") as file:
+                end = await file.seek(0, os.SEEK_END)
+                await file.seek(max(self._log_begin, end - LAST_WORDS_MAX))
+                text = (await file.read()).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return mask(
+            next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+        )[0]
 
     def write_log(self, line: str) -> None:
         """Add a line to its log, where that can be written."""
@@ -172,6 +201,8 @@ def with_variables(config: McpServer, variables: Mapping[str, str]) -> McpServer
             env=dict(zip(config.env, all_of(config.env.values()), strict=True)),
             url=expand(config.url, variables),
             headers=dict(zip(config.headers, all_of(config.headers.values()), strict=True)),
+            client_id=expand(config.client_id, variables),
+            client_secret=expand(config.client_secret, variables),
         )
         convert(changed.url, Url)
     except KeyError as error:

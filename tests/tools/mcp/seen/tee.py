@@ -1,4 +1,4 @@
-"""Start a server and note each line that goes in and out: `python tee.py OUT.jsonl COMMAND ARGS…`."""
+"""Start a server and note each line that goes in and out: `python tee.py OUT.jsonl COMMAND…`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from typing import IO
 
 
@@ -19,7 +20,7 @@ def main(out: str, command: list[str]) -> int:
 
         def note(entry: dict[str, object]) -> None:
             with lock:
-                file.write(json.dumps(entry) + "\n")
+                file.write(json.dumps({**entry, "at": time.monotonic()}) + "\n")
                 file.flush()
 
         def listen(stdout: IO[bytes]) -> None:
