@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from mcp_types import Tool
@@ -53,7 +53,7 @@ def test_45_half_a_character_does_not_reach_the_server() -> None:
     assert made({}).parse(given).arguments == {"a\ufffd": ["x\ufffd", 1, None, {"b": "\U0001f600"}]}
 
 
-ODD_NAMES = {
+ODD_NAMES: dict[str, Any] = {
     "type": "object",
     "properties": {
         "$filter": {"type": "string", "default": "$filter"},
@@ -70,12 +70,13 @@ ODD_NAMES = {
 def names_in(value: object) -> set[str]:
     """The names of all arguments in a schema."""
     if isinstance(value, list):
-        return set().union(*map(names_in, value))
+        return set[str]().union(*map(names_in, cast("list[object]", value)))
     if not isinstance(value, dict):
         return set()
-    own: Any = value.get("properties")
-    here = set(own) if isinstance(own, dict) and "type" not in own else set()
-    return here.union(*map(names_in, value.values()))
+    fields = cast("dict[str, object]", value)
+    own = fields.get("properties")
+    here = cast("dict[str, object]", own) if isinstance(own, dict) and "type" not in own else {}
+    return set(here).union(*map(names_in, fields.values()))
 
 
 def test_names_that_the_api_refuses_are_exchanged_and_come_back() -> None:
@@ -104,6 +105,9 @@ def test_names_that_the_api_refuses_are_exchanged_and_come_back() -> None:
 
 
 def test_exchanged_names_do_not_collide() -> None:
-    odd = {"type": "object", "properties": {name: {} for name in ("a b", "a/b", "a_b", "a:b")}}
+    odd: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: {} for name in ("a b", "a/b", "a_b", "a:b")},
+    }
     assert len(made(odd).schema()["input_schema"]["properties"]) == 4
     assert made(odd).schema() == made(odd).schema(), "the request's bytes stay the same"

@@ -6,19 +6,17 @@ import asyncio
 import json
 import re
 import sys
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from mcp import Client
 
 from tests.support.clock import PATIENCE_S
 from tests.tools.mcp.test_servers import ROOT, call, started
+from tui import __version__
 from tui.core.config import McpServer
 from tui.core.errors import ToolError
 from tui.core.messages import text_of
 from tui.tools.mcp import Servers, connection
-from tui.tools.mcp.connection import Opening, ServerLink
 from tui.tools.mcp.tool import NAME_MAX
 
 
@@ -156,28 +154,18 @@ async def test_a_server_that_discover_loses_begins_with_initialize_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opening: str
 ) -> None:
     monkeypatch.setattr(connection, "PROBE_S", 1.0)
-    config = wild("0", opening)
-    for begun, asks in ((1, ["auto", "legacy"]), (2, ["legacy"])):
-        tried = list[str]()
-        enter = ServerLink._enter
-
-        async def noted(link: ServerLink, stack: AsyncExitStack, way: Opening) -> Client:
-            tried.append(way)  # noqa: B023 - awaited in the same round
-            return await enter(link, stack, way)  # noqa: B023 - as above
-
-        with monkeypatch.context() as patch:
-            patch.setattr(ServerLink, "_enter", noted)
-            servers = Servers(
-                {"wild": config}, cwd=ROOT, log_folder=tmp_path, cache=tmp_path / "cache"
-            )
-            servers.start()
-            await asyncio.wait_for(servers.settled(), PATIENCE_S)
-            assert [one.state for one in servers.all] == ["ready"]
-            await asyncio.wait_for(servers.close(), PATIENCE_S)
-        assert tried == asks, f"start {begun}"
-    log = (tmp_path / "mcp-wild.log").read_text()
-    names = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
-    assert {**names[0], "version": ""} == {"name": "holdfast", "title": "Holdfast", "version": ""}
+    for _ in range(2):
+        config = {"wild": wild("0", opening)}
+        servers = Servers(config, cwd=ROOT, log_folder=tmp_path, cache=tmp_path / "cache")
+        servers.start()
+        await asyncio.wait_for(servers.settled(), PATIENCE_S)
+        assert [one.state for one in servers.all] == ["ready"]
+        await asyncio.wait_for(servers.close(), PATIENCE_S)
+    log = (tmp_path / "mcp-wild.log").read_text().splitlines()
+    openings = [line for line in log if line in {"server/discover", "initialize"}]
+    assert openings == ["server/discover", "initialize", "initialize"]
+    name = next(json.loads(line) for line in log if line.startswith("{"))
+    assert name == {"name": "holdfast", "title": "Holdfast", "version": __version__}
 
 
 async def test_a_server_that_ends_at_once_says_why(tmp_path: Path) -> None:

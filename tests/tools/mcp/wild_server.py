@@ -128,6 +128,7 @@ def main(count: int, opening: str) -> None:
         id_, method = asked.get("id"), asked.get("method")
         if id_ is None:
             continue
+        print(method, file=sys.stderr, flush=True)
         if method == "server/discover" and opening:
             if opening == "dies":
                 sys.exit("expected initialize")

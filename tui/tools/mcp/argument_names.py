@@ -51,7 +51,7 @@ def _schema(schema: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
     for keyword, value in schema.items():
         if keyword in _BY_NAME and is_object(value):
             changed[keyword] = {
-                _safe(name, names): _names_of(one) if isinstance(one, list) else _part(one, names)
+                _safe(name, names): _names_of(one) or _part(one, names)
                 for name, one in value.items()
             }
             if keyword == "properties":
@@ -61,7 +61,7 @@ def _schema(schema: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
         elif keyword in _DEFINITIONS and is_object(value):
             changed[keyword] = {name: _part(one, names) for name, one in value.items()}
         elif keyword == "required" and isinstance(value, list):
-            changed[keyword] = _names_of(cast("list[object]", value))
+            changed[keyword] = _names_of(cast("object", value))
         elif keyword in _VALUES:
             changed[keyword] = value
         else:
@@ -77,8 +77,10 @@ def _part(value: object, names: dict[str, str]) -> object:
     return value
 
 
-def _names_of(listed: object) -> object:
-    return [_safe(one, {}) if isinstance(one, str) else one for one in cast("list[object]", listed)]
+def _names_of(listed: object) -> list[object]:
+    """The names in a list; none, where it is no list."""
+    given = cast("list[object]", listed) if isinstance(listed, list) else []
+    return [_safe(one, {}) if isinstance(one, str) else one for one in given]
 
 
 def _titled(schema: object, own_name: str | None) -> object:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, cast
 
 from mcp_types import PROTOCOL_VERSION_META_KEY
-from mcp_types.methods import parse_server_result
+from mcp_types.methods import SERVER_RESULTS
 from mcp_types.version import (
     KNOWN_PROTOCOL_VERSIONS,
     LATEST_HANDSHAKE_VERSION,
     MODERN_PROTOCOL_VERSIONS,
 )
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 
 from tui.core.messages import is_object, object_of
 from tui.tools.mcp.tool import LEFT_OUT, NOTES
@@ -70,7 +71,7 @@ class Asked:
         agreed = answer.get("protocolVersion")
         if method == "initialize" and isinstance(agreed, str):
             self._version = agreed
-        mend(method, version, cast("dict[str, Any]", answer))
+        mend(method, version, answer)
 
     def waits(self, method: str) -> bool:
         """True while a request of this kind has no answer."""
@@ -86,6 +87,8 @@ def mend(method: str, version: str, answer: dict[str, Any]) -> None:
     if version in MODERN_PROTOCOL_VERSIONS:
         for name, value in _UNSAID.items():
             answer.setdefault(name, value)
+    if key == "tools" and isinstance(listed := answer.get(key), list):
+        answer[key] = [_complete(tool) for tool in cast("list[object]", listed)]
     if _fits(method, version, answer) or answer.get("resultType", "complete") != "complete":
         return
     frame = {name: answer[name] for name in _UNSAID if name in answer}
@@ -112,12 +115,28 @@ def mend(method: str, version: str, answer: dict[str, Any]) -> None:
 def _fits(method: str, version: str, answer: Mapping[str, Any]) -> bool:
     """True if the SDK takes the answer."""
     try:
-        parse_server_result(method, version, answer)
-    except ValidationError:
+        _ = _adapter(method, version).validate_python(answer, by_name=False)
+    except (ValueError, RecursionError):
         return False
-    except (KeyError, ValueError, RecursionError):
-        return True  # it checks nothing there
     return True
+
+
+@cache
+def _adapter(method: str, version: str) -> TypeAdapter[Any]:
+    """The type of an answer in a version of the protocol, which is the strictest that the SDK has."""
+    return TypeAdapter(SERVER_RESULTS[method, version])
+
+
+def _complete(tool: object) -> object:
+    """A tool whose schema says that it is an object's: arguments are one in any case."""
+    if not is_object(tool) or not isinstance(tool.get("name"), str):
+        return tool
+    schema = object_of(tool.get("inputSchema"))
+    return (
+        tool
+        if schema.get("type") == "object"
+        else {**tool, "inputSchema": {**schema, "type": "object"}}
+    )
 
 
 def _parts(given: object, key: str) -> Sequence[object]:
@@ -140,9 +159,8 @@ def _mended(
     it does not fit even so."""
     key = next(name for name in answer if name not in _UNSAID)
     part = object_of(answer[key][0])
-    if key == "tools" and isinstance(part.get("name"), str):
-        # arguments are an object in any case, whatever a schema says or does not say of them
-        part = {**part, "inputSchema": {**object_of(part.get("inputSchema")), "type": "object"}}
+    if _fits(method, version, answer):
+        return part
     kept = {name: value for name, value in part.items() if name in needed}
     if not _fits(method, version, {**answer, key: [kept]}):
         return None

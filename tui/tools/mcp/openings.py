@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tui.core.config import McpServer
 from tui.core.files import locked, read_small, replace_file
@@ -46,4 +46,5 @@ def _read(file: Path) -> list[str]:
         kept: Any = parse_json(read_small(file)[0])
     except (OSError, ValueError, RecursionError):
         return []
-    return [one for one in kept if isinstance(one, str)] if isinstance(kept, list) else []
+    listed = cast("list[object]", kept) if isinstance(kept, list) else []
+    return [one for one in listed if isinstance(one, str)]

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -28,6 +28,7 @@ from tests.support.call_host import FakeHost
 from tests.tools.mcp.seen.day import compared, outcome
 from tui.agent.composition import McpSandbox
 from tui.core.config import McpServer, SandboxSettings
+from tui.core.messages import object_of
 from tui.core.workspace import Workspace
 from tui.permissions.sandbox.confinement import Confinement
 from tui.tools.mcp import Servers
@@ -39,6 +40,8 @@ TEXT_MAX: Final = 100
 """Characters of a text that are kept."""
 TOOLS_MAX: Final = 5
 """Parts of a list that are kept."""
+SCHEMA_MAX: Final = 1500
+DROPPED: Final = frozenset({"icons", "instructions"})
 PIXEL: Final = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAA"
     "AABJRU5ErkJggg=="
@@ -64,7 +67,7 @@ def _npm(path: str) -> tuple[str, ...]:
     return ("node", f"{{at}}/node_modules/{path}")
 
 
-BAD: Final = ("call", "no such tool", {})
+BAD: Final[Step] = ("call", "no such tool", {})
 DAYS: Final = (
     Seen(
         "filesystem-0.6.2",
@@ -395,7 +398,8 @@ def pairs(said: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     others: list[Any] = []
     since: dict[Any, float] = {}
     went_on: set[Any] = set()
-    for entry in [*said, {"started": False, "at": said[-1]["at"] + SILENT_S}]:
+    end: dict[str, Any] = {"started": False, "at": said[-1]["at"] + SILENT_S}
+    for entry in [*said, end]:
         if "sent" in entry:
             message = json.loads(entry["sent"])
             if "id" in message and "method" in message:
@@ -447,15 +451,14 @@ def trimmed(value: Any, key: str = "") -> Any:
                 return PIXEL
             return value if len(value) <= TEXT_MAX else value[:TEXT_MAX] + "…"
         case list():
-            listed = value[:TOOLS_MAX] if key in {"tools", "resources"} else value[:40]
-            return [trimmed(one) for one in listed]
+            most = TOOLS_MAX if key in {"tools", "resources"} else 40
+            return [trimmed(one) for one in cast("list[Any]", value)[:most]]
         case dict():
-            dropped = {"icons", "instructions"}
-            kept = {name: one for name, one in value.items() if name not in dropped}
-            if key == "inputSchema" and len(json.dumps(kept)) > 1500:
-                few = dict(list(kept.get("properties", {}).items())[:2])
-                kept = {**kept, "properties": few, "required": []}
-                kept = {name: one for name, one in kept.items() if name != "$defs"}
+            fields = cast("dict[str, Any]", value)
+            kept = {name: one for name, one in fields.items() if name not in DROPPED}
+            if key == "inputSchema" and len(json.dumps(kept)) > SCHEMA_MAX:
+                few = [*object_of(kept.get("properties")).items()][:2]
+                kept = {**kept, "properties": dict(few), "required": [], "$defs": {}}
             return {name: trimmed(one, name) for name, one in kept.items()}
         case _:
             return value

@@ -44,11 +44,8 @@ def _answer(
     seen: list[dict[str, Any]], method: str, params: dict[str, Any]
 ) -> dict[str, Any] | None:
     """The answer of then. What was asked several times is answered in turn."""
-    if method == "initialize":
-        params = {}
     for entry in seen:
-        asked = {} if method == "initialize" else entry["params"]
-        if entry["ask"] == method and asked == params:
+        if entry["ask"] == method and (entry["params"] == params or method == "initialize"):
             if [one["ask"] for one in seen].count(method) > 1:
                 seen.remove(entry)
                 seen.append(entry)
