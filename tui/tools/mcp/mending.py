@@ -123,8 +123,9 @@ def _fits(method: str, version: str, answer: Mapping[str, Any]) -> bool:
 
 @cache
 def _adapter(method: str, version: str) -> TypeAdapter[Any]:
-    """The type of an answer in a version of the protocol, which is the strictest that the SDK has."""
-    return TypeAdapter(SERVER_RESULTS[method, version])
+    """The type of an answer in a version of the protocol: the strictest that the SDK has."""
+    kind: Any = SERVER_RESULTS[method, version]
+    return TypeAdapter(kind)
 
 
 def _complete(tool: object) -> object:

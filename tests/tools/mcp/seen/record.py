@@ -455,7 +455,7 @@ def trimmed(value: Any, key: str = "") -> Any:
             return [trimmed(one) for one in cast("list[Any]", value)[:most]]
         case dict():
             fields = cast("dict[str, Any]", value)
-            kept = {name: one for name, one in fields.items() if name not in DROPPED}
+            kept: dict[str, Any] = {n: one for n, one in fields.items() if n not in DROPPED}
             if key == "inputSchema" and len(json.dumps(kept)) > SCHEMA_MAX:
                 few = [*object_of(kept.get("properties")).items()][:2]
                 kept = {**kept, "properties": dict(few), "required": [], "$defs": {}}
