@@ -72,14 +72,14 @@ def servers_of(listed: Mapping[str, object], file: str) -> McpFile:
         try:
             servers[name] = _entry(name, entry, file)
             raw[name] = entry
-            left[name] = _left(object_of(entry))
+            left[name] = _ignored_fields(object_of(entry))
         except ConfigError as error:
             why = error.message.removeprefix(f"{file}: ").rstrip(".")
             problems[dotted(("mcp", name))] = f"it is not valid ({why})"
     return McpFile(servers, raw, problems, left)
 
 
-def _left(entry: Mapping[str, object]) -> tuple[str, ...]:
+def _ignored_fields(entry: Mapping[str, object]) -> tuple[str, ...]:
     """The fields of an entry that say something, and are not taken over."""
     known = {*_KEYS, "type", "oauth", "disabled"}
     own = [name for name, value in entry.items() if value and name not in known]

@@ -1,8 +1,9 @@
 """Names of arguments that the API refuses, exchanged for ones that it takes, and back again.
 
-The API wants `[a-zA-Z0-9_.-]{1,64}` for each property of a tool's schema, also inside of others;
-servers name theirs as they like (`$filter`, `page[size]`, words of any language). A safe name ends
-in a hash of the own one, so that it is the same everywhere and no other name's.
+The API wants up to 64 letters of ASCII, digits, `_`, `.` and `-` for each property of a tool's
+schema, also inside of others; servers name theirs as they like (`$filter`, `page[size]`, words of
+any language). A safe name ends in a hash of the own one, so that it is the same everywhere and no
+other name's.
 """
 
 from __future__ import annotations

@@ -200,10 +200,10 @@ class ServerLink:
         from mcp import Client  # noqa: PLC0415 - 0.6 s
         from mcp_types import Implementation  # noqa: PLC0415 - as above
 
-        from tui.tools.mcp.mending import Asked  # noqa: PLC0415 - as above
+        from tui.tools.mcp.mending import OpenRequests  # noqa: PLC0415 - as above
 
         self._check = await self._endpoint.sign_in_check()
-        asked = Asked()
+        asked = OpenRequests()
         made = Client(
             self._endpoint.open(self._check, asked),
             client_info=Implementation(name="holdfast", title="Holdfast", version=__version__),

@@ -27,7 +27,7 @@ from tui.core.variables import expand
 from tui.tools.mcp import openings
 
 if TYPE_CHECKING:
-    from tui.tools.mcp.mending import Asked
+    from tui.tools.mcp.mending import OpenRequests
     from tui.tools.mcp.oauth import SignInCheck
     from tui.tools.mcp.token_store import SignInPlace, TokenVault
     from tui.tools.mcp.transport import Streams
@@ -109,17 +109,17 @@ class Endpoint:
         """True if the server was lost by `server/discover` before."""
         if self.cache is None:
             return self._with_initialize
-        return await asyncio.to_thread(openings.is_kept, self.cache, self.config)
+        return await asyncio.to_thread(openings.is_remembered, self.cache, self.config)
 
     async def remember_opening(self, *, with_initialize: bool) -> None:
         """Begin so from the next start on."""
         self._with_initialize = with_initialize
         if self.cache is not None:
-            keep = partial(openings.keep, with_initialize=with_initialize)
+            keep = partial(openings.remember, with_initialize=with_initialize)
             await asyncio.to_thread(keep, self.cache, self.config)
 
     @asynccontextmanager
-    async def open(self, check: SignInCheck | None, asked: Asked) -> AsyncGenerator[Streams]:
+    async def open(self, check: SignInCheck | None, asked: OpenRequests) -> AsyncGenerator[Streams]:
         """Start or reach it. Raises ToolError, and OSError where it cannot be started."""
         from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - 0.6 s
 

@@ -48,7 +48,7 @@ _UNSAID: Final[Mapping[str, object]] = {
 
 
 @dataclass(slots=True)
-class Asked:
+class OpenRequests:
     """The requests that wait for their answers: their method and version of the protocol, by id."""
 
     _open: dict[object, tuple[str, str]] = field(default_factory=dict[object, tuple[str, str]])
@@ -71,14 +71,14 @@ class Asked:
         agreed = answer.get("protocolVersion")
         if method == "initialize" and isinstance(agreed, str):
             self._version = agreed
-        mend(method, version, answer)
+        repair_answer(method, version, answer)
 
     def waits(self, method: str) -> bool:
         """True while a request of this kind has no answer."""
         return any(method == one for one, _ in self._open.values())
 
 
-def mend(method: str, version: str, answer: dict[str, Any]) -> None:
+def repair_answer(method: str, version: str, answer: dict[str, Any]) -> None:
     """Make an answer one that the SDK takes, in place, with as much of it as can be kept."""
     if method not in _LISTS:
         return

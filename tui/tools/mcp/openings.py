@@ -21,12 +21,12 @@ NAME: Final = "mcp-openings.json"
 KEPT_MAX: Final = 500
 
 
-def is_kept(folder: Path, config: McpServer) -> bool:
+def is_remembered(folder: Path, config: McpServer) -> bool:
     """True if the server is one of them. Blocks; never raises."""
     return _key(config) in _read(folder / NAME)
 
 
-def keep(folder: Path, config: McpServer, *, with_initialize: bool) -> None:
+def remember(folder: Path, config: McpServer, *, with_initialize: bool) -> None:
     """Remember how a server wants to be begun with, where that can be written. Blocks."""
     try:
         with locked(folder):

@@ -35,7 +35,7 @@ from mcp_types import (
 )
 
 from tui.core.formatting import size
-from tui.tools.mcp.mending import Asked
+from tui.tools.mcp.mending import OpenRequests
 from tui.tools.mcp.tool import sound
 from tui.tools.process import end_server
 
@@ -58,7 +58,7 @@ Streams = tuple[
 async def open_address(
     url: str,
     headers: Mapping[str, str],
-    asked: Asked,
+    asked: OpenRequests,
     *,
     sse: bool = False,
     auth: Auth | None = None,
@@ -105,7 +105,12 @@ async def open_address(
 
 @asynccontextmanager
 async def open_process(
-    command: Sequence[str], asked: Asked, *, env: Mapping[str, str], cwd: Path, errors: TextIO
+    command: Sequence[str],
+    asked: OpenRequests,
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    errors: TextIO,
 ) -> AsyncGenerator[Streams]:
     """Start a server; it ends with the block, and all that it started with it. Raises OSError."""
     process = await asyncio.create_subprocess_exec(
@@ -127,7 +132,7 @@ async def open_process(
             tasks.cancel_scope.cancel()
 
 
-async def _read(process: Process, incoming: Incoming, asked: Asked) -> None:
+async def _read(process: Process, incoming: Incoming, asked: OpenRequests) -> None:
     """Hand each message on; what it prints besides is not for us."""
     assert process.stdout is not None
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -155,7 +160,7 @@ async def _write(
     process: Process,
     outgoing: MemoryObjectReceiveStream[SessionMessage],
     incoming: Incoming,
-    asked: Asked,
+    asked: OpenRequests,
 ) -> None:
     assert process.stdin is not None
     try:
@@ -174,7 +179,9 @@ async def _write(
         await _refuse(incoming, asked, "it reads nothing any more", CONNECTION_CLOSED)
 
 
-async def _refuse(incoming: Incoming, asked: Asked, why: str, code: int = PARSE_ERROR) -> None:
+async def _refuse(
+    incoming: Incoming, asked: OpenRequests, why: str, code: int = PARSE_ERROR
+) -> None:
     """Answer the calls that wait with an error: whose answer it was is not known."""
     log.warning("an MCP server: %s", why)
     for id_ in asked.ids:
@@ -198,11 +205,11 @@ def _message(line: bytes) -> JSONRPCMessage | None:
     return message
 
 
-def _note_out(asked: Asked, message: JSONRPCMessage) -> None:
+def _note_out(asked: OpenRequests, message: JSONRPCMessage) -> None:
     if isinstance(message, JSONRPCRequest):
         asked.begin(message.id, message.method, message.params)
 
 
-def _note_in(asked: Asked, message: JSONRPCMessage) -> None:
+def _note_in(asked: OpenRequests, message: JSONRPCMessage) -> None:
     if isinstance(message, JSONRPCResponse | JSONRPCError):
         asked.end(message.id, getattr(message, "result", None))
