@@ -34,7 +34,7 @@ ServerState: TypeAlias = Literal["off", "starting", "ready", "failed", "needs si
 
 START_S: Final = 30.0
 """Seconds a server may take until its tools are listed."""
-PROBE_S: Final = 12.0
+PROBE_S: Final = 15.0
 """Seconds a process may take for that where it is asked `server/discover` first, for 10 s of which
 the SDK waits: many of 2024 and 2025 die of that question, or never say a word again."""
 LEAVE_S: Final = 5.0
