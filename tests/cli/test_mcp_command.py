@@ -139,7 +139,7 @@ def test_servers_of_mcp_json_need_trust_and_are_not_removed(run: Run) -> None:
         (("add", "x", "npx", "more"), "Put -- in front of a command"),
         (("add", "x", "--env", "K", "--", "c"), "--env number 1 isn't K=V"),
         (("add", "x", "--env", "K=v", "http://h"), "--env is for a command"),
-        (("add", "x", "--header", "K=v", "--", "c"), "--header, --type and --client-id are for an address"),
+        (("add", "x", "--header", "K=v", "--", "c"), "--type and --client-id are for an address"),
         (("add", "x", "http://"), "an http:// or https:// address"),
         (("add", "x", "--type", "stdio", "http://h"), "invalid choice"),
         (("remove", "nothing"), "No config.toml has an MCP server nothing."),
