@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import statistics
 import sys
 import tempfile
 import time
@@ -14,13 +13,14 @@ from typing import Any
 from tui.core.config import McpServer
 from tui.tools.mcp import Servers
 
-RUNS = 15
+RUNS = 7
 TOOLS = 200
 SEEN = Path(__file__).parents[1] / "tools" / "mcp" / "seen"
 
 _SERVER = """
 import json, sys
-tools = json.load(open(sys.argv[1]))
+import mcp.server  # as published ones in Python do
+tools = open(sys.argv[1]).read()
 for line in sys.stdin:
     asked = json.loads(line)
     if "id" not in asked:
@@ -33,7 +33,9 @@ for line in sys.stdin:
             "protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info
         }
     elif asked["method"] == "tools/list":
-        answer["result"] = {"tools": tools}
+        result = '{"tools": %s}' % tools
+        print('{"jsonrpc": "2.0", "id": %d, "result": %s}' % (asked["id"], result), flush=True)
+        continue
     else:
         answer["error"] = {"code": -32601, "message": "unknown"}
     print(json.dumps(answer), flush=True)
@@ -49,7 +51,7 @@ def run() -> list[tuple[str, float, float]]:
         for _ in range(RUNS):  # in turns, so that both meet the same noise
             singles.append(asyncio.run(_start(place, one)))
             lots.append(asyncio.run(_start(place, many)))
-    ratio = statistics.median(lots) / statistics.median(singles)
+    ratio = min(lots) / min(singles)  # the quickest: a busy machine only adds to it
     return [(f"an MCP server of {TOOLS} tools starts, beside one of a single tool", ratio, 1.5)]
 
 

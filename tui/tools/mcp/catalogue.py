@@ -131,7 +131,7 @@ async def _pages(ask: Callable[..., Awaitable[_Page]]) -> AsyncGenerator[_Page]:
     """The pages of a list, up to a number that no list needs."""
     cursor: str | None = None
     for _ in range(PAGES_MAX):
-        page = await ask(cursor=cursor)
+        page = await ask(cursor=cursor, cache_mode="bypass")
         yield page
         cursor = page.next_cursor
         if not cursor:
