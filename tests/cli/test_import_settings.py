@@ -189,6 +189,22 @@ def test_mcp_servers_are_shown_without_their_secrets_and_taken_over_once(
     assert "Nothing more to take over." in capsys.readouterr().err
 
 
+def test_the_client_of_a_sign_in_comes_along_and_what_means_nothing_is_named(
+    claude: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    oauth = {"clientId": "my-id", "callbackPort": 8123, "xaa": True}
+    url = "https://mcp.test/mcp"
+    door = {"type": "http", "url": url, "oauth": oauth, "alwaysLoad": True}
+    (claude / ".claude.json").write_text(json.dumps({"mcpServers": {"door": door}}))
+    assert main(["import-settings", "--yes"]) == 0
+    shown = capsys.readouterr().out
+    assert "  left   door: alwaysLoad means nothing here" in shown
+    assert "  left   door: oauth.xaa means nothing here" in shown
+    assert config()["mcp"]["door"] == {
+        "type": "http", "url": url, "client_id": "my-id", "callback_port": 8123,
+    }  # fmt: skip
+
+
 def test_an_address_is_shown_without_its_query_and_the_values_of_its_headers(
     claude: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,13 @@ def test_an_address_is_added_with_headers(run: Run) -> None:
     assert saved() == {"docs": {"url": "https://docs.test/sse", "type": "sse", "headers": headers}}
 
 
+def test_a_client_to_sign_in_with_is_added(run: Run) -> None:
+    words = ("door", "https://door.test/mcp", "--client-id", "my-id")
+    assert run("add", *words, "--callback-port", "8123")[0] == 0
+    door = {"url": "https://door.test/mcp", "client_id": "my-id", "callback_port": 8123}
+    assert saved() == {"door": door}
+
+
 def test_comments_and_other_servers_stay(run: Run) -> None:
     file = folders().config_file
     file.parent.mkdir(parents=True)
@@ -132,7 +139,7 @@ def test_servers_of_mcp_json_need_trust_and_are_not_removed(run: Run) -> None:
         (("add", "x", "npx", "more"), "Put -- in front of a command"),
         (("add", "x", "--env", "K", "--", "c"), "--env number 1 isn't K=V"),
         (("add", "x", "--env", "K=v", "http://h"), "--env is for a command"),
-        (("add", "x", "--header", "K=v", "--", "c"), "--header and --type are for an address"),
+        (("add", "x", "--header", "K=v", "--", "c"), "--type and --client-id are for an address"),
         (("add", "x", "http://"), "an http:// or https:// address"),
         (("add", "x", "--type", "stdio", "http://h"), "invalid choice"),
         (("remove", "nothing"), "No config.toml has an MCP server nothing."),

@@ -36,6 +36,11 @@ EVERYBODY: dict[str, object] = {
     "old": {"type": "sse", "url": "https://old.test/sse"},
     "new": {"type": "streamable-http", "url": "https://new.test/mcp", "headers": {}},
     "off": {"command": "x", "disabled": True},
+    "door": {  # as `claude mcp add --client-id … --callback-port …` of 2.1.332 writes it
+        "type": "http",
+        "url": "https://door.test/mcp",
+        "oauth": {"clientId": "my-id", "callbackPort": 8123, "scopes": "a b"},
+    },
 }
 
 
@@ -43,11 +48,18 @@ def test_the_forms_of_other_programs_are_read(home: Folders, workspace: Path) ->
     brings(workspace, EVERYBODY)
     loaded = load_all(home, workspace)
     servers = loaded.config.mcp
-    assert set(servers) == {"files", "db", "docs", "old", "new"}
+    assert set(servers) == {"files", "db", "docs", "old", "new", "door"}
     assert servers["files"].words == ("npx", "-y", "server-filesystem", ".")
     assert servers["db"].env == {"URL": "${DB:-none}"}
     assert servers["docs"] == McpServer(
         url="https://docs.test/mcp", headers={"X-Key": "${KEY}"}, type="http"
+    )
+    assert servers["door"] == McpServer(
+        url="https://door.test/mcp",
+        type="http",
+        client_id="my-id",
+        callback_port=8123,
+        scopes=("a", "b"),
     )
     assert (servers["old"].type, servers["new"].type) == ("sse", "http")
     assert loaded.ignored == ()
@@ -122,6 +134,7 @@ def test_each_server_is_trusted_by_itself_and_as_it_is(home: Folders, workspace:
     brings(workspace, EVERYBODY)
     does = {item.name: item.does for item in trust.undecided(home, workspace)}
     assert does == {
+        ".mcp.json: door": "Connects to https://door.test/mcp (MCP server door)",
         ".mcp.json: files": "Starts npx -y server-filesystem . (MCP server files)",
         ".mcp.json: db": "Starts db (MCP server db) with URL=${DB:-none}, your variables DB",
         ".mcp.json: docs": "Connects to https://docs.test/mcp (MCP server docs) with the header"

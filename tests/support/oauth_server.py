@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 import httpx2
 from mcp.server.mcpserver import MCPServer
@@ -37,12 +37,15 @@ def _refused(error: str, why: str) -> JSONResponse:
 
 @dataclass
 class AuthorizationServer:
-    """`lifetime` is what it says of a token in seconds. `deny` lets the person refuse."""
+    """`lifetime` is what it says of a token in seconds. `deny` lets the person refuse. Where a
+    `secret` is set, nobody registers and the clients have to show it, as `ways` says."""
 
     issuer: str
     resource: str
     lifetime: int = 3600
     deny: bool = False
+    secret: str = ""
+    ways: tuple[str, ...] = ("none",)
     clients: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     codes: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     access: set[str] = field(default_factory=set[str])
@@ -79,12 +82,14 @@ class AuthorizationServer:
                 "response_types_supported": ["code"],
                 "grant_types_supported": ["authorization_code", "refresh_token"],
                 "code_challenge_methods_supported": ["S256"],
-                "token_endpoint_auth_methods_supported": ["none"],
+                "token_endpoint_auth_methods_supported": list(self.ways),
                 "authorization_response_iss_parameter_supported": True,
             }
         )
 
     async def _register(self, request: Request) -> Response:
+        if self.secret:
+            return JSONResponse({"error": "not here"}, status_code=403)
         asked: dict[str, Any] = await request.json()
         uris: list[str] = asked["redirect_uris"]
         hosts = {urlsplit(uri).hostname for uri in uris}
@@ -115,10 +120,19 @@ class AuthorizationServer:
             answer = {"code": code, **state}
         return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(answer)}", status_code=302)
 
+    def _shown(self, request: Request, asked: dict[str, str]) -> str:
+        """The secret, in the only way that it takes."""
+        if self.ways == ("client_secret_post",):
+            return asked.get("client_secret", "")
+        given = request.headers.get("authorization", "").removeprefix("Basic ")
+        return unquote(base64.b64decode(given).decode().partition(":")[2])
+
     async def _token(self, request: Request) -> Response:
         body = (await request.body()).decode()
         asked = {name: values[0] for name, values in parse_qs(body).items()}
         client, grant = asked.get("client_id", ""), asked.get("grant_type", "")
+        if self.secret and self._shown(request, asked) != self.secret:
+            return _refused("invalid_client", "the secret is wrong")
         if client not in self.clients or asked.get("resource") != self.resource:
             return _refused("invalid_client", "unknown client or resource")
         if grant == "authorization_code":

@@ -602,6 +602,7 @@ def make_servers(launch: Launch) -> Servers | None:
         environment=clean_environment(child_environment(), settings.keep_env),
         sandbox=McpSandbox(confinement),
         vault=SecretStore(os.environ, launch.folders),
+        cache=launch.folders.cache,
     )
 
 

@@ -54,8 +54,8 @@ def _server(options: Options) -> dict[str, Any]:
     if bool(options.mcp.address) == bool(options.mcp.words):
         raise UsageError("Give either an address, or a command behind --.", hint=_USAGE)
     if options.mcp.address is None:
-        if options.mcp.headers or options.mcp.type:
-            raise UsageError("--header and --type are for an address.", hint=_USAGE)
+        if options.mcp.headers or options.mcp.type or options.mcp.client_id:
+            raise UsageError("--header, --type and --client-id are for an address.", hint=_USAGE)
         command, *args = options.mcp.words
         entry: dict[str, Any] = {"command": command}
         entry |= {"args": args} if args else {}
@@ -66,6 +66,11 @@ def _server(options: Options) -> dict[str, Any]:
         raise UsageError("--env is for a command.", hint=_USAGE)
     entry = {"url": options.mcp.address}
     entry |= {"type": options.mcp.type} if options.mcp.type else {}
+    entry |= {"client_id": options.mcp.client_id} if options.mcp.client_id else {}
+    if options.mcp.callback_port is not None:
+        if not options.mcp.client_id:
+            raise UsageError("--callback-port goes with --client-id.", hint=_USAGE)
+        entry["callback_port"] = options.mcp.callback_port
     return entry | _pairs("headers", options.mcp.headers, "=:")
 
 
@@ -95,6 +100,8 @@ def _list(options: Options) -> int:
         tools = f"  {plural(one['tools'], 'tool')}" if one["state"] == "ready" else ""
         why = one_line(str(one["detail"] or one["address"]))
         print_text(f"{one_line(str(one['name']))}  {one['state']}{tools}  {why}")
+        if one["left_out"]:
+            print_text(f"  {one_line(str(one['left_out']))}")
     if not states:
         note(f"No MCP servers. Add one: {_USAGE}")
     return 0

@@ -428,7 +428,10 @@ class McpServer(_Section, frozen=True, kw_only=True):
     """An MCP server: either a `command` to start, or the `url` of a running one.
 
     `env` are variables for the command, `headers` go with each request to the url, `type` is how
-    the url is talked to: "http" if it is empty. All of these texts may hold `${NAME}`.
+    the url is talked to: "http" if it is empty. `client_id` is that of a client which the person
+    registered with the server's operator for the sign-in, `client_secret` and `callback_port` what
+    they got or gave there, `scopes` what is asked for in the place of what the server names. All of
+    these texts may hold `${NAME}`.
     `sandbox` is what a command may do: "outside" confines nothing, the others are levels of the
     sandbox. `tools` are globs for the names of those that the model gets; all, where there are
     none. Nothing that may be secret shows in a repr.
@@ -440,6 +443,10 @@ class McpServer(_Section, frozen=True, kw_only=True):
     url: ServerUrl = ""
     headers: dict[str, str] = {}
     type: Literal["", "stdio", "http", "sse"] = ""
+    client_id: str = ""
+    client_secret: str = ""
+    scopes: tuple[str, ...] = ()
+    callback_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 0
     sandbox: Literal["outside", "read-only", "workspace", "network"] = "outside"
     tools: tuple[str, ...] = ()
 
@@ -448,8 +455,13 @@ class McpServer(_Section, frozen=True, kw_only=True):
             raise ValueError("give exactly one of command and url")
         if self.url and (self.args or self.env or self.type == "stdio"):
             raise ValueError('args, env and type "stdio" go with a command, not with a url')
-        if self.command and (self.headers or self.type in {"http", "sse"}):
-            raise ValueError('headers and type "http" or "sse" go with a url, not with a command')
+        sign_in = (self.client_id, self.client_secret, self.scopes, self.callback_port)
+        if self.command and (self.headers or any(sign_in) or self.type in {"http", "sse"}):
+            raise ValueError(
+                'headers, client_id and type "http" or "sse" go with a url, not with a command'
+            )
+        if not self.client_id and (self.client_secret or self.callback_port):
+            raise ValueError("client_secret and callback_port go with a client_id")
 
     def __repr__(self) -> str:
         return f"McpServer({self.url.partition('?')[0] or self.words[0]!r})"

@@ -22,8 +22,6 @@ _SIZE_MAX: Final = 64 * 1024**2
 _SAME_NAME: Final = "another MCP server has this name here"
 _KEPT: Final = "what Claude Code keeps for itself"
 _EVERYWHERE: Final = "it starts in every folder"
-_SAID_ELSEWHERE: Final = frozenset({"type", "disabled"})
-"""Keys of a server that its entry says in another way."""
 
 
 def plan(workspace: Path, known: Mapping[str, McpServer]) -> Takeover:
@@ -64,12 +62,9 @@ def new_servers(
             continue
         known[name], servers[name] = server, ours
         taken.append(ImportedItem("mcp", name, source, _EVERYWHERE if everywhere else ""))
-        for key, value in object_of(entry).items():
-            if key not in ours and key not in _SAID_ELSEWHERE and value not in (None, {}, [], ""):
-                names = [f"{key}.{inner}" for inner in object_of(value)] or [key]
-                left += [
-                    SkippedItem(f"mcp.{name}.{one}", source, "no setting here") for one in names
-                ]
+        left += [
+            SkippedItem(f"mcp.{name}.{one}", source, "no setting here") for one in read.left[name]
+        ]
     return servers, taken, left
 
 

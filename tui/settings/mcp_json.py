@@ -16,6 +16,7 @@ from tui.settings.validation import check, dotted
 NAME: Final = ".mcp.json"
 
 _KEYS: Final = ("command", "args", "env", "url", "headers")
+_OAUTH: Final = ("clientId", "callbackPort", "scopes")
 _TYPES: Final[Mapping[object, str]] = dict.fromkeys(
     ("streamable-http", "streamableHttp", "streamable_http"), "http"
 )
@@ -31,6 +32,8 @@ class McpFile:
     servers: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     raw: Mapping[str, object] = field(default_factory=dict[str, object])
     problems: Mapping[str, str] = field(default_factory=dict[str, str])
+    left: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The fields of each server that mean nothing here."""
 
 
 def path_of(workspace: Path) -> Path:
@@ -62,16 +65,29 @@ def servers_of(listed: Mapping[str, object], file: str) -> McpFile:
     servers: dict[str, dict[str, Any]] = {}
     raw: dict[str, object] = {}
     problems: dict[str, str] = {}
+    left: dict[str, tuple[str, ...]] = {}
     for name, entry in listed.items():
         if object_of(entry).get("disabled") is True:
             continue
         try:
             servers[name] = _entry(name, entry, file)
             raw[name] = entry
+            left[name] = _ignored_fields(object_of(entry))
         except ConfigError as error:
             why = error.message.removeprefix(f"{file}: ").rstrip(".")
             problems[dotted(("mcp", name))] = f"it is not valid ({why})"
-    return McpFile(servers, raw, problems)
+    return McpFile(servers, raw, problems, left)
+
+
+def _ignored_fields(entry: Mapping[str, object]) -> tuple[str, ...]:
+    """The fields of an entry that say something, and are not taken over."""
+    known = {*_KEYS, "type", "oauth", "disabled"}
+    own = [name for name, value in entry.items() if value and name not in known]
+    oauth = object_of(entry.get("oauth"))
+    return (
+        *own,
+        *(f"oauth.{name}" for name, value in oauth.items() if value and name not in _OAUTH),
+    )
 
 
 def _broken(why: str) -> McpFile:
@@ -84,8 +100,23 @@ def _entry(name: str, entry: object, file: str) -> dict[str, Any]:
     if isinstance(entry, dict):
         fields = cast("dict[str, Any]", entry)
         table = {key: fields[key] for key in _KEYS if fields.get(key)}
+        table |= _sign_in(object_of(fields.get("oauth")))
         if kind := fields.get("type"):
             table["type"] = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
         wrapped = {"mcp": {name: table}}
     check(wrapped, wrapped, file)
     return cast("dict[str, Any]", wrapped["mcp"][name])
+
+
+def _sign_in(oauth: Mapping[str, object]) -> dict[str, object]:
+    """The keys of a sign-in as `[mcp]` has them, from the form of Claude Code (2.1.332), which has
+    `scopes` in one text and keeps the secret elsewhere."""
+    table: dict[str, object] = {
+        own: oauth[key]
+        for key, own in (("clientId", "client_id"), ("callbackPort", "callback_port"))
+        if oauth.get(key)
+    }
+    scopes = oauth.get("scopes")
+    if isinstance(scopes, str):
+        scopes = scopes.split()
+    return table | ({"scopes": scopes} if scopes else {})

@@ -32,10 +32,13 @@ def home(tmp_path: Path) -> Folders:
 
 
 @asynccontextmanager
-async def reached(home: Folders, world: OAuthWorld) -> AsyncGenerator[Server]:
+async def reached(
+    home: Folders, world: OAuthWorld, config: McpServer | None = None
+) -> AsyncGenerator[Server]:
     vault = SecretStore({"HOLDFAST_HOME": str(home.data)}, home)
-    config = {"door": McpServer(url=world.url)}
-    servers = Servers(config, cwd=ROOT, log_folder=home.log, vault=vault)
+    servers = Servers(
+        {"door": config or McpServer(url=world.url)}, cwd=ROOT, log_folder=home.log, vault=vault
+    )
     servers.start()
     await asyncio.wait_for(servers.settled(), PATIENCE_S)
     try:
@@ -222,3 +225,59 @@ async def test_addresses_that_would_send_tokens_in_the_clear_are_refused(home: F
         await far.sign_in(show)
     with pytest.raises(ToolError, match="has no address to sign in to"):
         await cmd.sign_in(show)
+
+
+SECRET = "s3cret of the client"
+
+
+@pytest.mark.parametrize("way", ["client_secret_basic", "client_secret_post"])
+async def test_a_client_that_the_person_registered_signs_in_where_nobody_registers(
+    home: Folders, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    async with oauth_world() as world:
+        world.oauth.secret, world.oauth.ways = SECRET, (way,)
+        world.oauth.clients["mine"] = {"redirect_uris": [f"http://localhost:{port}/callback"]}
+        async with reached(home, world) as door:
+            with pytest.raises(ToolError, match="doesn't let programs register themselves"):
+                await signed_in(door, world)
+        config = McpServer(
+            url=world.url,
+            client_id="mine",
+            callback_port=port,
+            scopes=("notes:read", "notes:write"),
+            client_secret="${DOOR_SECRET:-}",
+        )
+        assert SECRET not in repr(config)
+        monkeypatch.setenv("MCP_CLIENT_SECRET", SECRET)
+        async with reached(home, world, config) as door:
+            shown: asyncio.Queue[str] = asyncio.Queue()
+
+            async def approve(address: str) -> None:
+                shown.put_nowait(address)
+                await world.approve(address)
+
+            await asyncio.wait_for(door.sign_in(approve), PATIENCE_S)
+            await asyncio.wait_for(door.connection.settled(), PATIENCE_S)
+            assert door.state == "ready", door.detail
+            asked = parse_qs(urlsplit(shown.get_nowait()).query)
+            assert asked["scope"] == ["notes:read notes:write"]
+            assert asked["redirect_uri"] == [f"http://localhost:{port}/callback"]
+        monkeypatch.delenv("MCP_CLIENT_SECRET")
+        world.oauth.end_access()
+        async with reached(home, world, config) as door:
+            assert door.state == "ready", "the secret is kept with the tokens, to refresh them"
+        assert world.oauth.grants == ["authorization_code", "refresh_token"]
+        assert list(world.oauth.clients) == ["mine"]
+
+
+async def test_the_port_of_a_registered_client_is_the_only_one(home: Folders) -> None:
+    async with oauth_world() as world:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            config = McpServer(
+                url=world.url, client_id="mine", callback_port=taken.getsockname()[1]
+            )
+            async with reached(home, world, config) as door:
+                with pytest.raises(ToolError, match="can't be used"):
+                    await signed_in(door, world)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, cast
 
 import pytest
 from mcp_types import Tool
@@ -50,3 +51,63 @@ def test_22_every_other_schema_is_an_object(schema: dict[str, Any], taken: objec
 def test_45_half_a_character_does_not_reach_the_server() -> None:
     given = {"a\ud800": ["x\udc00", 1, None, {"b": "\U0001f600"}]}
     assert made({}).parse(given).arguments == {"a\ufffd": ["x\ufffd", 1, None, {"b": "\U0001f600"}]}
+
+
+ODD_NAMES: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "$filter": {"type": "string", "default": "$filter"},
+        "页面": {"$ref": "#/$defs/page"},
+        "plain": {"anyOf": [{"properties": {"a b": {}}, "required": ["a b"]}, {"type": "null"}]},
+        "properties": {"type": "array", "items": {"properties": {"n" * 65: {}, "": {}}}},
+    },
+    "required": ["$filter", "plain"],
+    "$defs": {"page": {"type": "object", "properties": {"page[size]": {"title": "Size"}}}},
+    "dependentRequired": {"页面": ["$filter"]},
+}
+
+
+def names_in(value: object) -> set[str]:
+    """The names of all arguments in a schema."""
+    if isinstance(value, list):
+        return set[str]().union(*map(names_in, cast("list[object]", value)))
+    if not isinstance(value, dict):
+        return set()
+    fields = cast("dict[str, object]", value)
+    own = fields.get("properties")
+    here = cast("dict[str, object]", own) if isinstance(own, dict) and "type" not in own else {}
+    return set(here).union(*map(names_in, fields.values()))
+
+
+def test_names_that_the_api_refuses_are_exchanged_and_come_back() -> None:
+    tool = made(ODD_NAMES)
+    schema = tool.schema()["input_schema"]
+    names = names_in(schema)
+    assert len(names) == 8
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name) for name in names), names
+    safe = next(name for name in names if name.startswith("_filter_"))
+    page = next(name for name in names if name.startswith("___"))
+    size = next(name for name in names if name.startswith("page_size__"))
+    blank = next(name for name in schema["properties"]["plain"]["anyOf"][0]["properties"])
+    assert schema["required"] == [safe, "plain"]
+    assert schema["dependentRequired"] == {page: [safe]}
+    assert schema["properties"][safe] == {
+        "title": "$filter",
+        "type": "string",
+        "default": "$filter",
+    }
+    assert schema["$defs"]["page"]["properties"] == {size: {"title": "Size"}}
+    assert schema["properties"]["plain"]["anyOf"][0]["required"] == [blank]
+    given = {safe: "x", page: {size: 1}, "plain": {blank: [{safe: 2}]}, "$filter": "kept"}
+    assert tool.parse({**given}).arguments == {
+        "$filter": "kept", "页面": {"page[size]": 1}, "plain": {"a b": [{"$filter": 2}]},
+    }  # fmt: skip
+
+
+def test_exchanged_names_do_not_collide() -> None:
+    odd: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: {} for name in ("a b", "a/b", "a_b", "a:b")},
+    }
+    assert len(made(odd).schema()["input_schema"]["properties"]) == 4
+    assert made(odd).schema() == made(odd).schema(), "the request's bytes stay the same"

@@ -36,7 +36,7 @@ class Restarts(Server):
 class Listed:
     """A tool as a server lists it."""
 
-    title = None
+    title = output_schema = None
     input_schema: dict[str, Any] = {"type": "object"}  # noqa: RUF012 - read only
 
     def __init__(self, name: str, description: str) -> None:

@@ -168,6 +168,8 @@ class McpOptions:
     env: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     type: Literal["http", "sse"] | None = None
+    client_id: str | None = None
+    callback_port: int | None = None
     scope: Literal["user", "project"] | None = None
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
 

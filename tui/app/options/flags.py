@@ -433,6 +433,8 @@ COMMANDS = (
                 dest="headers",
             ),
             _flag("--type", "how the address is reached (http)", choices=TRANSPORTS),
+            _flag("--client-id ID", "a client registered with the server, to sign in with"),
+            _flag("--callback-port N", "the port of that client's redirect address"),
             _SCOPE,
             *_group(_FILES, _CWD),
         ),

@@ -4,7 +4,7 @@ to be read, and its prompts."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,8 @@ class Calls:
 
     def __init__(self, server: str, connection: ServerLink, open_calls: OpenCalls) -> None:
         self._server, self._connection, self._open = server, connection, open_calls
+        self.promised: Mapping[str, Mapping[str, Any]] = {}
+        """The schemas of the structured output that tools promise, by name."""
 
     @property
     def open(self) -> Sequence[OpenCall]:
@@ -99,9 +101,8 @@ class Calls:
             call.host.emit(f"{share} {message or ''}".rstrip() + "\n")
 
         try:
-            return tool_output(
-                await client.call_tool(tool, arguments, progress_callback=report_progress)
-            )
+            result = await client.call_tool(tool, arguments, progress_callback=report_progress)
+            return tool_output(result, self.promised.get(tool))
         except MCPError as error:
             if error.code != URL_ELICITATION_REQUIRED:
                 raise

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from tui.core.formatting import size
-from tui.tools.mcp.tool import DROPPED, SCHEMA_MAX, McpTool, ServerCalls
+from tui.tools.mcp.tool import LEFT_OUT, SCHEMA_MAX, McpTool, ServerCalls
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PAGES_MAX: Final = 50
 TOOLS_MAX: Final = 10_000
 """Number of tools of one server."""
+NAMED_MAX: Final = 10
+"""Tools that are named where tools are left out."""
 OTHERS_MAX: Final = 1000
 """Resources, and prompts, of one server that are known by name."""
 
@@ -55,19 +57,19 @@ async def list_tools(
     Tools that only run as tasks of the protocol are left out: it would refuse our calls.
     """
     tools: list[McpTool] = []
-    odd = 0
+    odd: list[str] = []
     async for page in _pages(client.list_tools):
         tools += [
             McpTool(server, tool, calls)
             for tool in page.tools
             if tool.execution is None or tool.execution.task_support != "required"
         ]
-        odd += int((page.meta or {}).get(DROPPED, 0))
+        odd += (page.meta or {}).get(LEFT_OUT) or ()
     return await asyncio.to_thread(_choose, tools, odd, server, globs)
 
 
 def _choose(
-    tools: Sequence[McpTool], odd: int, server: str, globs: Sequence[str]
+    tools: Sequence[McpTool], odd: Sequence[str], server: str, globs: Sequence[str]
 ) -> tuple[tuple[McpTool, ...], str]:
     """The tools that the settings name and that a request can carry, and why others are not among
     them."""
@@ -76,16 +78,22 @@ def _choose(
     ]
     small = [tool for tool in wanted if len(json.dumps(tool.schema())) <= SCHEMA_MAX]
     taken = sorted(small, key=lambda tool: tool.name)[:TOOLS_MAX]
-    parts = [f"left out {odd} that the protocol doesn't recognize as tools"] if odd else []
+    parts = [f"left out, no tools by the protocol: {_some(odd)}"] if odd else []
     if large := {tool.own_name for tool in wanted} - {tool.own_name for tool in small}:
-        names = ", ".join(sorted(large)[:3]) + ("…" if len(large) > 3 else "")
-        parts.append(f"left out, with a schema above {size(SCHEMA_MAX)}: {names:.200}")
+        parts.append(f"left out, with a schema above {size(SCHEMA_MAX)}: {_some(large)}")
     if more := len(small) - len(taken):
         parts.append(
             f"uses only {TOOLS_MAX} of {len(small):,} tools ({more:,} left out); name the "
             f'ones you need with tools = ["…"] under [mcp.{server}]'
         )
     return tuple(taken), "; ".join(parts)
+
+
+def _some(names: Collection[str]) -> str:
+    """The first names, and how many more there are."""
+    first = [f"{name:.60}" for name in sorted(names)[:NAMED_MAX]]
+    more = len(names) - len(first)
+    return ", ".join(first) + (f" and {more} more" if more else "")
 
 
 async def list_resources(client: Client) -> list[McpResource]:
@@ -123,7 +131,7 @@ async def _pages(ask: Callable[..., Awaitable[_Page]]) -> AsyncGenerator[_Page]:
     """The pages of a list, up to a number that no list needs."""
     cursor: str | None = None
     for _ in range(PAGES_MAX):
-        page = await ask(cursor=cursor)
+        page = await ask(cursor=cursor, cache_mode="bypass")
         yield page
         cursor = page.next_cursor
         if not cursor:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
+from tui import __version__
 from tui.core.errors import ToolError
 from tui.tools.mcp.endpoint import Endpoint
 from tui.tools.mcp.open_call import OpenCalls
@@ -33,12 +34,16 @@ ServerState: TypeAlias = Literal["off", "starting", "ready", "failed", "needs si
 
 START_S: Final = 30.0
 """Seconds a server may take until its tools are listed."""
+PROBE_S: Final = 15.0
+"""Seconds a process may take for that where it is asked `server/discover` first, for 10 s of which
+the SDK waits: many of 2024 and 2025 die of that question, or never say a word again."""
 LEAVE_S: Final = 5.0
 """Seconds a server may take to end by itself when it is stopped."""
-SETTLED_S: Final = START_S + LEAVE_S
+SETTLED_S: Final = PROBE_S + START_S + LEAVE_S
 """Seconds after which a server that was started is ready, or has failed and is stopped."""
 CALL_S: Final = 600.0
 """Seconds a call may take without a word from the server."""
+LINE_MAX: Final = 300
 NOTE_MAX: Final = 4000
 NOTES_MAX: Final = 10_000
 """Characters of a message of a server in its log, and messages."""
@@ -50,6 +55,9 @@ _CHANGES: Final = frozenset(
     }
 )
 _SIGN_IN: Final = "it needs you to sign in"
+Opening: TypeAlias = Literal["auto", "legacy"]
+"""How the protocol begins, as the SDK names it: by `server/discover`, which MCP has since
+2026-07-28, or by `initialize`."""
 
 
 class Served(Protocol):
@@ -129,7 +137,7 @@ class ServerLink:
         """A failed request as an error for the model."""
         if _is_gone(error) or self._wants_sign_in:
             self._leave.set()  # its task leaves the dead connection; the next call starts it again
-        why = _SIGN_IN if self._wants_sign_in else error_line(error, CALL_S)
+        why = _SIGN_IN if self._wants_sign_in else error_text(error, CALL_S)
         return ToolError(f"{request} of the MCP server {self._endpoint.name} failed: {why}")
 
     async def _run(self, leave: asyncio.Event) -> None:
@@ -138,9 +146,7 @@ class ServerLink:
             self._check = None
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(START_S):
-                    client = await self._enter(stack)
-                    await self._served.list_offers(client)
+                client = await self._open(stack)
                 self._client = client
                 info = client.server_info
                 self._settle("ready", f"{info.name} {info.version}" if info else "")
@@ -162,23 +168,59 @@ class ServerLink:
                 self._settle("needs sign-in", _SIGN_IN)
                 return
             log.warning("the MCP server %s failed", self._endpoint.name, exc_info=error)
-            self._settle("failed", error_line(error))
+            self._settle("failed", await self._why(error))
         finally:
             self._client = None
 
-    async def _enter(self, stack: AsyncExitStack) -> Client:
+    async def _why(self, error: Exception) -> str:
+        """Say why it failed. A process that just ended has perhaps said so before."""
+        line = error_line(error)
+        if self._endpoint.config.url or not _was_closed(error):
+            return line
+        said = await self._endpoint.last_words()
+        return shortened(f"it ended: {said}") if said else "it ended without a word"
+
+    async def _open(self, stack: AsyncExitStack) -> Client:
+        """A client whose offers are listed. A server that is lost by one of the two ways in which
+        the protocol begins is tried by the other, and that is remembered."""
+        endpoint = self._endpoint
+        remembered = await endpoint.begins_with_initialize()
+        ways: tuple[Opening, Opening] = ("legacy", "auto") if remembered else ("auto", "legacy")
+        try:
+            return await self._enter(stack, ways[0])
+        except Exception as error:
+            if self._wants_sign_in or not _may_be_the_opening(error):
+                raise
+            log.info("the MCP server %s: %s; again", endpoint.name, error_line(error))
+        client = await self._enter(stack, ways[1])
+        await endpoint.remember_opening(with_initialize=not remembered)
+        return client
+
+    async def _enter(self, stack: AsyncExitStack, way: Opening) -> Client:
         from mcp import Client  # noqa: PLC0415 - 0.6 s
+        from mcp_types import Implementation  # noqa: PLC0415 - as above
+
+        from tui.tools.mcp.mending import OpenRequests  # noqa: PLC0415 - as above
 
         self._check = await self._endpoint.sign_in_check()
+        asked = OpenRequests()
         made = Client(
-            self._endpoint.open(self._check),
+            self._endpoint.open(self._check, asked),
+            client_info=Implementation(name="holdfast", title="Holdfast", version=__version__),
+            mode=way,
             message_handler=self._hear,
             logging_callback=self._note,
             elicitation_callback=self._open_calls.answer,
             log_level="info",
         )
-        client = await stack.enter_async_context(made)
-        client.session.validate_tool_result = _take_as_it_is
+        probes = way == "auto" and not self._endpoint.config.url
+        async with asyncio.timeout(PROBE_S if probes else START_S), AsyncExitStack() as attempt:
+            client = await attempt.enter_async_context(made)
+            client.session.validate_tool_result = _take_as_it_is
+            await self._served.list_offers(client)
+            stack.push_async_exit(attempt.pop_all())
+        if probes and asked.waits("server/discover"):
+            await self._endpoint.remember_opening(with_initialize=True)
         return client
 
     async def _follow(self, client: Client) -> None:
@@ -230,25 +272,56 @@ class ServerLink:
 
 
 async def _take_as_it_is(name: str, result: CallToolResult) -> None:
-    """Check nothing. The SDK (2.3) would run the regular expressions of the server's own output
-    schema here, which can hold the program for ever, and throw a result away that does not fit."""
+    """Check nothing: `promised_output` says what is odd. The SDK (2.3) would run the regular
+    expressions of the server's own output schema here, which can hold the program for ever, and
+    throw a result away that does not fit."""
 
 
 def _is_gone(error: BaseException) -> bool:
-    """True if the connection, not the call, is what failed."""
+    """True if the connection, not the call, is what failed. An answer that the SDK refuses is none
+    of its faults."""
+    from anyio import BrokenResourceError, ClosedResourceError, EndOfStream  # noqa: PLC0415 - SDK's
+    from httpx2 import TransportError  # noqa: PLC0415 - as above
+
+    lost = (OSError, TransportError, BrokenResourceError, ClosedResourceError, EndOfStream)
+    return _was_closed(error) or any(
+        isinstance(one, lost) and not isinstance(one, TimeoutError) for one in _leaves(error)
+    )
+
+
+def _was_closed(error: BaseException) -> bool:
+    """True if the other end closed the connection."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - it loads the SDK
     from mcp_types import CONNECTION_CLOSED  # noqa: PLC0415 - as above
 
     return any(
-        one.code == CONNECTION_CLOSED
-        if isinstance(one, MCPError)
-        else not isinstance(one, TimeoutError)
+        isinstance(one, MCPError) and one.code == CONNECTION_CLOSED for one in _leaves(error)
+    )
+
+
+def _may_be_the_opening(error: BaseException) -> bool:
+    """True unless the server could not even be started."""
+    return not any(
+        isinstance(one, ToolError | OSError) and not isinstance(one, TimeoutError)
         for one in _leaves(error)
     )
 
 
+def error_text(error: BaseException, patience_s: float = START_S) -> str:
+    """An error as the server words it, whole, with the data that it gave."""
+    from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - it loads the SDK
+
+    first = next(iter(_leaves(error)), error)
+    if not isinstance(first, MCPError):
+        return error_line(error, patience_s)
+    data = first.data
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, indent=1)
+    more = f"\nIts data:\n{text}" if data is not None and text not in first.message else ""
+    return (first.message or type(first).__name__) + more
+
+
 def error_line(error: BaseException, patience_s: float = START_S) -> str:
-    """An error in one line."""
+    """An error in one line, cut where it is long."""
     first = next(iter(_leaves(error)), error)
     match first:
         case TimeoutError():
@@ -257,7 +330,11 @@ def error_line(error: BaseException, patience_s: float = START_S) -> str:
             return f"{name} not found"
         case _:
             text = " ".join(str(getattr(first, "message", "") or first).split())
-            return (text or type(first).__name__)[:300]
+            return shortened(text or type(first).__name__)
+
+
+def shortened(line: str) -> str:
+    return line if len(line) <= LINE_MAX else f"{line[:LINE_MAX]}…"
 
 
 def _leaves(error: BaseException) -> Iterable[BaseException]:

@@ -12,7 +12,8 @@ import re
 import shlex
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
@@ -23,10 +24,12 @@ from tui.core.errors import ToolError
 from tui.core.private_files import private_dir
 from tui.core.redaction import child_environment, mask
 from tui.core.variables import expand
+from tui.tools.mcp import openings
 
 if TYPE_CHECKING:
+    from tui.tools.mcp.mending import OpenRequests
     from tui.tools.mcp.oauth import SignInCheck
-    from tui.tools.mcp.token_store import TokenVault
+    from tui.tools.mcp.token_store import SignInPlace, TokenVault
     from tui.tools.mcp.transport import Streams
 
 
@@ -42,6 +45,7 @@ class ServerSandbox(Protocol):
     async def close(self) -> None: ...
 
 
+LAST_WORDS_MAX: Final = 4096
 _SECRET_PARTS: Final = re.compile(r"(?<=://)[^\s/?#@]*@|[?#].*", re.DOTALL)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -50,7 +54,7 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 class Endpoint:
     """The means to start or reach one server. `environment` is what its process gets, the usual one
     if it is None; its command is started in the `sandbox`, where the settings want that; `vault`
-    keeps the tokens of the person's sign-in."""
+    keeps the tokens of the person's sign-in; `cache` is the folder for what is remembered of it."""
 
     name: str
     config: McpServer
@@ -59,6 +63,11 @@ class Endpoint:
     environment: Mapping[str, str] | None = None
     sandbox: ServerSandbox | None = None
     vault: TokenVault | None = None
+    cache: Path | None = None
+    _log_begin: int = field(default=0, init=False)
+    """Where its log began when it was started last."""
+    _with_initialize: bool = field(default=False, init=False)
+    """Begin with `initialize`, where there is no cache to remember it in."""
 
     @property
     def address(self) -> str:
@@ -71,42 +80,68 @@ class Endpoint:
         return "authorization" in {name.lower() for name in self.config.headers}
 
     @property
-    def sign_in_place(self) -> tuple[str, TokenVault]:
-        """The address to sign in to, and what keeps the tokens. Raises ToolError."""
-        url = with_variables(self.config, os.environ).url
-        if not url or self.vault is None:
+    def sign_in_place(self) -> SignInPlace:
+        """The address to sign in to, the client, and what keeps the tokens. Raises ToolError."""
+        from tui.tools.mcp.token_store import SignInPlace  # noqa: PLC0415 - it loads the SDK
+
+        config = with_variables(self.config, os.environ)
+        if not config.url or self.vault is None:
             raise ToolError(f"The MCP server {self.name} has no address to sign in to.")
-        return url, self.vault
+        return SignInPlace(
+            config.url,
+            self.vault,
+            config.client_id,
+            config.client_secret,
+            config.scopes,
+            config.callback_port,
+        )
 
     async def sign_in_check(self) -> SignInCheck | None:
         """Return what signs the requests to an address; None for a process. Raises ToolError."""
-        if not (url := with_variables(self.config, os.environ).url):
+        if not with_variables(self.config, os.environ).url:
             return None
         from tui.tools.mcp.oauth import SignInCheck  # noqa: PLC0415 - it loads the SDK
 
-        return await SignInCheck.of(url, None if self.has_key else self.vault)
+        kept = not self.has_key and self.vault is not None
+        return await SignInCheck.of(self.sign_in_place if kept else None)
+
+    async def begins_with_initialize(self) -> bool:
+        """True if the server was lost by `server/discover` before."""
+        if self.cache is None:
+            return self._with_initialize
+        return await asyncio.to_thread(openings.is_remembered, self.cache, self.config)
+
+    async def remember_opening(self, *, with_initialize: bool) -> None:
+        """Begin so from the next start on."""
+        self._with_initialize = with_initialize
+        if self.cache is not None:
+            keep = partial(openings.remember, with_initialize=with_initialize)
+            await asyncio.to_thread(keep, self.cache, self.config)
 
     @asynccontextmanager
-    async def open(self, check: SignInCheck | None) -> AsyncGenerator[Streams]:
+    async def open(self, check: SignInCheck | None, asked: OpenRequests) -> AsyncGenerator[Streams]:
         """Start or reach it. Raises ToolError, and OSError where it cannot be started."""
         from tui.tools.mcp.transport import open_address, open_process  # noqa: PLC0415 - 0.6 s
 
         config = with_variables(self.config, os.environ)
         if config.url:
             sse = config.type == "sse"
-            async with open_address(config.url, config.headers, sse=sse, auth=check) as streams:
+            async with open_address(
+                config.url, config.headers, asked, sse=sse, auth=check
+            ) as streams:
                 yield streams
             return
         environment = child_environment() if self.environment is None else dict(self.environment)
         environment |= config.env
         command: Sequence[str] = config.words
         with await asyncio.to_thread(_open_log, self.log_file) as words:
+            self._log_begin = words.tell()
             if config.sandbox != "outside":
                 if self.sandbox is None:
                     raise ToolError("It should run in the sandbox, but there is none.")
                 command = await self.sandbox.command(command, environment, config.sandbox)
             async with open_process(
-                command, env=environment, cwd=self.cwd, errors=words
+                command, asked, env=environment, cwd=self.cwd, errors=words
             ) as streams:
                 yield streams
 
@@ -121,6 +156,21 @@ class Endpoint:
         except OSError:
             text = ""
         return text or "The server has written nothing."
+
+    async def last_words(self) -> str:
+        """The last line that it wrote to its standard error since it was started; "" for none."""
+        import aiofiles  # noqa: PLC0415 - only where it failed
+
+        try:
+            async with aiofiles.open(self.log_file, "rb") as file:
+                end = await file.seek(0, os.SEEK_END)
+                await file.seek(max(self._log_begin, end - LAST_WORDS_MAX))
+                text = (await file.read()).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return mask(
+            next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+        )[0]
 
     def write_log(self, line: str) -> None:
         """Add a line to its log, where that can be written."""
@@ -151,6 +201,8 @@ def with_variables(config: McpServer, variables: Mapping[str, str]) -> McpServer
             env=dict(zip(config.env, all_of(config.env.values()), strict=True)),
             url=expand(config.url, variables),
             headers=dict(zip(config.headers, all_of(config.headers.values()), strict=True)),
+            client_id=expand(config.client_id, variables),
+            client_secret=expand(config.client_secret, variables),
         )
         convert(changed.url, Url)
     except KeyError as error:

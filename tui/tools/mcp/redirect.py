@@ -100,12 +100,15 @@ class RedirectReceiver:
 
 
 @asynccontextmanager
-async def redirect_receiver(port: int) -> AsyncGenerator[RedirectReceiver]:
-    """One that listens on the port that was registered, or on another if that is taken."""
+async def redirect_receiver(port: int, *, only: bool = False) -> AsyncGenerator[RedirectReceiver]:
+    """One that listens on the port that was registered, or, unless it is the `only` one, on another
+    if that is taken. Raises ToolError."""
     receiver = RedirectReceiver()
     try:
         server = await asyncio.start_server(receiver.answer, "127.0.0.1", port, limit=_HEAD_MAX)
-    except OSError:
+    except OSError as error:
+        if only:
+            raise ToolError(f"Port {port} can't be used: {error.strerror or error}.") from error
         server = await asyncio.start_server(receiver.answer, "127.0.0.1", 0, limit=_HEAD_MAX)
     receiver.port = server.sockets[0].getsockname()[1]
     async with server:

@@ -89,7 +89,7 @@ class Server(Endpoint):
         """Let the person sign in, then begin to start it again. Raises ToolError."""
         from tui.tools.mcp import oauth  # noqa: PLC0415 - it loads the SDK
 
-        await oauth.sign_in(*self.sign_in_place, open_page, paste)
+        await oauth.sign_in(self.sign_in_place, open_page, paste)
         await self.restart()
 
     async def sign_out(self) -> None:
@@ -97,7 +97,7 @@ class Server(Endpoint):
         HoldfastError."""
         from tui.tools.mcp import oauth  # noqa: PLC0415 - as above
 
-        await oauth.sign_out(*self.sign_in_place)
+        await oauth.sign_out(self.sign_in_place)
         await self.restart()
 
     def set_state(self, state: ServerState, detail: str) -> None:
@@ -111,6 +111,11 @@ class Server(Endpoint):
         self.tools, self.left_out = await list_tools(
             client, self.name, self.config.tools, self.calls
         )
+        self.calls.promised = {
+            tool.own_name: tool.output_schema
+            for tool in self.tools
+            if tool.output_schema is not None
+        }
         known = client.server_capabilities
         if known.resources:
             self.resources = await self._listed(list_resources(client), self.resources)

@@ -40,11 +40,14 @@ class Servers:
         environment: Mapping[str, str] | None = None,
         sandbox: ServerSandbox | None = None,
         vault: TokenVault | None = None,
+        cache: Path | None = None,
     ) -> None:
         self.patience_s = patience_s
         self._sandbox = sandbox
         self.all = tuple(
-            Server(name, config, cwd, log_folder / _log_name(name), environment, sandbox, vault)
+            Server(
+                name, config, cwd, log_folder / _log_name(name), environment, sandbox, vault, cache
+            )
             for name, config in sorted(configured.items())
         )
 

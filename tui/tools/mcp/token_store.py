@@ -10,6 +10,7 @@ import json
 import logging
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -43,11 +44,24 @@ def vault_name(url: str) -> str:
     return f"mcp {parts.scheme.lower()}://{host}{parts.path.rstrip('/')}"
 
 
+@dataclass(frozen=True, slots=True)
+class SignInPlace:
+    """The address to sign in to, what keeps the tokens, and the client that the person registered
+    with the server's operator; without a `client_id` the program registers itself."""
+
+    url: str
+    vault: TokenVault
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = ()
+    callback_port: int = 0
+
+
 class TokenStore:
     """The tokens of one address and what refreshing them takes: the SDK's storage."""
 
-    def __init__(self, url: str, vault: TokenVault) -> None:
-        self._name, self._vault = vault_name(url), vault
+    def __init__(self, place: SignInPlace) -> None:
+        self._place, self._name, self._vault = place, vault_name(place.url), place.vault
         self._kept: dict[str, Any] = {}
 
     async def load(self) -> bool:
@@ -63,6 +77,8 @@ class TokenStore:
     @property
     def redirect_port(self) -> int:
         """The port of the redirect address that was registered; 0 for none."""
+        if self._place.callback_port:
+            return self._place.callback_port
         uris = object_of(self._kept.get("client")).get("redirect_uris") or [""]
         with suppress(ValueError, TypeError, IndexError):
             return urlsplit(str(uris[0])).port or 0
@@ -110,9 +126,28 @@ class TokenStore:
         await self._write()
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
+        known = self._known_client()
+        if not self._place.client_id:
+            return known
+        secret = self._place.client_secret or (known.client_secret if known else None)
+        if known is not None and (known.client_id, known.client_secret) == (
+            self._place.client_id,
+            secret,
+        ):
+            return known
+        return OAuthClientInformationFull(
+            client_id=self._place.client_id,
+            client_secret=secret,
+            token_endpoint_auth_method="client_secret_post" if secret else "none",
+        )
+
+    def _known_client(self) -> OAuthClientInformationFull | None:
+        """The client of the sign-in before; None for that of another registration."""
         with suppress(ValidationError):
-            stored = self._kept.get("client")
-            return OAuthClientInformationFull.model_validate(stored) if stored else None
+            if stored := self._kept.get("client"):
+                known = OAuthClientInformationFull.model_validate(stored)
+                same = known.client_id == self._place.client_id
+                return known if same or not self._place.client_id else None
         return None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:

@@ -14,6 +14,8 @@ from tui.core.errors import ToolError
 from tui.core.images import MEDIA_TYPES
 from tui.core.messages import Block, ToolOutput, image_block, text_block
 from tui.tools.base import CallHost, CallPreview, Effect, Params, Tool, ToolContext
+from tui.tools.mcp.argument_names import with_own_names, with_safe_names
+from tui.tools.mcp.promised_output import broken_promises
 
 if TYPE_CHECKING:
     import mcp_types
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
 NAME_MAX: Final = 64
 DESCRIPTION_MAX: Final = 2000
 LABEL_MAX: Final = 200
-DROPPED: Final = "holdfast/dropped"
-"""In the `_meta` of a list of tools: how many were taken out that the SDK would not read."""
+LEFT_OUT: Final = "holdfast/left-out"
+NOTES: Final = "holdfast/notes"
+"""In the `_meta` of an answer: the tools that no client can use, and what was mended in it."""
 SCHEMA_MAX: Final = 64 * 1024
 """Bytes of a tool's schema: a larger one would take the room of a conversation."""
 _WRAPPER: Final = "arguments"
@@ -61,7 +64,9 @@ class McpTool(Tool[McpParams]):
         self.own_name = tool.name
         self.server = server
         self._description = (tool.description or tool.title or tool.name)[:DESCRIPTION_MAX]
-        self._schema, self._wrapped = api_schema(tool.input_schema)
+        schema, self._wrapped = api_schema(tool.input_schema)
+        self._schema, self._names = with_safe_names(schema)
+        self.output_schema = tool.output_schema
         self._calls = calls
 
     async def run(self, params: McpParams, ctx: ToolContext) -> ToolOutput:
@@ -98,7 +103,8 @@ class McpTool(Tool[McpParams]):
         values = cast("dict[str, Any]", arguments)
         if self._wrapped and isinstance(inner := values.get(_WRAPPER), dict) and len(values) == 1:
             values = cast("dict[str, Any]", inner)
-        return McpParams(arguments=cast("dict[str, Any]", sound(values)))
+        given = with_own_names(sound(values), self._names)
+        return McpParams(arguments=cast("dict[str, Any]", given))
 
 
 def api_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -146,12 +152,20 @@ def _short(value: object) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def tool_output(result: mcp_types.CallToolResult) -> ToolOutput:
-    """The result's blocks in their order. What a model cannot take is described in words."""
+def tool_output(
+    result: mcp_types.CallToolResult, promised: Mapping[str, Any] | None = None
+) -> ToolOutput:
+    """The result's blocks in their order. What a model cannot take is described in words, and where
+    the answer isn't what the server `promised` or the protocol wants, a note says so."""
     blocks = list(content_blocks(result.content))
     if not blocks and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
         blocks = [text_block(text)]
+    notes = [str(note) for note in (result.meta or {}).get(NOTES) or ()]
+    if promised is not None and not result.is_error:
+        notes += broken_promises(promised, result.structured_content)
+    if notes:
+        blocks.append(text_block(f"[The server's answer is odd: {'; '.join(notes)}.]"))
     return ToolOutput(
         blocks or [text_block("(no output)")],
         is_error=result.is_error,

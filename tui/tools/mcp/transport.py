@@ -3,7 +3,7 @@
 `open_process` takes the place of the SDK's transport, which reads a line of any length in time with
 the square of it, and leaves a call waiting whose answer it cannot read. Here a line has a limit,
 halves of characters are replaced, and an answer that cannot be read is an error of the calls that
-wait. Both drop tools that the SDK would refuse together with all others of the server.
+wait. The answers of both are mended where the SDK would refuse them (see `mending`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import Final, TextIO
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -30,14 +30,13 @@ from mcp_types import (
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCRequest,
-    RequestId,
-    Tool,
+    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 
 from tui.core.formatting import size
-from tui.core.messages import object_of
-from tui.tools.mcp.tool import DROPPED, sound
+from tui.tools.mcp.mending import OpenRequests
+from tui.tools.mcp.tool import sound
 from tui.tools.process import end_server
 
 log = logging.getLogger(__name__)
@@ -57,11 +56,17 @@ Streams = tuple[
 
 @asynccontextmanager
 async def open_address(
-    url: str, headers: Mapping[str, str], *, sse: bool = False, auth: Auth | None = None
+    url: str,
+    headers: Mapping[str, str],
+    asked: OpenRequests,
+    *,
+    sse: bool = False,
+    auth: Auth | None = None,
 ) -> AsyncGenerator[Streams]:
     """Reach a server at an address, by streamable HTTP or the older SSE. Redirects to another
     server are not followed, so that no other one gets the headers."""
     incoming, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    writing, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     async with AsyncExitStack() as stack:
         if sse:
             opened = sse_client(url, dict(headers), sse_read_timeout=_SILENCE_S, auth=auth)
@@ -70,28 +75,42 @@ async def open_address(
             opened = streamable_http_client(
                 url, http_client=await stack.enter_async_context(client)
             )
-        given, writing = await stack.enter_async_context(opened)
+        given, taken = await stack.enter_async_context(opened)
         tasks = await stack.enter_async_context(anyio.create_task_group())
 
-        async def hand_on() -> None:
+        async def hand_in() -> None:
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                 async with incoming:
                     async for one in given:
                         if isinstance(one, SessionMessage):
-                            _drop_odd_tools(one.message)
+                            _note_in(asked, one.message)
                         await incoming.send(one)
 
-        tasks.start_soon(hand_on)
+        async def hand_out() -> None:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                async with outgoing, taken:
+                    async for one in outgoing:
+                        _note_out(asked, one.message)
+                        await taken.send(one)
+
+        tasks.start_soon(hand_in)
+        tasks.start_soon(hand_out)
         try:
-            yield reading, cast("MemoryObjectSendStream[SessionMessage]", writing)
+            yield reading, writing
         finally:
             reading.close()
+            writing.close()
             tasks.cancel_scope.cancel()
 
 
 @asynccontextmanager
 async def open_process(
-    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: TextIO
+    command: Sequence[str],
+    asked: OpenRequests,
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    errors: TextIO,
 ) -> AsyncGenerator[Streams]:
     """Start a server; it ends with the block, and all that it started with it. Raises OSError."""
     process = await asyncio.create_subprocess_exec(
@@ -100,10 +119,9 @@ async def open_process(
     )  # fmt: skip
     incoming, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-    waiting: dict[RequestId, None] = {}
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, process, incoming, waiting)
-        tasks.start_soon(_write, process, outgoing, incoming, waiting)
+        tasks.start_soon(_read, process, incoming, asked)
+        tasks.start_soon(_write, process, outgoing, incoming, asked)
         try:
             yield reading, writing
         finally:
@@ -114,7 +132,7 @@ async def open_process(
             tasks.cancel_scope.cancel()
 
 
-async def _read(process: Process, incoming: Incoming, waiting: dict[RequestId, None]) -> None:
+async def _read(process: Process, incoming: Incoming, asked: OpenRequests) -> None:
     """Hand each message on; what it prints besides is not for us."""
     assert process.stdout is not None
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -123,7 +141,7 @@ async def _read(process: Process, incoming: Incoming, waiting: dict[RequestId, N
                 try:
                     line = await process.stdout.readline()
                 except ValueError:  # it is thrown away to its end, or to that of the next limit
-                    await _refuse(incoming, waiting, f"its answer is longer than {size(LINE_MAX)}")
+                    await _refuse(incoming, asked, f"its answer is longer than {size(LINE_MAX)}")
                     continue
                 if not line.endswith(b"\n"):
                     return  # it has ended, perhaps in the middle of a message
@@ -132,43 +150,42 @@ async def _read(process: Process, incoming: Incoming, waiting: dict[RequestId, N
                 else:
                     message = _message(line)
                 if message is not None:
-                    waiting.pop(getattr(message, "id", ""), None)
+                    _note_in(asked, message)
                     await incoming.send(SessionMessage(message))
                 elif line.lstrip().startswith(b"{"):
-                    await _refuse(incoming, waiting, "its answer is no valid message")
+                    await _refuse(incoming, asked, "its answer is no valid message")
 
 
 async def _write(
     process: Process,
     outgoing: MemoryObjectReceiveStream[SessionMessage],
     incoming: Incoming,
-    waiting: dict[RequestId, None],
+    asked: OpenRequests,
 ) -> None:
     assert process.stdin is not None
     try:
         async with outgoing:
             async for one in outgoing:
                 message = one.message
-                if isinstance(message, JSONRPCRequest):
-                    waiting[message.id] = None
+                _note_out(asked, message)
                 try:
                     data = message.model_dump_json(by_alias=True, exclude_unset=True)
                 except ValueError as error:
-                    await _refuse(incoming, waiting, f"the call is no valid message: {error}")
+                    await _refuse(incoming, asked, f"the call is no valid message: {error}")
                     continue
                 process.stdin.write(data.encode() + b"\n")
                 await process.stdin.drain()
     except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-        await _refuse(incoming, waiting, "it reads nothing any more", CONNECTION_CLOSED)
+        await _refuse(incoming, asked, "it reads nothing any more", CONNECTION_CLOSED)
 
 
 async def _refuse(
-    incoming: Incoming, waiting: dict[RequestId, None], why: str, code: int = PARSE_ERROR
+    incoming: Incoming, asked: OpenRequests, why: str, code: int = PARSE_ERROR
 ) -> None:
     """Answer the calls that wait with an error: whose answer it was is not known."""
     log.warning("an MCP server: %s", why)
-    for id_ in list(waiting):
-        del waiting[id_]
+    for id_ in asked.ids:
+        asked.end(id_)
         error = JSONRPCError(jsonrpc="2.0", id=id_, error=ErrorData(code=code, message=why))
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             await incoming.send(SessionMessage(error))
@@ -185,28 +202,14 @@ def _message(line: bytes) -> JSONRPCMessage | None:
         except (ValueError, RecursionError) as error:
             log.info("an MCP server printed what is no message: %.300s", error)
             return None
-    _drop_odd_tools(message)
     return message
 
 
-def _drop_odd_tools(message: JSONRPCMessage) -> None:
-    """Take out of a list of tools what is none, and note how many these were."""
-    result = object_of(getattr(message, "result", None))
-    if isinstance(tools := result.get("tools"), list):
-        listed = cast("list[object]", tools)
-        sound_ones = [tool for tool in listed if _is_tool(tool)]
-        if len(sound_ones) < len(listed):
-            result["tools"] = sound_ones
-            dropped = len(listed) - len(sound_ones)
-            result["_meta"] = {**object_of(result.get("_meta")), DROPPED: dropped}
+def _note_out(asked: OpenRequests, message: JSONRPCMessage) -> None:
+    if isinstance(message, JSONRPCRequest):
+        asked.begin(message.id, message.method, message.params)
 
 
-def _is_tool(given: object) -> bool:
-    schema = object_of(object_of(given).get("inputSchema"))
-    if schema and schema.get("type", "object") != "object":
-        schema["type"] = "object"  # arguments of the protocol are an object in any case
-    try:
-        Tool.model_validate(given, by_name=False)
-    except ValueError:
-        return False
-    return True
+def _note_in(asked: OpenRequests, message: JSONRPCMessage) -> None:
+    if isinstance(message, JSONRPCResponse | JSONRPCError):
+        asked.end(message.id, getattr(message, "result", None))
