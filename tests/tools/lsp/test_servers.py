@@ -16,7 +16,9 @@ from tests.tools.lsp.checking import checkers_of, edited, until, wild, with_wild
 from tui.core.config import CheckerSettings, DiagnosticSettings
 from tui.tools.lsp import Checkers, FileEdit
 from tui.tools.lsp.base import CHECK_S, FILE_MAX, read_text
-from tui.tools.lsp.server import RESTARTS_MAX, SILENT_MAX, START_S
+from tui.tools.lsp.server import RESTARTS_MAX, START_S
+
+SILENT_MAX = 3
 
 PROGRAMS = Path(sys.executable).parent
 
