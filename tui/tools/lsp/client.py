@@ -13,6 +13,7 @@ import logging
 import re
 import threading
 from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import create_subprocess_exec as start_process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -177,7 +178,7 @@ class Connection:
         clock: Clock,
     ) -> Connection:
         """Start a server in a process group of its own. Raises OSError."""
-        process = await asyncio.create_subprocess_exec(
+        process = await start_process(
             *command, cwd=cwd, env=dict(env), stdin=PIPE, stdout=PIPE, stderr=PIPE,
             start_new_session=True,
         )  # fmt: skip

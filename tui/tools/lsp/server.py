@@ -54,6 +54,8 @@ ELSEWHERE_MAX: Final = 256
 """Other files whose problems are kept."""
 PULLED_MAX: Final = 8
 """Open files that are asked for again where another one changed."""
+MOMENT_S: Final = 0.001
+"""Seconds that are not worth waiting."""
 REFRESHES_MAX: Final = 8
 """Times that it may have all of them asked for again after one text."""
 MESSAGES_MAX: Final = 3
@@ -97,7 +99,7 @@ class LanguageServer(Checker):
         super().__init__(name, config, words, place)
         self._files: OrderedDict[Path, _OpenFile] = OrderedDict()
         self._elsewhere: OrderedDict[Path, FileProblems] = OrderedDict()
-        self._elsewhere_at = 0.0
+        self._shown_at = self._elsewhere_at = 0.0
         self._edited = False
         self._pace = Pace()
         self._pushes = False
@@ -161,10 +163,9 @@ class LanguageServer(Checker):
 
     def working(self) -> None:
         """It began or ended work: more may come, or nothing more."""
-        connection, now = self._connection, self.place.clock.monotonic()
-        for file in self._files.values():
-            if connection is not None and connection.works and file.said_at is not None:
-                self._pace.note_pause(now - file.said_at)
+        if self._connection is not None and self._connection.works:
+            for file in self._files.values():
+                self._note_pause(file)
         self._tell()
 
     def refreshed(self) -> None:
@@ -315,7 +316,7 @@ class LanguageServer(Checker):
             if file.based and file.newest is not None and file.newest.after != file.problems.text:
                 break  # a later edit waits
             left = self._left(connection, file)
-            if left <= 0:
+            if left < MOMENT_S:
                 said = file.said_at is not None
                 self._pace.known = self._pace.known or said
                 return _Answer.WHOLE if said or pulled else _Answer.SILENT
@@ -363,7 +364,8 @@ class LanguageServer(Checker):
             return
         file.version, self._refreshes = file.version + 1, 0
         file.problems.show(text)
-        file.shown_at, file.said_at = self.place.clock.monotonic(), None
+        self._shown_at = file.shown_at = self.place.clock.monotonic()
+        file.said_at = None
         if file.version == 1:
             connection.open(path, language_of(path.name), 1, text)
         else:
@@ -380,11 +382,16 @@ class LanguageServer(Checker):
         now = self.place.clock.monotonic()
         if file.said_at is None:
             self._pace.note_first(now - file.shown_at)
-        else:
-            self._pace.note_pause(now - file.said_at)
+        self._note_pause(file)
         file.said_at = now
         file.problems.current = merged((file.pulled, file.pushed))
         self._tell()
+
+    def _note_pause(self, file: _OpenFile) -> None:
+        """Note how long nothing came after a list. What an edit of another file brought about is no
+        part of it."""
+        if file.said_at is not None and file.said_at >= self._shown_at:
+            self._pace.note_pause(self.place.clock.monotonic() - file.said_at)
 
     def _tell(self) -> None:
         self._heard.set()
@@ -406,7 +413,7 @@ class LanguageServer(Checker):
     async def _weigh_elsewhere(self, connection: Connection) -> None:
         clock = self.place.clock
         until, left = clock.monotonic() + CHECK_S, self._pace.quiet_s
-        while left > 0 and clock.monotonic() < until and not connection.ended.is_set():
+        while left >= MOMENT_S and clock.monotonic() < until and not connection.ended.is_set():
             await self._hear(connection, left)
             passed = clock.monotonic() - self._elsewhere_at
             left = CHECK_S if connection.works else self._pace.quiet_s - passed

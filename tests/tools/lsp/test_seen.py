@@ -1,0 +1,73 @@
+"""What is said after edits where real servers answer: each recording in `seen` is played to our
+client, with the delays that were seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.tools.lsp.checking import checkers_of
+from tests.tools.lsp.replay import Timeline, at_most, played
+from tests.tools.lsp.seen.scenarios import SCENARIOS, SEEN, Scenario, Step
+from tui.core.config import CheckerSettings, DiagnosticSettings
+from tui.tools.lsp import Checkers, FileEdit, Problem
+
+THINKS_S = 2.0
+"""Seconds that a model takes between two edits."""
+WAIT_S = DiagnosticSettings().wait_s
+
+
+async def edit(checkers: Checkers, clock: Timeline, root: Path, step: Step) -> list[Problem]:
+    """What is said with the result of one edit."""
+    path = root / step.file
+    before = path.read_text()
+    path.write_text(step.text)
+    began = clock.elapsed
+    await at_most(WAIT_S, clock, checkers.begin([FileEdit(path, before, step.text)]))
+    assert clock.elapsed - began <= WAIT_S + 1e-6
+    return checkers.take(root.rglob("*.*"))
+
+
+def lay(root: Path, scenario: Scenario) -> None:
+    for name, text in scenario.files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def server_of(name: str, scenario: Scenario, root: Path, clock: Timeline) -> Checkers:
+    words = ("/bin/true", *scenario.words.split()[1:])
+    settings = CheckerSettings(command=words, files=scenario.globs)
+    return checkers_of(root, DiagnosticSettings(checkers={name: settings}), clock=clock)
+
+
+def lines(said: Sequence[Problem]) -> set[str]:
+    return {f"{one.path}:{one.line}" for one in said}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_all_that_an_edit_broke_is_said_and_nothing_else(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, clock = SCENARIOS[name], Timeline()
+    lay(tmp_path, scenario)
+    checkers = server_of(name, scenario, tmp_path, clock)
+
+    found: list[set[str]] = []
+
+    async def session() -> None:
+        for step in scenario.steps:
+            soon = await edit(checkers, clock, tmp_path, step)
+            await clock.sleep(THINKS_S)
+            await checkers.finish(60)
+            late = checkers.take(tmp_path.rglob("*.*"))
+            found.append(lines([*soon, *late]))
+        await checkers.close()
+
+    with played(SEEN / f"{name}.jsonl", tmp_path, clock, monkeypatch):
+        await clock.run(session())
+    assert checkers.take_complaints() == []
+    for step, said in zip(scenario.steps, found, strict=True):
+        assert set(step.breaks) <= said, step
+        assert said <= {*step.breaks, *step.may}, step
