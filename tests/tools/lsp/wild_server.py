@@ -69,10 +69,6 @@ def usual(document: dict[str, Any], text: str) -> None:
     publish(document, found(text))
 
 
-def silent(document: dict[str, Any], text: str) -> None:
-    pass
-
-
 def held(document: dict[str, Any], text: str) -> None:
     """Says nothing of a text with HOLD until the file `release` is there."""
     while "HOLD" in text and not Path("release").exists():
@@ -84,6 +80,24 @@ def twice(document: dict[str, Any], text: str) -> None:
     """First that there is nothing; what there is once `release` is there."""
     publish(document, [])
     held(document, text)
+
+
+_said: dict[str, object] = {}
+
+
+def when_it_changes(document: dict[str, Any], text: str) -> None:
+    """Says nothing where it said the same before."""
+    said = found(text)
+    if _said.setdefault(document["uri"], []) != said:
+        _said[document["uri"]] = said
+        publish(document, said)
+
+
+def shows_errors(document: dict[str, Any], text: str) -> None:
+    """Has an error of its own, each time."""
+    notify("window/showMessage", {"type": 1, "message": "it found no workspace\nat all"})
+    notify("window/showMessage", {"type": 3, "message": "by the way"})
+    usual(document, text)
 
 
 def crash(document: dict[str, Any], text: str) -> None:
@@ -195,7 +209,7 @@ def reaches(document: dict[str, Any], text: str) -> None:
 MODES: Final[dict[str, Callable[[dict[str, Any], str], None]]] = {
     one.__name__: one
     for one in (
-        usual, silent, held, twice, crash, flood, huge, endless, headless, malformed, nonsense,
+        usual, held, twice, when_it_changes, shows_errors, crash, flood, huge, endless, headless, malformed, nonsense,
         odd, wide, asks, reaches,
     )
 }  # fmt: skip
