@@ -67,6 +67,7 @@ class RecordedServer:
         self._rows: list[dict[str, Any]] = rows
         self._at = 0
         self._answers: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._texts: dict[str, int] = {}
         self._buffer = b""
         self._ended = asyncio.Event()
         self.stdin = self
@@ -113,7 +114,9 @@ class RecordedServer:
         elif method in {"textDocument/didOpen", "textDocument/didChange"}:
             document = params["textDocument"]
             text = document.get("text") or params["contentChanges"][-1]["text"]
-            self._play(self._find(self._short(document["uri"]), digest(text)), None)
+            uri = self._short(document["uri"])
+            self._texts[uri] = self._texts.get(uri, 0) + 1
+            self._play(self._find(uri, digest(text)), None)
         elif method == "textDocument/diagnostic":
             delay, answer = self._answers.get(self._short(params["textDocument"]["uri"]), _REFUSED)
             self._send(delay, {**answer, "id": message["id"]})
@@ -161,10 +164,13 @@ class RecordedServer:
         text = json.dumps({"jsonrpc": "2.0", **message}).replace("ROOT", str(self._root))
         data = text.encode()
         frame = b"Content-Length: %d\r\n\r\n%b" % (len(data), data)
-        self._clock.at(self._clock.elapsed + delay, lambda: self._feed(frame))
+        uri = str(message.get("params", {}).get("uri"))
+        number = self._texts.get(uri)
+        self._clock.at(self._clock.elapsed + delay, lambda: self._feed(frame, uri, number))
 
-    def _feed(self, frame: bytes) -> None:
-        if self.returncode is None:
+    def _feed(self, frame: bytes, uri: str, number: int | None) -> None:
+        """Say something, unless it is about a text that was replaced meanwhile."""
+        if self.returncode is None and self._texts.get(uri) == number:
             self.stdout.feed_data(frame)
 
     def _short(self, uri: str) -> str:

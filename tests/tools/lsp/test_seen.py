@@ -10,7 +10,7 @@ import pytest
 
 from tests.tools.lsp.checking import checkers_of
 from tests.tools.lsp.replay import Timeline, at_most, played
-from tests.tools.lsp.seen.scenarios import SCENARIOS, SEEN, Scenario, Step
+from tests.tools.lsp.seen.scenarios import SCENARIOS, SEEN, UNFIT, Scenario, Step
 from tui.core.config import CheckerSettings, DiagnosticSettings
 from tui.tools.lsp import Checkers, FileEdit, Problem
 
@@ -71,3 +71,73 @@ async def test_all_that_an_edit_broke_is_said_and_nothing_else(
     for step, said in zip(scenario.steps, found, strict=True):
         assert set(step.breaks) <= said, step
         assert said <= {*step.breaks, *step.may}, step
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "pylsp-alone",
+            "pylsp can't check your files: it finds no mistake anywhere; its linters (such as"
+            " pyflakes) aren't installed. It is off in this session.",
+        ),
+        (
+            "bash-alone",
+            "bash can't check your files: it finds no mistake anywhere; shellcheck isn't installed."
+            " It is off in this session.",
+        ),
+        (
+            "typescript-7",
+            "typescript can't check your files: Request initialize failed with message: Could not"
+            " find a valid TypeScript installation.",
+        ),
+        ("rust-analyzer-alone", "rust-analyzer says: rust-analyzer failed to load workspace:"),
+    ],
+)
+async def test_a_server_that_lacks_something_says_so_once(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, clock = UNFIT[name], Timeline()
+    lay(tmp_path, scenario)
+    known = name.removesuffix("-alone").removesuffix("-7")
+    checkers = server_of(known, scenario, tmp_path, clock)
+
+    async def session() -> list[Problem]:
+        found: list[Problem] = []
+        for step in scenario.steps[:3]:
+            found += await edit(checkers, clock, tmp_path, step)
+            await checkers.finish(60)
+        await checkers.close()
+        return found
+
+    with played(SEEN / f"{name}.jsonl", tmp_path, clock, monkeypatch):
+        assert await clock.run(session()) == []
+    (complaint,) = checkers.take_complaints()
+    assert complaint.startswith(said)
+
+
+@pytest.mark.parametrize("name", ["ruff", "ty", "pylsp", "typescript", "clangd", "gopls", "bash"])
+async def test_edits_that_follow_each_other_at_once_are_told_as_the_last_one_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each edit is followed by the next one before its list can be whole."""
+    scenario, clock = SCENARIOS[name], Timeline()
+    lay(tmp_path, scenario)
+    checkers = server_of(name, scenario, tmp_path, clock)
+    one_file = [step for step in scenario.steps if step.file == scenario.steps[0].file]
+    first, broken, *_ = one_file
+
+    async def session() -> tuple[set[str], set[str]]:
+        await edit(checkers, clock, tmp_path, first)
+        await clock.sleep(0.01)
+        soon = await edit(checkers, clock, tmp_path, broken)
+        await checkers.finish(120)
+        everything = checkers.take(tmp_path.rglob("*.*"))
+        again = checkers.take(tmp_path.rglob("*.*"))
+        await checkers.close()
+        return lines([*soon, *everything]), lines(again)
+
+    with played(SEEN / f"{name}.jsonl", tmp_path, clock, monkeypatch):
+        said, again = await clock.run(session())
+    assert set(broken.breaks) <= said <= {*broken.breaks, *broken.may}
+    assert again == set()

@@ -99,7 +99,7 @@ class LanguageServer(Checker):
         super().__init__(name, config, words, place)
         self._files: OrderedDict[Path, _OpenFile] = OrderedDict()
         self._elsewhere: OrderedDict[Path, FileProblems] = OrderedDict()
-        self._shown_at = self._elsewhere_at = 0.0
+        self._shown_at = self._worked_at = self._elsewhere_at = 0.0
         self._edited = False
         self._pace = Pace()
         self._pushes = False
@@ -166,6 +166,7 @@ class LanguageServer(Checker):
         if self._connection is not None and self._connection.works:
             for file in self._files.values():
                 self._note_pause(file)
+        self._worked_at = self.place.clock.monotonic()
         self._tell()
 
     def refreshed(self) -> None:
@@ -335,7 +336,7 @@ class LanguageServer(Checker):
             return CHECK_S
         if file.said_at is not None:
             return file.said_at + self._pace.quiet_s - now
-        return file.shown_at + self._pace.patience_s - now
+        return max(file.shown_at, self._worked_at) + self._pace.patience_s - now
 
     async def _pull(self, connection: Connection, path: Path, file: _OpenFile) -> bool:
         """Ask for the list of an open file. False where there is none."""
