@@ -223,7 +223,7 @@ async def test_one_that_ends_before_it_answers_is_said_at_once_in_its_words(
 async def test_an_error_that_a_server_shows_is_said_once(make: Make, tmp_path: Path) -> None:
     checkers, path = make("shows_errors"), tmp_path / "a.txt"
     await edited(checkers, path, "fine", "fine too")
-    assert checkers.take_complaints() == ["wild says: it found no workspace"]
+    assert checkers.take_complaints() == ["wild says: it found no workspace at all"]
     await edited(checkers, path, "fine too", "fine again")
     assert checkers.take_complaints() == []
 

@@ -335,7 +335,7 @@ class Connection:
 
     def _show_message(self, params: object) -> None:
         fields = object_of(params)
-        said = one_line(string_of(fields.get("message")).strip().partition("\n")[0])
+        said = one_line(string_of(fields.get("message")).strip())
         if fields.get("type") == types.MessageType.Error and said:
             self._listener.complained(_shortened(said))
 
@@ -440,7 +440,9 @@ def _telling(printed: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _WORDS_MAX else f"{text[: _WORDS_MAX - 1]}…"
+    """Begin and end of a long text: the reason often comes last."""
+    half = _WORDS_MAX // 2
+    return text if len(text) <= _WORDS_MAX else f"{text[:half]} … {text[-half:]}"
 
 
 def _uri(path: Path) -> str:
