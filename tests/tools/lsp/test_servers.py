@@ -220,6 +220,17 @@ async def test_one_that_ends_before_it_answers_is_said_at_once_in_its_words(
     ]
 
 
+@pytest.mark.parametrize("mode", ["pulled", "busy"])
+async def test_one_that_can_be_asked_is_asked_for_each_text(
+    make: Make, tmp_path: Path, mode: str
+) -> None:
+    checkers, path = make(mode), tmp_path / "a.txt"
+    assert await edited(checkers, path, "BAD old\n", "BAD old\nBAD new\n") == [
+        "a.txt:2:3 error bad: BAD new [wild 7]"
+    ]
+    assert await edited(checkers, path, "BAD old\nBAD new\n", "BAD old\n") == []
+
+
 async def test_an_error_that_a_server_shows_is_said_once(make: Make, tmp_path: Path) -> None:
     checkers, path = make("shows_errors"), tmp_path / "a.txt"
     await edited(checkers, path, "fine", "fine too")

@@ -93,6 +93,20 @@ def when_it_changes(document: dict[str, Any], text: str) -> None:
         publish(document, said)
 
 
+_texts: dict[str, str] = {}
+_times = [0]
+
+
+def pulled(document: dict[str, Any], text: str) -> None:
+    """Says nothing unasked."""
+    _texts[document["uri"]] = text
+
+
+def busy(document: dict[str, Any], text: str) -> None:
+    """Says nothing unasked, and where it is asked, twice that it is to be asked again."""
+    pulled(document, text)
+
+
 def shows_errors(document: dict[str, Any], text: str) -> None:
     """Has an error of its own, each time."""
     notify("window/showMessage", {"type": 1, "message": "it found no workspace\nat all"})
@@ -209,7 +223,7 @@ def reaches(document: dict[str, Any], text: str) -> None:
 MODES: Final[dict[str, Callable[[dict[str, Any], str], None]]] = {
     one.__name__: one
     for one in (
-        usual, held, twice, when_it_changes, shows_errors, crash, flood, huge, endless, headless, malformed, nonsense,
+        usual, held, twice, when_it_changes, pulled, busy, shows_errors, crash, flood, huge, endless, headless, malformed, nonsense,
         odd, wide, asks, reaches,
     )
 }  # fmt: skip
@@ -228,13 +242,22 @@ def main(mode: str) -> None:
         params: dict[str, Any] = message.get("params") or {}
         if method == "initialize":
             encoding = {"positionEncoding": "utf-8"} if mode == "wide" else {}
-            result = {"capabilities": {"textDocumentSync": 1, **encoding}}
+            asked = {"diagnosticProvider": {}} if mode in {"pulled", "busy"} else {}
+            result = {"capabilities": {"textDocumentSync": 1, **encoding, **asked}}
             send({"jsonrpc": "2.0", "id": message["id"], "result": result})
         elif method == "textDocument/didOpen":
             document = params["textDocument"]
             says(document, document["text"])
         elif method == "textDocument/didChange":
             says(params["textDocument"], params["contentChanges"][-1]["text"])
+        elif method == "textDocument/diagnostic":
+            _times[0] += 1
+            if mode == "busy" and _times[0] % 3:
+                error = {"code": -32802, "message": "server cancelled the request"}
+                send({"jsonrpc": "2.0", "id": message["id"], "error": error})
+                continue
+            said = {"kind": "full", "items": found(_texts[params["textDocument"]["uri"]])}
+            send({"jsonrpc": "2.0", "id": message["id"], "result": said})
         elif method == "shutdown":
             send({"jsonrpc": "2.0", "id": message["id"], "result": None})
         elif method == "exit":

@@ -161,10 +161,8 @@ class Connection:
         self._protocol.set_writer(process.stdin)  # pyright: ignore[reportArgumentType] - writes at once
         self._stop = threading.Event()
         self._answer_requests()
-        self._tasks = [
-            asyncio.create_task(self._read(), name="language server"),
-            asyncio.create_task(self._read_errors(), name="language server's errors"),
-        ]
+        self._said_errors = asyncio.create_task(self._read_errors(), name="its errors")
+        self._tasks = [asyncio.create_task(self._read(), name="language server"), self._said_errors]
 
     @classmethod
     async def start(
@@ -215,7 +213,7 @@ class Connection:
         )
         answer = object_of(await self._request(types.INITIALIZE, params))
         capabilities = object_of(answer.get("capabilities"))
-        self.pulls = bool(capabilities.get("diagnosticProvider"))
+        self.pulls = isinstance(capabilities.get("diagnosticProvider"), dict)
         encoding = string_of(capabilities.get("positionEncoding"))
         self._codec = PositionCodec(encoding or types.PositionEncodingKind.Utf16)
         self._notify(types.INITIALIZED, types.InitializedParams())
@@ -365,6 +363,7 @@ class Connection:
         finally:
             await end_server(self._process, at_once=self.gave_up)
             await self._drain()
+            await asyncio.wait({self._said_errors}, timeout=_GRACE_S)
             code = self._process.returncode
             said = _telling(self._errors.decode("utf-8", "replace"))
             self.why = self.why or f"exit code {code}" + (f", {said}" if said else "")
