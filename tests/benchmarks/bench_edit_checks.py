@@ -1,4 +1,4 @@
-"""What an edit waits for a language server that is ready: in seconds, by the delays of real servers.
+"""What an edit waits for a ready language server: in seconds, by the delays of real ones.
 
 Each recording of `tests/tools/lsp/seen` is played to our client; the figure is the longest wait of
 all edits after the first one. In real time, one server that answers at once is asked: what our own

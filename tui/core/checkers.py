@@ -38,7 +38,7 @@ KNOWN: Final[Mapping[str, CheckerSettings]] = MappingProxyType(
 """In order of preference: of those for the same files, the first one that exists is started."""
 
 
-class Proof(NamedTuple):
+class KnownMistake(NamedTuple):
     """A text with a mistake that a server finds, unless it lacks what it `needs`."""
 
     ending: str
@@ -46,10 +46,10 @@ class Proof(NamedTuple):
     needs: str
 
 
-PROOFS: Final[Mapping[str, Proof]] = MappingProxyType(
+MISTAKES: Final[Mapping[str, KnownMistake]] = MappingProxyType(
     {
-        "pylsp": Proof(".py", "def (:\n", "its linters (such as pyflakes) aren't installed"),
-        "bash": Proof(".sh", "#!/bin/bash\nif true; then\n", "shellcheck isn't installed"),
+        "pylsp": KnownMistake(".py", "def (:\n", "its linters (such as pyflakes) aren't installed"),
+        "bash": KnownMistake(".sh", "#!/bin/bash\nif true; then\n", "shellcheck isn't installed"),
     }
 )
 """For servers whose lists are empty without programs that are installed apart."""

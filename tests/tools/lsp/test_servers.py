@@ -16,7 +16,7 @@ from tests.tools.lsp.checking import checkers_of, edited, until, wild, with_wild
 from tui.core.clock import SystemClock
 from tui.core.config import CheckerSettings, DiagnosticSettings
 from tui.tools.lsp import Checkers, FileEdit
-from tui.tools.lsp.base import CHECK_S, FILE_MAX, read_text
+from tui.tools.lsp.base import FILE_MAX, read_text
 from tui.tools.lsp.server import RESTARTS_MAX, START_S
 
 PROGRAMS = Path(sys.executable).parent
@@ -214,10 +214,9 @@ async def test_one_that_ends_before_it_answers_is_said_at_once_in_its_words(
     server = CheckerSettings(command=str(program), files=("*.txt",))
     checkers = checkers_of(tmp_path, DiagnosticSettings(checkers={"proxy": server}))
     assert await edited(checkers, tmp_path / "a.txt", "", "BAD") == []
-    assert checkers.take_complaints() == [
-        "proxy can't check your files: exit code 1, error: Unknown binary 'server' in the toolchain."
-        " It is off in this session."
-    ]
+    (said,) = checkers.take_complaints()
+    why = "exit code 1, error: Unknown binary 'server' in the toolchain"
+    assert said == f"proxy can't check your files: {why}. It is off in this session."
 
 
 @pytest.mark.parametrize("mode", ["pulled", "busy"])

@@ -223,8 +223,8 @@ def reaches(document: dict[str, Any], text: str) -> None:
 MODES: Final[dict[str, Callable[[dict[str, Any], str], None]]] = {
     one.__name__: one
     for one in (
-        usual, held, twice, when_it_changes, pulled, busy, shows_errors, crash, flood, huge, endless, headless, malformed, nonsense,
-        odd, wide, asks, reaches,
+        usual, held, twice, when_it_changes, pulled, busy, shows_errors, crash, flood, huge,
+        endless, headless, malformed, nonsense, odd, wide, asks, reaches,
     )
 }  # fmt: skip
 """One more, `mute`, answers nothing at all."""
@@ -242,8 +242,9 @@ def main(mode: str) -> None:
         params: dict[str, Any] = message.get("params") or {}
         if method == "initialize":
             encoding = {"positionEncoding": "utf-8"} if mode == "wide" else {}
-            asked = {"diagnosticProvider": {}} if mode in {"pulled", "busy"} else {}
-            result = {"capabilities": {"textDocumentSync": 1, **encoding, **asked}}
+            asked: dict[str, Any] = {"diagnosticProvider": {}} if mode in {"pulled", "busy"} else {}
+            can: dict[str, Any] = {"textDocumentSync": 1, **encoding, **asked}
+            result: dict[str, Any] = {"capabilities": can}
             send({"jsonrpc": "2.0", "id": message["id"], "result": result})
         elif method == "textDocument/didOpen":
             document = params["textDocument"]

@@ -20,7 +20,6 @@ from tui.core.config import CheckerSettings, DiagnosticSettings
 from tui.tools.lsp.base import Checker, CheckerPlace, FileEdit, within
 from tui.tools.lsp.linter import FILE, Linter
 from tui.tools.lsp.problems import Problem
-from tui.tools.lsp.server import LanguageServer
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +144,8 @@ class Checkers:
 
     async def _checker(self, name: str, config: CheckerSettings) -> Checker | None:
         if name not in self._known:
+            from tui.tools.lsp.server import LanguageServer  # noqa: PLC0415 - few edits need it
+
             words = await asyncio.to_thread(self._words, config)
             kind = Linter if any(FILE in word for word in config.words) else LanguageServer
             self._known.setdefault(name, kind(name, config, words, self.place) if words else None)

@@ -69,7 +69,7 @@ _AGAIN: Final = frozenset({-32800, -32801, -32802})
 _UNKNOWN_METHOD: Final = -32601
 
 
-class Listener(Protocol):
+class ServerListener(Protocol):
     """What takes that which a server says by itself."""
 
     def published(self, path: Path, version: int | None, said: list[object]) -> None:
@@ -139,7 +139,7 @@ class Connection:
     `gave_up` that it had broken a limit. `pulls` is True once its diagnostics can be asked for."""
 
     def __init__(
-        self, process: Process, config: CheckerSettings, listener: Listener, clock: Clock
+        self, process: Process, config: CheckerSettings, listener: ServerListener, clock: Clock
     ) -> None:
         assert process.stdout
         assert process.stdin
@@ -172,7 +172,7 @@ class Connection:
         env: Mapping[str, str],
         cwd: Path,
         config: CheckerSettings,
-        listener: Listener,
+        listener: ServerListener,
         clock: Clock,
     ) -> Connection:
         """Start a server in a process group of its own. Raises OSError."""
@@ -365,7 +365,7 @@ class Connection:
             await self._drain()
             await asyncio.wait({self._said_errors}, timeout=_GRACE_S)
             code = self._process.returncode
-            said = _telling(self._errors.decode("utf-8", "replace"))
+            said = _error_line(self._errors.decode("utf-8", "replace"))
             self.why = self.why or f"exit code {code}" + (f", {said}" if said else "")
             self.ended.set()
 
@@ -430,7 +430,7 @@ def _nothing(_params: object) -> None:
     """The answer to what needs none of ours."""
 
 
-def _telling(printed: str) -> str:
+def _error_line(printed: str) -> str:
     """The line of an error output that tells most: the first that speaks of an error, otherwise the
     last one."""
     lines = [one_line(line).strip() for line in printed.strip().splitlines()]

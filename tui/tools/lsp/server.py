@@ -24,7 +24,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.core.checkers import PROOFS, language_of
+from tui.core.checkers import MISTAKES, language_of
 from tui.core.config import CheckerSettings
 from tui.core.errors import HoldfastError, ToolError
 from tui.tools.lsp.base import (
@@ -234,7 +234,7 @@ class LanguageServer(Checker):
     async def _prove(self, connection: Connection) -> None:
         """Show a server that may lack what it needs a text with a mistake: where it finds none, its
         empty lists mean nothing. Raises ToolError."""
-        proof = PROOFS.get(self.name)
+        proof = MISTAKES.get(self.name)
         if proof is None:
             return
         path, file = self.place.workspace.root / f"holdfast-proof{proof.ending}", _OpenFile()
@@ -316,7 +316,7 @@ class LanguageServer(Checker):
                 continue
             if file.based and file.newest is not None and file.newest.after != file.problems.text:
                 break  # a later edit waits
-            left = self._left(connection, file)
+            left = self._remaining_s(connection, file)
             if left < MOMENT_S:
                 said = file.said_at is not None
                 self._pace.known = self._pace.known or said
@@ -329,7 +329,7 @@ class LanguageServer(Checker):
         heard, clock = self._heard, self.place.clock
         await _first(heard.wait(), connection.ended.wait(), clock.sleep(seconds))
 
-    def _left(self, connection: Connection, file: _OpenFile) -> float:
+    def _remaining_s(self, connection: Connection, file: _OpenFile) -> float:
         """Seconds of quiet that are still to pass until a list counts as whole."""
         now = self.place.clock.monotonic()
         if connection.works:

@@ -27,6 +27,7 @@ from tests.tools.lsp.checking import checkers_of
 from tests.tools.lsp.seen.scenarios import SCENARIOS, SEEN, UNFIT, Scenario
 from tui.core.clock import SystemClock
 from tui.core.config import CheckerSettings, DiagnosticSettings
+from tui.core.messages import list_of, object_of
 from tui.tools.lsp import FileEdit, problem_lines
 
 NPM: Final[Mapping[str, Sequence[str]]] = {
@@ -71,7 +72,10 @@ def install(folder: Path) -> None:
             subprocess.run([sys.executable, "-m", "venv", folder / name], check=True)
             pip = folder / name / "bin" / "pip"
             subprocess.run([pip, "install", "-q", *packages], check=True)
-    for name, program in (("gopls", "ECY_gopls_Linux.exe"), ("rust-analyzer", "ECY_RustAnalyzer_Linux.exe")):  # noqa: E501
+    for name, program in (
+        ("gopls", "ECY_gopls_Linux.exe"),
+        ("rust-analyzer", "ECY_RustAnalyzer_Linux.exe"),
+    ):
         link = folder / "old" / "bin" / name
         if not link.exists():
             (found,) = (folder / "old").rglob(program)
@@ -101,7 +105,9 @@ def tee(log: Path, root: str, command: Sequence[str]) -> int:
             to.flush()
         to.close()
 
-    up = threading.Thread(target=pump, args=("client", sys.stdin.buffer, process.stdin), daemon=True)
+    up = threading.Thread(
+        target=pump, args=("client", sys.stdin.buffer, process.stdin), daemon=True
+    )
     up.start()
     pump("server", process.stdout, sys.stdout.buffer)
     return process.wait()
@@ -122,39 +128,49 @@ def digest(text: str) -> str:
 
 def trimmed(message: dict[str, Any], root: str) -> dict[str, Any] | None:
     """What is kept of a message; None for those that say nothing about problems."""
-    method, params, result = (message.get(name) for name in ("method", "params", "result"))
-    kept: dict[str, Any] = {key: message[key] for key in ("id", "method", "error") if key in message}
-    if method in {"textDocument/didOpen", "textDocument/didChange"}:
-        document = params["textDocument"]
-        text = document.get("text") or params["contentChanges"][-1]["text"]
-        kept |= {"uri": short(document["uri"], root), "v": document["version"], "text": digest(text)}
-    elif method == "textDocument/diagnostic":
-        kept["uri"] = short(params["textDocument"]["uri"], root)
-    elif method == "textDocument/publishDiagnostics":
-        said = [diagnostic(one) for one in params["diagnostics"]]
-        kept |= {"params": {**params, "uri": short(params["uri"], root), "diagnostics": said}}
-    elif method == "$/progress":
-        value = {key: one for key, one in params["value"].items() if key in {"kind", "title"}}
-        if value["kind"] == "report":
+    method, params = message.get("method"), message.get("params") or {}
+    kept: dict[str, Any] = {key: message[key] for key in ("id", "error") if key in message}
+    if method is None:
+        return kept | trimmed_result(message)
+    kept["method"] = method
+    match method:
+        case "textDocument/didOpen" | "textDocument/didChange":
+            document = params["textDocument"]
+            text = document.get("text") or params["contentChanges"][-1]["text"]
+            kept |= {"uri": short(document["uri"], root), "v": document["version"]}
+            kept["text"] = digest(text)
+        case "textDocument/diagnostic":
+            kept["uri"] = short(params["textDocument"]["uri"], root)
+        case "textDocument/publishDiagnostics":
+            said = [diagnostic(one) for one in params["diagnostics"]]
+            uri = short(params["uri"], root)
+            kept["params"] = {**params, "uri": uri, "diagnostics": said}
+        case "$/progress" if params["value"]["kind"] != "report":
+            value = {key: one for key, one in params["value"].items() if key in {"kind", "title"}}
+            kept["params"] = {"token": params["token"], "value": value}
+        case "client/registerCapability":
+            named = [{"id": one["id"], "method": one["method"]} for one in params["registrations"]]
+            kept["params"] = {"registrations": named}
+        case "workspace/configuration" | "window/showMessage" | "window/workDoneProgress/create":
+            kept["params"] = json.loads(json.dumps(params).replace(root, "ROOT"))
+        case "initialize" | "initialized" | "shutdown" | "exit" | "workspace/diagnostic/refresh":
+            pass
+        case _:
             return None
-        kept["params"] = {"token": params["token"], "value": value}
-    elif method == "client/registerCapability":
-        kept["params"] = {"registrations": [{"id": one["id"], "method": one["method"]} for one in params["registrations"]]}  # noqa: E501
-    elif method in {"workspace/configuration", "window/showMessage", "window/workDoneProgress/create"}:
-        kept["params"] = json.loads(json.dumps(params).replace(root, "ROOT"))
-    elif method in {"initialize", "initialized", "shutdown", "exit", "workspace/diagnostic/refresh"}:
-        pass
-    elif method is not None:
-        return None
-    elif isinstance(result, dict) and "capabilities" in result:
-        named = ("positionEncoding", "diagnosticProvider", "textDocumentSync")
-        can = {key: result["capabilities"].get(key) for key in named if key in result["capabilities"]}
-        kept["result"] = {"capabilities": can, "serverInfo": result.get("serverInfo")}
-    elif isinstance(result, dict) and "items" in result:
-        kept["result"] = {"kind": result.get("kind"), "items": [diagnostic(one) for one in result["items"]]}  # noqa: E501
-    elif "result" in message:
-        kept["result"] = result
     return kept
+
+
+def trimmed_result(message: dict[str, Any]) -> dict[str, Any]:
+    result = object_of(message.get("result"))
+    if "capabilities" in result:
+        named = ("positionEncoding", "diagnosticProvider", "textDocumentSync")
+        given = object_of(result["capabilities"])
+        can = {key: one for key, one in given.items() if key in named}
+        return {"result": {"capabilities": can, "serverInfo": result.get("serverInfo")}}
+    if "items" in result:
+        items = [diagnostic(object_of(one)) for one in list_of(result["items"])]
+        return {"result": {"kind": result.get("kind"), "items": items}}
+    return {"result": message["result"]} if "result" in message else {}
 
 
 def short(uri: str, root: str) -> str:
@@ -197,11 +213,20 @@ async def drive(name: str, scenario: Scenario, programs: Path, out: Path) -> Non
             os.environ.pop("RUST_SRC_PATH", None)
             environment.pop("RUST_SRC_PATH", None)
         os.environ.update(environment)
-        between = (sys.executable, "-m", "tests.tools.lsp.seen.record", "--tee", str(log), str(root))
+        between = (
+            sys.executable,
+            "-m",
+            "tests.tools.lsp.seen.record",
+            "--tee",
+            str(log),
+            str(root),
+        )
         os.environ["PYTHONPATH"] = str(Path.cwd())
         settings = CheckerSettings(command=(*between, program, *words[1:]), files=scenario.globs)
         known = name.removesuffix("-alone")
-        checkers = checkers_of(root, DiagnosticSettings(checkers={known: settings}), clock=SystemClock())
+        checkers = checkers_of(
+            root, DiagnosticSettings(checkers={known: settings}), clock=SystemClock()
+        )
         print(f"== {name}")
         for step in scenario.steps:
             before = (root / step.file).read_text()
