@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.clock import FakeClock
 from tests.tools.lsp.seen.record import digest
+from tui.core.messages import object_of
 from tui.tools.lsp import client
 
 T = TypeVar("T")
@@ -108,7 +109,7 @@ class RecordedServer:
             self._take(json.loads(rest[:length]))
 
     def _take(self, message: dict[str, Any]) -> None:
-        method, params = message.get("method"), message.get("params")
+        method, params = message.get("method"), object_of(message.get("params"))
         if method == "initialize":
             self._play(0, message["id"])
         elif method in {"textDocument/didOpen", "textDocument/didChange"}:
@@ -183,7 +184,7 @@ _REFUSED: tuple[float, dict[str, Any]] = (0, {"error": {"code": -32601, "message
 @contextmanager
 def played(
     recording: Path, root: Path, clock: Timeline, patch: pytest.MonkeyPatch
-) -> Iterator[None]:
+) -> Generator[None]:
     """Start the recorded server where a language server would be started."""
 
     async def start(*_words: str, **_options: object) -> RecordedServer:

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final
 
 from tests.tools.lsp.checking import checkers_of
 from tests.tools.lsp.seen.scenarios import SCENARIOS, SEEN, UNFIT, Scenario
@@ -98,7 +98,7 @@ def tee(log: Path, root: str, command: Sequence[str]) -> int:
                 row = {"t": round(time.monotonic() - began, 3), side: kept}
                 file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
 
-    def pump(side: str, source: BinaryIO, to: BinaryIO) -> None:
+    def pump(side: str, source: IO[bytes], to: IO[bytes]) -> None:
         while (data := message_of(source)) is not None:
             note(side, data)
             to.write(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
@@ -113,7 +113,7 @@ def tee(log: Path, root: str, command: Sequence[str]) -> int:
     return process.wait()
 
 
-def message_of(source: BinaryIO) -> bytes | None:
+def message_of(source: IO[bytes]) -> bytes | None:
     length = 0
     while (line := source.readline()) not in {b"\r\n", b""}:
         name, _, value = line.partition(b":")
@@ -128,7 +128,7 @@ def digest(text: str) -> str:
 
 def trimmed(message: dict[str, Any], root: str) -> dict[str, Any] | None:
     """What is kept of a message; None for those that say nothing about problems."""
-    method, params = message.get("method"), message.get("params") or {}
+    method, params = message.get("method"), object_of(message.get("params"))
     kept: dict[str, Any] = {key: message[key] for key in ("id", "error") if key in message}
     if method is None:
         return kept | trimmed_result(message)
