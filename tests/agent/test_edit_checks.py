@@ -141,7 +141,9 @@ def _published(agent: Agent, path: Path) -> bool:
     """Whether the only checker, which is looked for in the background, has said what it has to."""
     checkers: list[Any] = [*agent.checkers]
     file = checkers[0]._files.get(path) if checkers else None
-    return file is not None and bool(file.current)
+    if file is None or file.turn.locked():
+        return False
+    return bool(file.problems.current)
 
 
 async def test_what_comes_before_the_turn_ends_is_shown_to_the_person_then(

@@ -43,7 +43,7 @@ from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule, require_tools
 from tui.permissions.sandbox.confinement import Confinement
-from tui.permissions.sandbox.environment import clean_environment
+from tui.permissions.sandbox.environment import clean_environment, without_own_caches
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Approver, Mode
 from tui.provider import catalogue, model_list
@@ -640,7 +640,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     confinement = confinement_of(launch, "diagnostics")
 
     walls = _CheckerSandbox(confinement, root, unconfined=settings.unconfined)
-    environment = clean_environment(child_environment(), sandbox.keep_env)
+    environment = without_own_caches(clean_environment(child_environment(), sandbox.keep_env))
     place = CheckerPlace(launch.workspace, environment, walls, clock)
     return Checkers(
         settings,

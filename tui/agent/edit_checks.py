@@ -1,7 +1,7 @@
 """Problems that language servers and linters find in edited files, for model and person.
 
-An edit's result waits a short time for them. Later ones are reported at the end of the next
-request: nothing that was sent changes.
+An edit's result waits a short time for them. Later ones are reported with the next result or at the
+end of the next request, and to the person at the end of the turn: nothing that was sent changes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 BYTES_MAX: Final = 4000
 """Bytes of problems that are reported at once."""
+FINISH_S: Final = 2.0
+"""Seconds that the end of a turn waits at most for what is still to come."""
 _NAMED: Final = 3
 """Problems that a notice names for the person."""
 
@@ -39,6 +41,8 @@ class EditChecks:
     """The files that it has edited, as the checkers know them."""
     _late: list[Problem] = field(default_factory=list[Problem])
     """Problems that the person has seen and the model has not."""
+    _failures: list[str] = field(default_factory=list[str])
+    """Failures of checkers that the model doesn't know of."""
 
     async def after_edit(self, output: ToolOutput) -> ToolOutput:
         """The result of a call that changed files, with the problems that are new since."""
@@ -49,6 +53,12 @@ class EditChecks:
         except Exception:  # the edit is made, whatever becomes of this
             log.exception("couldn't check what was edited")
             return output
+
+    async def finish(self) -> None:
+        """At the end of a turn, wait a little for what is still to come, and tell the person."""
+        if self.ctx.toolbox.checkers is not None:
+            await self.ctx.toolbox.checkers.finish(FINISH_S)
+        self.collect()
 
     def collect(self) -> None:
         """Tell the person of problems that came late; the model gets them with the next request."""
@@ -64,10 +74,14 @@ class EditChecks:
         self.ctx.publish(Notice(f"{_counted(problems)} after the last edits: {named}{more}"))
 
     def take_late(self) -> dict[str, Any] | None:
-        """The fields of the notice about what came late; None where nothing did."""
+        """The fields of the notice about what came late, and about checkers that failed; None where
+        there is nothing."""
         self.collect()
         problems, self._late = self._late, []
-        return problems_notice(_wrapped(problems)) if problems else None
+        failures, self._failures = self._failures, []
+        if not problems and not failures:
+            return None
+        return problems_notice(_wrapped(problems) if problems else "", failures)
 
     async def _checked(self, output: ToolOutput) -> ToolOutput:
         checkers, clock = self.ctx.toolbox.checkers, self.ctx.clock
@@ -88,11 +102,12 @@ class EditChecks:
         finally:
             timer.cancel()
         self._complain()
-        return with_problems(output, checkers.take(edit.path for edit in edits))
+        return with_problems(output, checkers.take(self._edited))
 
     def _complain(self) -> None:
         assert self.ctx.toolbox.checkers is not None
         for text in self.ctx.toolbox.checkers.take_complaints():
+            self._failures.append(text)
             self.ctx.publish(Notice(text))
 
 

@@ -249,7 +249,10 @@ class TurnRunner:
         await self.requests.meter.save_ratio()
         self._end_command(usual)
         await self._name_changes()
-        self.dispatcher.shared.checks.collect()
+        if outcome == "done":
+            await self.dispatcher.shared.checks.finish()
+        else:
+            self.dispatcher.shared.checks.collect()
         await self.ctx.recorder.show(facts.TurnFinished(outcome, spent.usage, usd))
 
     def _spent(self) -> Spent:

@@ -240,10 +240,12 @@ def verbatim(summary: Record) -> dict[str, Any]:
     return {"kind": "verbatim", "text": f"{lead}\n\n{text}", "summary": summary.id}
 
 
-def problems(lines: str) -> dict[str, Any]:
-    """Build the fields of a notice about problems in edited files that were detected late; `lines`
-    are marked as untrusted."""
-    return {"kind": "problems", "text": f"New problems after your last edits:\n{lines}"}
+def problems(lines: str, failures: Sequence[str] = ()) -> dict[str, Any]:
+    """Build the fields of a notice about problems in edited files that were detected late, and
+    about checkers that failed; `lines` are marked as untrusted."""
+    late = [f"New problems after your last edits:\n{lines}"] if lines else []
+    failed = [f"Edited files may not be checked: {_quoted(one)}" for one in failures]
+    return {"kind": "problems", "text": "\n".join([*late, *failed])}
 
 
 def joined(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

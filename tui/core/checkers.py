@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from tui.core.config import CheckerSettings
 
@@ -24,8 +24,8 @@ KNOWN: Final[Mapping[str, CheckerSettings]] = MappingProxyType(
         "basedpyright": _known("basedpyright-langserver --stdio", *_PYTHON),
         "pyright": _known("pyright-langserver --stdio", *_PYTHON),
         "ty": _known("ty server", *_PYTHON),
-        "pylsp": _known("pylsp", *_PYTHON),
         "ruff": _known("ruff server", *_PYTHON),
+        "pylsp": _known("pylsp", *_PYTHON),
         "typescript": _known("typescript-language-server --stdio", *_SCRIPTS),
         "gopls": _known("gopls", "*.go"),
         "rust-analyzer": _known("rust-analyzer", "*.rs"),
@@ -36,6 +36,23 @@ KNOWN: Final[Mapping[str, CheckerSettings]] = MappingProxyType(
     }
 )
 """In order of preference: of those for the same files, the first one that exists is started."""
+
+
+class KnownMistake(NamedTuple):
+    """A text with a mistake that a server finds, unless it lacks what it `needs`."""
+
+    ending: str
+    text: str
+    needs: str
+
+
+MISTAKES: Final[Mapping[str, KnownMistake]] = MappingProxyType(
+    {
+        "pylsp": KnownMistake(".py", "def (:\n", "its linters (such as pyflakes) aren't installed"),
+        "bash": KnownMistake(".sh", "#!/bin/bash\nif true; then\n", "shellcheck isn't installed"),
+    }
+)
+"""For servers whose lists are empty without programs that are installed apart."""
 
 LANGUAGES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -513,7 +513,7 @@ class DiagnosticSettings(_Section, frozen=True, kw_only=True):
         msgspec.Meta(ge=0, le=60),
         "Wait for problems: Seconds an edit waits for new problems; later ones come with the "
         "next request.",
-    ] = 2.0
+    ] = 0.5
     unconfined: Annotated[
         bool, "Without a sandbox: Start language servers even if no sandbox confines them."
     ] = False

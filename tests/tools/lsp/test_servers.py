@@ -13,10 +13,11 @@ import pytest
 
 from tests.support.clock import ManualClock
 from tests.tools.lsp.checking import checkers_of, edited, until, wild, with_wild
+from tui.core.clock import SystemClock
 from tui.core.config import CheckerSettings, DiagnosticSettings
 from tui.tools.lsp import Checkers, FileEdit
-from tui.tools.lsp.base import CHECK_S, FILE_MAX, read_text
-from tui.tools.lsp.server import RESTARTS_MAX, SILENT_MAX, START_S
+from tui.tools.lsp.base import FILE_MAX, read_text
+from tui.tools.lsp.server import RESTARTS_MAX, START_S
 
 PROGRAMS = Path(sys.executable).parent
 
@@ -107,7 +108,7 @@ async def test_it_ends_with_the_session(make: Make, tmp_path: Path) -> None:
 async def test_its_settings_reach_it(make: Make, tmp_path: Path) -> None:
     checkers = make("asks", settings={"wild": {"depth": 3}})
     said = await edited(checkers, tmp_path / "a.txt", "fine", "BAD")
-    assert said == ['a.txt:1:3 error [3, null, {"wild": {"depth": 3}}] [wild 7]']
+    assert said == ['a.txt:1:3 error [3, {}, {"wild": {"depth": 3}}] [wild 7]']
 
 
 async def test_a_column_is_in_characters_whatever_the_server_counts(
@@ -190,19 +191,67 @@ async def test_one_that_never_answers_is_ended(make: Make, tmp_path: Path) -> No
     assert len(starts(tmp_path)) == 1
 
 
-async def test_one_that_says_nothing_after_several_edits_is_ended(
+async def test_one_that_says_nothing_of_clean_files_is_not_off_for_that(
     make: Make, tmp_path: Path
 ) -> None:
-    clock = ManualClock()
-    checkers, path = make("silent", clock=clock), tmp_path / "a.txt"
-    for number in range(SILENT_MAX):
-        task = checkers.begin([FileEdit(path, None, f"{number}")])
-        await until(lambda: clock.slept.count(CHECK_S) == number + 2)  # noqa: B023
-        clock.advance(CHECK_S)
-        await task
-    (pid,) = starts(tmp_path)
-    assert not is_running(pid)
-    assert "said nothing for 30 s" in checkers.take_complaints()[0]
+    checkers, path = make("when_it_changes"), tmp_path / "a.txt"
+    text = "fine"
+    for number in range(4):
+        assert await edited(checkers, path, text, f"fine {number}") == []
+        text = f"fine {number}"
+    assert await edited(checkers, path, text, "BAD") == ["a.txt:1:3 error bad: BAD [wild 7]"]
+    assert checkers.all[0].state == "ready"
+    assert checkers.take_complaints() == []
+
+
+async def test_one_that_ends_before_it_answers_is_said_at_once_in_its_words(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "proxy"
+    lines = "error: Unknown binary 'server' in the toolchain\n\nStack backtrace:\n  15: <unknown>"
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{lines}\nEND\nexit 1\n")
+    program.chmod(0o755)
+    server = CheckerSettings(command=str(program), files=("*.txt",))
+    checkers = checkers_of(tmp_path, DiagnosticSettings(checkers={"proxy": server}))
+    assert await edited(checkers, tmp_path / "a.txt", "", "BAD") == []
+    (said,) = checkers.take_complaints()
+    why = "exit code 1, error: Unknown binary 'server' in the toolchain"
+    assert said == f"proxy can't check your files: {why}. It is off in this session."
+
+
+@pytest.mark.parametrize("mode", ["pulled", "busy"])
+async def test_one_that_can_be_asked_is_asked_for_each_text(
+    make: Make, tmp_path: Path, mode: str
+) -> None:
+    checkers, path = make(mode), tmp_path / "a.txt"
+    assert await edited(checkers, path, "BAD old\n", "BAD old\nBAD new\n") == [
+        "a.txt:2:3 error bad: BAD new [wild 7]"
+    ]
+    assert await edited(checkers, path, "BAD old\nBAD new\n", "BAD old\n") == []
+
+
+async def test_an_error_that_a_server_shows_is_said_once(make: Make, tmp_path: Path) -> None:
+    checkers, path = make("shows_errors"), tmp_path / "a.txt"
+    await edited(checkers, path, "fine", "fine too")
+    assert checkers.take_complaints() == ["wild says: it found no workspace at all"]
+    await edited(checkers, path, "fine too", "fine again")
+    assert checkers.take_complaints() == []
+
+
+async def test_where_the_preferred_one_fails_the_next_one_is_taken(tmp_path: Path) -> None:
+    for name, does in (("pyright-langserver", "exit 1"), ("ruff", f"exec {_usual()}")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    checkers = checkers_of(tmp_path, DiagnosticSettings(), search_path=str(tmp_path))
+    assert await edited(checkers, tmp_path / "a.py", "", "fine") == []
+    assert await edited(checkers, tmp_path / "a.py", "fine", "BAD") == [
+        "a.py:1:3 error bad: BAD [wild 7]"
+    ]
+    await checkers.close()
+
+
+def _usual() -> str:
+    return f"{sys.executable} {wild('usual').command[1]} usual"
 
 
 async def test_one_that_is_not_there_is_said_where_it_was_asked_for(tmp_path: Path) -> None:
@@ -223,14 +272,14 @@ async def test_the_projects_own_program_comes_first_and_only_where_it_is_trusted
 ) -> None:
     for folder in (".venv/bin", "elsewhere"):
         (tmp_path / folder).mkdir(parents=True)
-        program = tmp_path / folder / "pylsp"
+        program = tmp_path / folder / "ruff"
         program.write_text(f"#!/bin/sh\nexec {sys.executable} {wild('usual').command[1]} usual\n")
         program.chmod(0o755)
     search = str(tmp_path / "elsewhere")
-    for brought, chosen in (((".venv/bin/pylsp",), ".venv/bin"), ((), "elsewhere")):
+    for brought, chosen in (((".venv/bin/ruff",), ".venv/bin"), ((), "elsewhere")):
         checkers = checkers_of(tmp_path, DiagnosticSettings(), search_path=search, brought=brought)
         assert len(await edited(checkers, tmp_path / "a.py", "", "BAD")) == 1
-        assert checkers.all[0].words == (str(tmp_path / chosen / "pylsp"),)
+        assert checkers.all[0].words == (str(tmp_path / chosen / "ruff"), "server")
         await checkers.close()
 
 
@@ -250,7 +299,8 @@ async def test_real_servers_find_what_an_edit_broke(name: str, tmp_path: Path) -
         '[tool.basedpyright]\nreportUnusedImport = "warning"\n'
     )
     settings = DiagnosticSettings(checkers={name: CheckerSettings()})
-    checkers = checkers_of(tmp_path, settings, search_path=str(PROGRAMS))
+    clock = SystemClock()
+    checkers = checkers_of(tmp_path, settings, search_path=str(PROGRAMS), clock=clock)
     path = tmp_path / "a.py"
     before, after = "import sys\n", "import os\nimport sys\n"
     said = await edited(checkers, path, before, after)

@@ -69,10 +69,6 @@ def usual(document: dict[str, Any], text: str) -> None:
     publish(document, found(text))
 
 
-def silent(document: dict[str, Any], text: str) -> None:
-    pass
-
-
 def held(document: dict[str, Any], text: str) -> None:
     """Says nothing of a text with HOLD until the file `release` is there."""
     while "HOLD" in text and not Path("release").exists():
@@ -84,6 +80,38 @@ def twice(document: dict[str, Any], text: str) -> None:
     """First that there is nothing; what there is once `release` is there."""
     publish(document, [])
     held(document, text)
+
+
+_said: dict[str, object] = {}
+
+
+def when_it_changes(document: dict[str, Any], text: str) -> None:
+    """Says nothing where it said the same before."""
+    said = found(text)
+    if _said.setdefault(document["uri"], []) != said:
+        _said[document["uri"]] = said
+        publish(document, said)
+
+
+_texts: dict[str, str] = {}
+_times = [0]
+
+
+def pulled(document: dict[str, Any], text: str) -> None:
+    """Says nothing unasked."""
+    _texts[document["uri"]] = text
+
+
+def busy(document: dict[str, Any], text: str) -> None:
+    """Says nothing unasked, and where it is asked, twice that it is to be asked again."""
+    pulled(document, text)
+
+
+def shows_errors(document: dict[str, Any], text: str) -> None:
+    """Has an error of its own, each time."""
+    notify("window/showMessage", {"type": 1, "message": "it found no workspace\nat all"})
+    notify("window/showMessage", {"type": 3, "message": "by the way"})
+    usual(document, text)
 
 
 def crash(document: dict[str, Any], text: str) -> None:
@@ -195,8 +223,8 @@ def reaches(document: dict[str, Any], text: str) -> None:
 MODES: Final[dict[str, Callable[[dict[str, Any], str], None]]] = {
     one.__name__: one
     for one in (
-        usual, silent, held, twice, crash, flood, huge, endless, headless, malformed, nonsense,
-        odd, wide, asks, reaches,
+        usual, held, twice, when_it_changes, pulled, busy, shows_errors, crash, flood, huge,
+        endless, headless, malformed, nonsense, odd, wide, asks, reaches,
     )
 }  # fmt: skip
 """One more, `mute`, answers nothing at all."""
@@ -214,13 +242,23 @@ def main(mode: str) -> None:
         params: dict[str, Any] = message.get("params") or {}
         if method == "initialize":
             encoding = {"positionEncoding": "utf-8"} if mode == "wide" else {}
-            result = {"capabilities": {"textDocumentSync": 1, **encoding}}
+            asked: dict[str, Any] = {"diagnosticProvider": {}} if mode in {"pulled", "busy"} else {}
+            can: dict[str, Any] = {"textDocumentSync": 1, **encoding, **asked}
+            result: dict[str, Any] = {"capabilities": can}
             send({"jsonrpc": "2.0", "id": message["id"], "result": result})
         elif method == "textDocument/didOpen":
             document = params["textDocument"]
             says(document, document["text"])
         elif method == "textDocument/didChange":
             says(params["textDocument"], params["contentChanges"][-1]["text"])
+        elif method == "textDocument/diagnostic":
+            _times[0] += 1
+            if mode == "busy" and _times[0] % 3:
+                error = {"code": -32802, "message": "server cancelled the request"}
+                send({"jsonrpc": "2.0", "id": message["id"], "error": error})
+                continue
+            said = {"kind": "full", "items": found(_texts[params["textDocument"]["uri"]])}
+            send({"jsonrpc": "2.0", "id": message["id"], "result": said})
         elif method == "shutdown":
             send({"jsonrpc": "2.0", "id": message["id"], "result": None})
         elif method == "exit":

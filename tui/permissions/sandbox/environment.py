@@ -39,11 +39,19 @@ def caches_elsewhere(temporary: str) -> dict[str, str]:
     folder cannot be written."""
     return {
         "CARGO_TARGET_DIR": f"{temporary}/.cargo-target",
+        "GOCACHE": f"{temporary}/.go-build",
         "MYPY_CACHE_DIR": f"{temporary}/.mypy_cache",
         "PYTEST_ADDOPTS": f"-o cache_dir={temporary}/.pytest_cache",
         "PYTHONPYCACHEPREFIX": f"{temporary}/.pycache",
         "RUFF_CACHE_DIR": f"{temporary}/.ruff_cache",
     }
+
+
+def without_own_caches(environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment` without the folders of `caches_elsewhere` that the person chose: a program that
+    only reads cannot write there."""
+    own = caches_elsewhere("")
+    return {name: value for name, value in environment.items() if name not in own}
 
 
 def without_server_info(environment: Mapping[str, str]) -> dict[str, str]:

@@ -66,7 +66,8 @@ class Checker(ABC):
     """A program that finds problems in files. `words` start it, the first by its full path.
 
     `detail` is the reason why it failed; `complaint` is a message for the person, given once;
-    `unconfined` is True if it may not be started, since no sandbox confines it.
+    `unconfined` is True if it may not be started, since no sandbox confines it; `late` is what it
+    does about that which came after a check.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Checker(ABC):
         self.detail = ""
         self.complaint = ""
         self.unconfined = False
+        self.late: set[asyncio.Task[None]] = set()
 
     @abstractmethod
     async def check(self, edit: FileEdit) -> None:
@@ -86,6 +88,10 @@ class Checker(ABC):
     def take(self, path: Path) -> list[Problem]:
         """Return the problems of a file that are new since it was edited, and were not taken
         yet."""
+
+    def take_elsewhere(self) -> list[Problem]:
+        """Return the new problems of files that were not edited."""
+        return []
 
     @abstractmethod
     async def close(self) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -16,10 +17,9 @@ from typing import Final
 
 from tui.core.checkers import KNOWN, PROGRAM_FOLDERS, configured, program_of
 from tui.core.config import CheckerSettings, DiagnosticSettings
-from tui.tools.lsp.base import Checker, CheckerPlace, FileEdit
+from tui.tools.lsp.base import Checker, CheckerPlace, FileEdit, within
 from tui.tools.lsp.linter import FILE, Linter
 from tui.tools.lsp.problems import Problem
-from tui.tools.lsp.server import LanguageServer
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +66,17 @@ class Checkers:
         return task
 
     def take(self, paths: Iterable[Path]) -> list[Problem]:
-        """Return the new problems of files that were not taken yet."""
-        return [one for path in paths for checker in self.all for one in checker.take(path)]
+        """Return the new problems of files, and of those that nobody edited, that were not taken
+        yet."""
+        edited = [one for path in paths for checker in self.all for one in checker.take(path)]
+        return [*edited, *(one for checker in self.all for one in checker.take_elsewhere())]
+
+    async def finish(self, seconds: float) -> None:
+        """Wait until all results have come, at most `seconds`."""
+        tasks = self._tasks.union(*(one.late for one in self.all))
+        if tasks:
+            with suppress(TimeoutError):
+                await within(self.place.clock, seconds, asyncio.wait(tasks))
 
     def take_complaints(self) -> list[str]:
         """Return the failures of checkers that were not reported yet."""
@@ -101,7 +110,7 @@ class Checkers:
 
     async def _checkers_of(self, path: Path) -> list[Checker]:
         """Return the checkers that a file fits: all that are configured, otherwise the first known
-        one that exists. Those of the project come before those installed elsewhere."""
+        one that exists and works. Those of the project come before those installed elsewhere."""
         own = self._configured()
         mine = {n: one for n, one in own.items() if _fits(one, path) and not one.off}
         if mine:
@@ -118,6 +127,7 @@ class Checkers:
 
     def _choose(self, known: dict[str, CheckerSettings]) -> str:
         """Return the name of the checker to use, "" for none. Blocks."""
+        known = {name: one for name, one in known.items() if not self._failed(name)}
         if started := [name for name in known if self._known.get(name)]:
             return started[0]
         for folder in (*PROGRAM_FOLDERS, ""):
@@ -128,8 +138,14 @@ class Checkers:
                     return name
         return ""
 
+    def _failed(self, name: str) -> bool:
+        checker = self._known.get(name)
+        return checker is not None and checker.state == "failed"
+
     async def _checker(self, name: str, config: CheckerSettings) -> Checker | None:
         if name not in self._known:
+            from tui.tools.lsp.server import LanguageServer  # noqa: PLC0415 - few edits need it
+
             words = await asyncio.to_thread(self._words, config)
             kind = Linter if any(FILE in word for word in config.words) else LanguageServer
             self._known.setdefault(name, kind(name, config, words, self.place) if words else None)

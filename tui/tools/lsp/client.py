@@ -10,16 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import threading
 from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import create_subprocess_exec as start_process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from lsprotocol import types
 from pygls.client import JsonRPCClient
+from pygls.exceptions import JsonRpcException
 from pygls.io_ import run_async
 from pygls.protocol import (
     JsonRPCNotification,
@@ -32,6 +35,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import PositionCodec
 
 import tui
+from tui.core.clock import Clock
 from tui.core.config import CheckerSettings
 from tui.core.errors import ToolError
 from tui.core.formatting import size
@@ -49,11 +53,44 @@ ODD_MAX: Final = 100
 """Messages that are none."""
 _GRACE_S: Final = 2.0
 _ERRORS_KEPT: Final = 4096
+_ERROR: Final = re.compile(r"[\w.]*error\b", re.IGNORECASE)
+_WORDS_MAX: Final = 300
+"""Characters of what a server says of its failure."""
+_PULLS: Final = 3
+"""Times that a server is asked for the diagnostics of one text, where it says to ask again."""
 
 logging.getLogger("pygls").setLevel(logging.CRITICAL)  # it would log what files hold
 
-Published = Callable[[Path, int | None, list[object]], None]
-"""Takes the diagnostics of a file, and of which version of it they are."""
+_BUSY_MAX: Final = 60.0
+"""Seconds after which work that a server announced and never ended doesn't count."""
+_WORKS_MAX: Final = 100
+_AGAIN: Final = frozenset({-32800, -32801, -32802})
+"""Answers to a pull that mean: ask again."""
+_UNKNOWN_METHOD: Final = -32601
+
+
+class ServerListener(Protocol):
+    """What takes that which a server says by itself."""
+
+    def published(self, path: Path, version: int | None, said: list[object]) -> None:
+        """The diagnostics of a file, and of which version of it they are."""
+
+    def working(self) -> None:
+        """It began or ended work that it announced."""
+
+    def refreshed(self) -> None:
+        """Its diagnostics may be others now: they can be pulled (again)."""
+
+    def complained(self, text: str) -> None:
+        """It has an error to show to the person."""
+
+
+class _RefusedError(ToolError):
+    """A request that was answered with an error."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class _LenientProtocol(JsonRPCProtocol):
@@ -99,17 +136,22 @@ class _Input:
 
 class Connection:
     """One running server. `ended` is set when it is gone, or was given up: `why` says so, and
-    `gave_up` that it had broken a limit."""
+    `gave_up` that it had broken a limit. `pulls` is True once its diagnostics can be asked for."""
 
-    def __init__(self, process: Process, config: CheckerSettings, published: Published) -> None:
+    def __init__(
+        self, process: Process, config: CheckerSettings, listener: ServerListener, clock: Clock
+    ) -> None:
         assert process.stdout
         assert process.stdin
         self.ended = asyncio.Event()
         self.why = ""
         self.gave_up = False
+        self.pulls = False
         self._process = process
         self._config = config
-        self._published = published
+        self._listener = listener
+        self._clock = clock
+        self._works: dict[object, float] = {}
         self._input = _Input(process.stdout)
         self._errors = b""
         self._odd = 0
@@ -119,10 +161,8 @@ class Connection:
         self._protocol.set_writer(process.stdin)  # pyright: ignore[reportArgumentType] - writes at once
         self._stop = threading.Event()
         self._answer_requests()
-        self._tasks = [
-            asyncio.create_task(self._read(), name="language server"),
-            asyncio.create_task(self._read_errors(), name="language server's errors"),
-        ]
+        self._said_errors = asyncio.create_task(self._read_errors(), name="its errors")
+        self._tasks = [asyncio.create_task(self._read(), name="language server"), self._said_errors]
 
     @classmethod
     async def start(
@@ -132,14 +172,15 @@ class Connection:
         env: Mapping[str, str],
         cwd: Path,
         config: CheckerSettings,
-        published: Published,
+        listener: ServerListener,
+        clock: Clock,
     ) -> Connection:
         """Start a server in a process group of its own. Raises OSError."""
-        process = await asyncio.create_subprocess_exec(
+        process = await start_process(
             *command, cwd=cwd, env=dict(env), stdin=PIPE, stdout=PIPE, stderr=PIPE,
             start_new_session=True,
         )  # fmt: skip
-        return cls(process, config, published)
+        return cls(process, config, listener, clock)
 
     async def initialize(self, root: Path) -> None:
         """Agree on the protocol. Raises ToolError."""
@@ -147,8 +188,13 @@ class Connection:
         document = types.TextDocumentClientCapabilities(
             synchronization=types.TextDocumentSyncClientCapabilities(did_save=True),
             publish_diagnostics=types.PublishDiagnosticsClientCapabilities(version_support=True),
+            diagnostic=types.DiagnosticClientCapabilities(dynamic_registration=True),
         )
-        workspace = types.WorkspaceClientCapabilities(configuration=True, workspace_folders=True)
+        workspace = types.WorkspaceClientCapabilities(
+            configuration=True,
+            workspace_folders=True,
+            diagnostics=types.DiagnosticWorkspaceClientCapabilities(refresh_support=True),
+        )
         general = types.GeneralClientCapabilities(
             position_encodings=[types.PositionEncodingKind.Utf16, types.PositionEncodingKind.Utf8]
         )
@@ -159,11 +205,16 @@ class Connection:
             workspace_folders=[folder],
             initialization_options=_plain(self._config.options) or None,
             capabilities=types.ClientCapabilities(
-                workspace=workspace, text_document=document, general=general
+                workspace=workspace,
+                text_document=document,
+                general=general,
+                window=types.WindowClientCapabilities(work_done_progress=True),
             ),
         )
         answer = object_of(await self._request(types.INITIALIZE, params))
-        encoding = string_of(object_of(answer.get("capabilities")).get("positionEncoding"))
+        capabilities = object_of(answer.get("capabilities"))
+        self.pulls = isinstance(capabilities.get("diagnosticProvider"), dict)
+        encoding = string_of(capabilities.get("positionEncoding"))
         self._codec = PositionCodec(encoding or types.PositionEncodingKind.Utf16)
         self._notify(types.INITIALIZED, types.InitializedParams())
         if self._config.settings:
@@ -191,6 +242,30 @@ class Connection:
         same = types.TextDocumentIdentifier(_uri(path))
         self._notify(types.TEXT_DOCUMENT_DID_CLOSE, types.DidCloseTextDocumentParams(same))
 
+    async def pull(self, path: Path) -> list[object] | None:
+        """Ask for the diagnostics of an open file; None where it has none to give now. Raises
+        ToolError."""
+        same = types.TextDocumentIdentifier(_uri(path))
+        params = types.DocumentDiagnosticParams(same)
+        for _ in range(_PULLS):
+            try:
+                answer = await self._request(types.TEXT_DOCUMENT_DIAGNOSTIC, params)
+            except _RefusedError as error:
+                if error.code == _UNKNOWN_METHOD:
+                    self.pulls = False
+                if error.code not in _AGAIN:
+                    return None
+            else:
+                report = object_of(answer)
+                return list_of(report.get("items")) if "items" in report else None
+        return None
+
+    @property
+    def works(self) -> bool:
+        """True while it does work that it announced."""
+        oldest = self._clock.monotonic() - _BUSY_MAX
+        return any(began > oldest for began in self._works.values())
+
     def column(self, line: str, units: int) -> int:
         """A column as the server counts it, in characters."""
         at = types.Position(0, min(units, 4 * len(line)))
@@ -211,15 +286,18 @@ class Connection:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _answer_requests(self) -> None:
-        """Answer the requests of a server: for settings and folders. It may register and report
+        """Take what a server says and asks: for settings and folders. It may register and report
         anything."""
         handlers: dict[str, Callable[[object], object]] = {
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: self._publish,
             types.WORKSPACE_CONFIGURATION: self._configuration,
-            types.CLIENT_REGISTER_CAPABILITY: _nothing,
+            types.CLIENT_REGISTER_CAPABILITY: self._register,
             types.CLIENT_UNREGISTER_CAPABILITY: _nothing,
             types.WINDOW_WORK_DONE_PROGRESS_CREATE: _nothing,
-            types.WINDOW_SHOW_MESSAGE_REQUEST: _nothing,
+            types.WINDOW_SHOW_MESSAGE_REQUEST: self._show_message,
+            types.WINDOW_SHOW_MESSAGE: self._show_message,
+            types.PROGRESS: self._progress,
+            types.WORKSPACE_DIAGNOSTIC_REFRESH: self._refresh,
         }
         for method, handler in handlers.items():
             self._client.feature(method)(partial(handler))  # pygls marks what it calls
@@ -229,7 +307,35 @@ class Connection:
         version = fields.get("version")
         if (path := _path(fields.get("uri"))) is not None:
             number = version if isinstance(version, int) else None
-            self._published(path, number, list_of(fields.get("diagnostics")))
+            self._listener.published(path, number, list_of(fields.get("diagnostics")))
+
+    def _register(self, params: object) -> None:
+        registered = [object_of(one) for one in list_of(object_of(params).get("registrations"))]
+        if any(one.get("method") == types.TEXT_DOCUMENT_DIAGNOSTIC for one in registered):
+            self.pulls = True
+            self._listener.refreshed()
+
+    def _refresh(self, _params: object) -> None:
+        self._listener.refreshed()
+
+    def _progress(self, params: object) -> None:
+        fields = object_of(params)
+        token, kind = fields.get("token"), object_of(fields.get("value")).get("kind")
+        if not isinstance(token, str | int):
+            return
+        if kind == "begin" and len(self._works) < _WORKS_MAX:
+            self._works[token] = self._clock.monotonic()
+        elif kind == "end":
+            self._works.pop(token, None)
+        else:
+            return
+        self._listener.working()
+
+    def _show_message(self, params: object) -> None:
+        fields = object_of(params)
+        said = one_line(string_of(fields.get("message")).strip())
+        if fields.get("type") == types.MessageType.Error and said:
+            self._listener.complained(_shortened(said))
 
     def _configuration(self, params: object) -> list[object]:
         items = list_of(object_of(params).get("items"))[:ODD_MAX]
@@ -239,7 +345,8 @@ class Connection:
         value: object = _plain(self._config.settings)
         for name in section.split(".") if section else ():
             value = object_of(value).get(name)
-        return value
+        # Of a whole section some read fields at once, and say nothing any more where it is null.
+        return {} if value is None and "." not in section else value
 
     async def _read(self) -> None:
         """Read until it ends, or has to be given up."""
@@ -256,9 +363,10 @@ class Connection:
         finally:
             await end_server(self._process, at_once=self.gave_up)
             await self._drain()
+            await asyncio.wait({self._said_errors}, timeout=_GRACE_S)
             code = self._process.returncode
-            last = one_line(self._errors.decode("utf-8", "replace").strip().rpartition("\n")[2])
-            self.why = self.why or f"exit code {code}" + (f", {last[:200]}" if last else "")
+            said = _error_line(self._errors.decode("utf-8", "replace"))
+            self.why = self.why or f"exit code {code}" + (f", {said}" if said else "")
             self.ended.set()
 
     def _take_odd_message(self, _error: Exception, _kind: object) -> None:
@@ -289,7 +397,9 @@ class Connection:
             answer.cancel()
             raise ToolError(self.why or "it cancelled the request")
         if error := answer.exception():
-            raise ToolError(one_line(str(error))[:200] or "it refused the request")
+            code = error.code if isinstance(error, JsonRpcException) else 0
+            said = error.message if isinstance(error, JsonRpcException) else str(error)
+            raise _RefusedError(_shortened(one_line(said)) or "it refused the request", code)
         return answer.result()
 
     def _notify(self, method: str, params: object) -> None:
@@ -318,6 +428,20 @@ class Connection:
 
 def _nothing(_params: object) -> None:
     """The answer to what needs none of ours."""
+
+
+def _error_line(printed: str) -> str:
+    """The line of an error output that tells most: the first that speaks of an error, otherwise the
+    last one."""
+    lines = [one_line(line).strip() for line in printed.strip().splitlines()]
+    errors = (line for line in lines if _ERROR.match(line))
+    return _shortened(next(errors, lines[-1] if lines else ""))
+
+
+def _shortened(text: str) -> str:
+    """Begin and end of a long text: the reason often comes last."""
+    half = _WORDS_MAX // 2
+    return text if len(text) <= _WORDS_MAX else f"{text[:half]} … {text[-half:]}"
 
 
 def _uri(path: Path) -> str:

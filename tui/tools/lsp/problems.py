@@ -34,6 +34,7 @@ _PRINTED = re.compile(
     r"\s+(?:(?P<kind>fatal error|error|warning|warn|note|info|hint|help)\b[:\s]*)?(?P<said>.+)$",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(r"\d+")
 _QUIET: Final = frozenset({"note", "info", "hint", "help"})
 
 
@@ -80,24 +81,36 @@ def new_problems(before: Iterable[Problem], after: Sequence[Problem]) -> list[Pr
 
     If some of the same wording were there, those in unchanged lines are the old ones.
     """
-    old = list(before)
-    in_line = Counter((one.what, one.text.strip()) for one in old)
-    by_wording = Counter(one.what for one in old)
-    unmatched: list[Problem] = []
-    for one in after:
-        key = one.what, one.text.strip()
-        if in_line[key] > 0:
-            in_line[key] -= 1
-            by_wording[one.what] -= 1
-        else:
-            unmatched.append(one)
-    fresh: list[Problem] = []
-    for one in unmatched:
-        if by_wording[one.what] > 0:
-            by_wording[one.what] -= 1
-        else:
-            fresh.append(one)
+    old, fresh = list(before), list(after)
+    for alike in (_same, _in_line, _what):
+        old, fresh = _unmatched(old, fresh, alike), _unmatched(fresh, old, alike)
     return fresh
+
+
+def _unmatched(
+    these: Sequence[Problem], others: Sequence[Problem], alike: Callable[[Problem], object]
+) -> list[Problem]:
+    """Those that have no partner among the others."""
+    partners = Counter(map(alike, others))
+    left: list[Problem] = []
+    for one in these:
+        partners[alike(one)] -= 1
+        if partners[alike(one)] < 0:
+            left.append(one)
+    return left
+
+
+def _same(one: Problem) -> object:
+    return one.what, one.text.strip()
+
+
+def _in_line(one: Problem) -> object:
+    """Numbers don't count: a message may name lines, which move."""
+    return one.severity, _NUMBER.sub("0", one.message), one.source, one.code, one.text.strip()
+
+
+def _what(one: Problem) -> object:
+    return one.what
 
 
 def of_server(
