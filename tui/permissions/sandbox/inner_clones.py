@@ -22,6 +22,10 @@ _BESIDE_GIT = frozenset({
     "grep", "wc", "sort", "test", "[",
 })  # fmt: skip
 """Programs that delete nothing, in the form in which they accompany git in a line."""
+_TAKE_FILES = frozenset({
+    "cp", "mv", "tar", "rsync", "zip", "cpio", "install", "ln", "scp", "7z", "rm", "find",
+})  # fmt: skip
+"""Programs that copy, move or delete links as such."""
 _HEAD = re.compile(rb"(ref:\s*)?refs/|[0-9a-f]{40}", re.IGNORECASE)
 _MOST_HEAD = 4096
 _MOST_WORDS = 1000
@@ -95,6 +99,12 @@ def worked_in(command: str, cwd: Path, clones: Iterable[Path]) -> frozenset[Path
         if within:
             worked_clones.add(max(within, key=known.__getitem__))
     return frozenset(worked_clones)
+
+
+def runs_git(command: str, cwd: Path) -> bool:
+    """True if a line of the shell runs git, and no program that takes files as they are."""
+    programs = {one.program.rpartition("/")[2] for one in _read(command, cwd)}
+    return "git" in programs and programs.isdisjoint(_TAKE_FILES)
 
 
 def stopped_at(

@@ -98,6 +98,8 @@ class Walls:
     """Further folders to read: toolchains, object stores of other repositories."""
     protected: tuple[Path, ...] = ()
     """Paths that are read-only at every level, although in a writable folder."""
+    copies: tuple[tuple[Path, Path], ...] = ()
+    """Protected paths that a command may write in a copy, with what stands in for them."""
     hidden: tuple[Path, ...] = ()
     """Paths that are never visible, our own folders among them."""
     denied: tuple[Path, ...] = ()
@@ -110,7 +112,8 @@ class Walls:
 
 
 Mount = tuple[str, str, str]
-"""The kind, the source (for a tmpfs its mode), and the target. Mounts are made in this order."""
+"""The kind, the source (for a tmpfs its mode), and the target. Mounts are made in this order. A
+"link" is a symbolic link, mounted itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +170,19 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
         if writes or not any(_is_within(path, root) for root in roots):
             shown[path] = ("bind" if writes else "ro-bind", path, path)
     writable = [target for kind, _, target in shown.values() if kind == "bind"]
+    links: list[Mount] = []
     if writes:
         for path in _existing(_real(path) for path in walls.protected):
             if _below(path, writable):
                 pins += _ancestors(path, [*roots, *own])
                 shown[path] = ("ro-bind", path, path)
+        for target, copy in walls.copies:
+            if (path := _real(target)) not in shown:
+                continue
+            if copy.is_symlink():
+                links.append(("link", f"{_real(copy.parent)}/{copy.name}", path))
+            else:
+                shown[path] = ("bind", _real(copy), path)
         for path in pins:  # mounts cannot be moved away
             shown.setdefault(path, ("bind", path, path))
     for path in _existing(_real(path) for path in walls.sockets):
@@ -196,7 +207,7 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
         ("tmpfs", "0755", path) if path in filled else ("ro-bind", empty, path) for path in emptied
     ]
     mounts += [("dir", "", home) for home in own_homes if home not in homes]
-    mounts += visible
+    mounts += [*visible, *links]
     for mask in masks:
         mounts += _hiding(mask, empty, [] if _is_in(mask, (*roots, *own)) else opened)
     mounts += [*denied, *(("remount-ro", "", path) for path in filled)]

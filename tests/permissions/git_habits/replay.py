@@ -1,0 +1,218 @@
+"""Replay of git's commands, each with walls and without, in the same small project at the same
+place: what git said, what was asked, and what the repository is afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.agent.test_guards import results
+from tests.support.agents import events_of, make_agent
+from tests.support.provider import ScriptedProvider, call, say
+from tui.core.config import SandboxSettings
+from tui.core.messages import text_of
+from tui.core.workspace import Workspace
+from tui.permissions.gate import Gate, RulesOnly
+from tui.permissions.policy import Policy
+from tui.permissions.sandbox.confinement import Confinement
+from tui.permissions.types import Answer, Call, Decision
+
+HERE = Path(__file__).parent
+_LOOKS = (
+    "for-each-ref", "symbolic-ref HEAD", "rev-parse HEAD", "config --local --list",
+    "config --worktree --list", "ls-files --stage -v", "ls-files --stage", "status --porcelain=v2",
+    "stash list --format=%gs", "worktree list --porcelain", "sparse-checkout list",
+    "submodule status", "reflog --format=%gs", "notes list", "count-objects", "fsck",
+)  # fmt: skip
+_OURS = re.compile(r"\n?\[(?!detached|main|topic|other|z |w |subject|trunk|copy|master)[^\n]*\]")
+_CHANGES = re.compile(r"0\.\d+ seconds|\b[\d.]+ (?:bytes|KiB|MiB)[^\n]*|(?<=pid )\d+")
+_FILES = ("info/exclude", "info/sparse-checkout", "info/attributes", "MERGE_HEAD", "rr-cache")
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """A command, what is done before it without walls, and how it differs behind walls, if it
+    does."""
+
+    command: str
+    before: str = ""
+    asked: str = ""
+    differs: str = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    code: int
+    said: str
+    state: dict[str, str]
+    ours: list[str] = field(default_factory=list[str])
+    asked: list[str] = field(default_factory=list[str])
+
+
+class Says(RulesOnly):
+    def __init__(self) -> None:
+        self.asked = list[str]()
+
+    async def ask(self, call: Call, decision: Decision) -> Answer:
+        self.asked.append(f"{decision.level}: {decision.reason}")
+        return Answer("once" if len(self.asked) < 5 else "no")
+
+
+class Place:
+    """The folder in which each command finds the project as it was."""
+
+    def __init__(self, base: Path) -> None:
+        self.base, self.root, self.home = base / "p", base / "p/work", base / "home"
+        self.template = base / "template"
+        self.template.mkdir()
+        self.home.mkdir()
+        (self.home / ".gitconfig").write_text(
+            "[user]\n\tname = A\n\temail = a@example.org\n[init]\n\tdefaultBranch = main\n"
+            "[protocol \"file\"]\n\tallow = always\n[core]\n\tpager = cat\n[gc]\n\tauto = 0\n"
+        )
+        self.environment = {
+            "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb",
+            "GIT_AUTHOR_DATE": "2026-11-28T12:00:00Z", "GIT_COMMITTER_DATE": "2026-11-28T12:00:00Z",
+            "GIT_EDITOR": "true", "GIT_TERMINAL_PROMPT": "0",
+        }  # fmt: skip
+        self.run((HERE / "project.sh").read_text(), self.template)
+
+    def run(self, command: str, cwd: Path) -> tuple[int, str]:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=cwd, env=self.environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=60,
+        )  # fmt: skip
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def fresh(self, habit: Habit) -> None:
+        if self.base.exists():
+            shutil.rmtree(self.base)
+        shutil.copytree(self.template, self.base, symlinks=True)
+        self.run(f"git remote set-url origin {self.base}/remote.git; {habit.before}", self.root)
+        self.run("git update-index -q --refresh", self.root)
+
+    def state(self) -> dict[str, str]:
+        """All that git tells about the repositories, and all files."""
+        found: dict[str, str] = {}
+        for git in sorted(self.base.rglob("HEAD")):
+            if git.parent.name == "logs" or "refs" in git.parts or "logs" in git.parts:
+                continue
+            for look in ("for-each-ref", "config --local --list", "symbolic-ref HEAD"):
+                name = str(git.parent.relative_to(self.base))
+                text = self.run(f"git --git-dir={git.parent} {look}", self.base)[1]
+                found[f"{name}: {look}"] = "\n".join(sorted(text.splitlines()))
+        for tree in sorted({self.root, *(one.parent for one in self.base.rglob(".git"))}):
+            name = str(tree.relative_to(self.base))
+            for look in _LOOKS:
+                text = self.run(f"git {look}", tree)[1]
+                found[f"{name}: git {look}"] = "\n".join(sorted(text.splitlines()))
+            for file in _FILES:
+                path = tree / ".git" / file
+                found[f"{name}: {file}"] = path.read_text() if path.is_file() else str(path.exists())
+            for path in sorted(tree.rglob("*")):
+                if ".git" not in path.parts and path.is_file() and path.suffix != ".bundle":
+                    found[str(path.relative_to(self.base))] = path.read_bytes().decode("latin-1")
+        return found
+
+    def outside(self, habit: Habit) -> Outcome:
+        self.fresh(habit)
+        code, said = self.run(habit.command.replace("@BASE@", str(self.base)), self.root)
+        return Outcome(code, _said(said), self.state())
+
+    async def inside(self, habit: Habit, engine: Any, state: Path) -> Outcome:
+        self.fresh(habit)
+        extra = (self.base / "remote.git", self.base / "lib-source")
+        workspace = Workspace(self.root, extra)
+        confinement = Confinement(
+            SandboxSettings(engine=engine), workspace, state / "session", state / "cache",
+            environment=self.environment,
+        )  # fmt: skip
+        try:
+            await confinement.levels()
+            command = habit.command.replace("@BASE@", str(self.base))
+            says = Says()
+            script = ScriptedProvider(
+                [call("run_command", "c0", command=command)], say("ok"), say("ok")
+            )
+            agent = make_agent(
+                self.root, script, approver=says, gate=Gate(Policy(home=self.home)),
+                confinement=confinement, workspace=workspace,
+            )  # fmt: skip
+            agent.permissions.mode = "accept_edits"
+            await events_of(agent, "go")
+            await agent.close()
+        finally:
+            await confinement.close()
+        (record,) = results(agent)
+        text = text_of(record.data["content"])
+        ended = re.search(r"\[exit code (-?\d+)", text)
+        ours = [line for line in text.splitlines() if line.startswith("[")]
+        return Outcome(
+            int(ended[1]) if ended else -1, _said(_OURS.sub("", text).removeprefix("(no output)")), self.state(), ours,
+            says.asked,
+        )  # fmt: skip
+
+
+def _said(text: str) -> str:
+    lines = [line.rstrip() for line in text.replace("\r", "\n").splitlines()]
+    return _CHANGES.sub("", "\n".join(line for line in lines if line)).strip()
+
+
+def habits() -> list[Habit]:
+    found: list[Habit] = []
+    for line in (HERE / "habits.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            command, _, before = line.partition(" | ")
+            found.append(Habit(command, before))
+    return found
+
+
+def differences(one: Outcome, other: Outcome) -> list[str]:
+    found: list[str] = []
+    if one.code != other.code:
+        found.append(f"code {one.code} != {other.code}")
+    if one.said != other.said:
+        found.append(f"said {one.said[-400:]!r} != {other.said[-400:]!r}")
+    for key in sorted({*one.state, *other.state}):
+        a, b = one.state.get(key), other.state.get(key)
+        if a != b:
+            found.append(f"{key}: {str(a)[-200:]!r} != {str(b)[-200:]!r}")
+    return found
+
+
+async def main() -> None:
+    import sys
+    import tempfile
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        base = Path(made).resolve()
+        place = Place(base)
+        same = 0
+        for number, habit in enumerate(habits()):
+            if len(sys.argv) > 2 and not re.search(sys.argv[2], habit.command):
+                continue
+            os.environ.clear()
+            os.environ.update(place.environment)
+            a = place.outside(habit)
+            b = await place.inside(habit, sys.argv[1], base / f"state{number}")
+            found = differences(a, b)
+            same += not found
+            if found or b.asked or a.code:
+                print(f"### {habit.command} | {habit.before}   [code {a.code}]")
+                for line in (*found[:8], *(f"   ASKED {one}" for one in b.asked)):
+                    print("  ", line)
+                if found:
+                    for line in b.ours:
+                        print("     ", line[:300])
+        print(same)
+
+
+if __name__ == "__main__":
+    import asyncio
+
+    asyncio.run(main())
