@@ -29,7 +29,6 @@ _LOOKS = (
     "stash list --format=%gs", "worktree list --porcelain", "sparse-checkout list",
     "submodule status", "reflog --format=%gs", "notes list", "count-objects", "fsck",
 )  # fmt: skip
-_OURS = re.compile(r"\n?\[(?!detached|main|topic|other|z |w |subject|trunk|copy|master)[^\n]*\]")
 _CHANGES = re.compile(r"0\.\d+ seconds|\b[\d.]+ (?:bytes|KiB|MiB)[^\n]*|(?<=pid )\d+")
 _FILES = ("info/exclude", "info/sparse-checkout", "info/attributes", "MERGE_HEAD", "rr-cache")
 
@@ -122,7 +121,8 @@ class Place:
     def outside(self, habit: Habit) -> Outcome:
         self.fresh(habit)
         code, said = self.run(habit.command.replace("@BASE@", str(self.base)), self.root)
-        return Outcome(code, _said(said), self.state())
+        ours = [line for line in said.splitlines() if line.startswith("[")]
+        return Outcome(code, _said(said), self.state(), ours)
 
     async def inside(self, habit: Habit, engine: Any, state: Path) -> Outcome:
         self.fresh(habit)
@@ -153,14 +153,14 @@ class Place:
         ended = re.search(r"\[exit code (-?\d+)", text)
         ours = [line for line in text.splitlines() if line.startswith("[")]
         return Outcome(
-            int(ended[1]) if ended else -1, _said(_OURS.sub("", text).removeprefix("(no output)")), self.state(), ours,
+            int(ended[1]) if ended else -1, _said(text.removeprefix("(no output)")), self.state(), ours,
             says.asked,
         )  # fmt: skip
 
 
 def _said(text: str) -> str:
     lines = [line.rstrip() for line in text.replace("\r", "\n").splitlines()]
-    return _CHANGES.sub("", "\n".join(line for line in lines if line)).strip()
+    return _CHANGES.sub("", "\n".join(line for line in lines if line and not line.startswith("["))).strip()
 
 
 def habits() -> list[Habit]:
@@ -178,6 +178,7 @@ def differences(one: Outcome, other: Outcome) -> list[str]:
         found.append(f"code {one.code} != {other.code}")
     if one.said != other.said:
         found.append(f"said {one.said[-400:]!r} != {other.said[-400:]!r}")
+    found += [f"not said: {line}" for line in one.ours if line not in other.ours]
     for key in sorted({*one.state, *other.state}):
         a, b = one.state.get(key), other.state.get(key)
         if a != b:

@@ -8,6 +8,7 @@ by itself: the same call, if it is the next one, asks for more.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tui.permissions.named_needs import NamedNeeds
     from tui.permissions.sandbox.confinement import Confinement
     from tui.permissions.sandbox.explain import Explanation
+    from tui.permissions.sandbox.git_copies import PendingSettings
     from tui.permissions.sandbox.inner_clones import StoppedClones
 
 _DOES_MORE = frozenset({"branch", "submodule", "clone", "switch", "checkout", "worktree"})
@@ -80,6 +82,7 @@ async def run_command(shared: CallContext, call: CheckedCall, decision: Decision
             output = await _with_git_settings(shared, call, decision, trial, ran[0])
             return output.with_lines([f"[{need.refused} was not allowed.{reason}]"])
         await shared.commands.forget(call.call.id)
+        decision = replace(decision, by=answer.by)
         _drop_git_settings(shared.ctx)
         trial = need.trial
         ran = await _run(shared.ctx, call, trial)
@@ -103,6 +106,9 @@ async def _with_git_settings(
     confinement = shared.ctx.toolbox.confinement
     if confinement is None or not (pending := confinement.traces.take_pending()):
         return output
+    if decision.by == "person" and all(map(partial(_says, call.call.command), pending)):
+        lines = await asyncio.to_thread(put_all, pending)
+        return output.with_lines([f"[{line}]" for line in lines])
     what = "; ".join(map(str, pending))
     why = f"It set {what}. Git may run what that names, or reach it, outside the walls."
     asked = Decision("ask", why, "sandbox", decision.risk, trial.level, walls=True, once=True)
@@ -113,6 +119,13 @@ async def _with_git_settings(
         return output.with_lines([f"[not put in its place: {what}.{reason}]"])
     lines = await asyncio.to_thread(put_all, pending)
     return output.with_lines([f"[{line}]" for line in lines])
+
+
+def _says(command: str | None, pending: PendingSettings) -> bool:
+    """True if a plain line of git, which the person has allowed, names each address, and nothing
+    else needs a yes."""
+    words = _words_of_git(command)
+    return pending.only_addresses and all(value in words for _, value in pending.asked)
 
 
 async def _equipped(ctx: AgentContext, call: CheckedCall, trial: Trial) -> CheckedCall:
@@ -274,10 +287,15 @@ def _so_far(call: Call, level: Level, met: Explanation, *, failed: bool) -> str:
 
 def _one_step_of_git(command: str | None) -> str:
     """The subcommand of a single command of git: it does all of it or fails as a whole."""
+    return next(iter(_words_of_git(command)[1:]), "")
+
+
+def _words_of_git(command: str | None) -> Sequence[str]:
+    """The words of a plain line that is a single command of git."""
     from tui.permissions.plain_command import parse  # noqa: PLC0415 - on demand
 
-    words = [part.words for part in parse(command or "") or ()]
-    return words[0][1] if len(words) == 1 and words[0][0] == "git" and len(words[0]) > 1 else ""
+    parts = [part.words for part in parse(command or "") or ()]
+    return parts[0] if len(parts) == 1 and parts[0][0] == "git" else ()
 
 
 def _stopped(shared: CallContext, call: CheckedCall, trial: Trial, ran: Ran) -> ToolOutput:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -189,7 +190,8 @@ class CommandTraces:
             self._before = None
         lines, self._done = self._done, []
         if before:
-            moved = await asyncio.to_thread(before.settle, self._quarantine, self._listing())
+            settle = partial(before.settle, writing=bool(self._writers))
+            moved = await asyncio.to_thread(settle, self._quarantine, self._listing())
             lines += [str(one) for one in moved]
             self._before = self._before and self._before.without(moved)
             if before.changed_indexes:
@@ -283,15 +285,18 @@ class CommandTraces:
         """The access of a command to the clones in the workspace: git that works in one writes it,
         and so may what a person was asked about."""
         from tui.permissions.sandbox.git_walls import CloneAccess  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.inner_clones import worked_in  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.inner_clones import (  # noqa: PLC0415 - on demand
+            handled_by_git,
+            worked_in,
+        )
 
         clones = [path for path in self._clones() if path not in self._roots]
         line = argv[2] if len(argv) == 3 and argv[1] == "-c" else ""
         opened = worked_in(line, cwd, clones) if clones else frozenset[Path]()
         given = frozenset(asked.clones if asked else ())
-        if asked and asked.deletes:
-            return CloneAccess(opened - given, given)
-        return CloneAccess(opened | given)
+        handled = handled_by_git(line, cwd, clones)
+        gone = (given if asked and asked.deletes else frozenset[Path]()) | handled.clones
+        return CloneAccess((opened | given) - gone, gone, handled.worktrees)
 
     def sets_git(self, argv: Sequence[str], cwd: Path) -> bool:
         """True if a command runs git, and nothing that would copy or move a link as such."""

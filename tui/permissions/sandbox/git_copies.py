@@ -24,11 +24,13 @@ from pathlib import Path
 from tui.core.apart import folder_apart
 from tui.core.errors import HoldfastError
 from tui.core.files import atomic_write, read_small, remove_real
+from tui.core.git.branch import folder_named
 from tui.core.git.door import answer
 from tui.core.in_place import write_over
 from tui.permissions.sandbox.git_settings import (
     Setting,
     in_words,
+    is_address,
     needing_consent,
     settings_in,
 )
@@ -56,6 +58,11 @@ class PendingSettings:
     asked: tuple[Setting, ...]
     changes: tuple[tuple[str, tuple[str, ...]], ...]
     """Every key that was changed, with its values from now on."""
+
+    @property
+    def only_addresses(self) -> bool:
+        """True if nothing but addresses on other machines needs the yes."""
+        return all(is_address(*one) for one in self.asked)
 
     def __str__(self) -> str:
         return f"{in_words(self.asked)} in {self.path}"
@@ -144,7 +151,18 @@ class GitCopies:
         changed = Counter(after) - Counter(then) | (Counter(then) - Counter(after))
         keys = dict.fromkeys(key for key, _ in (*then, *after) if any(k == key for k, _ in changed))
         changes = tuple((key, tuple(v for k, v in after if k == key)) for key in keys)
-        return PendingSettings(copy.path, tuple(needing_consent(after, then)), changes)
+        asked = [one for one in needing_consent(after, then) if not _is_own_tree(copy.path, *one)]
+        return PendingSettings(copy.path, tuple(asked), changes)
+
+
+def _is_own_tree(path: Path, key: str, value: str) -> bool:
+    """True if a setting names to a submodule the folder that names it in turn, or none any more."""
+    if key != "core.worktree" or not value:
+        return key == "core.worktree"
+    link = Path(os.path.realpath(path.parent / value), ".git")
+    with suppress(OSError):
+        return os.path.realpath(link.parent / folder_named(link, link=True)) == str(path.parent)
+    return False
 
 
 def put_all(pending: Iterable[PendingSettings]) -> list[str]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tui.core.files import read_small
 from tui.core.git.door import answer
 from tui.core.workspace import safe_search_path
 
@@ -42,6 +43,8 @@ _REMOVABLE = re.compile(
     r"|alias\..+"
 )
 """Keys whose end has no other effect than that something is not known any more."""
+_ADDRESS = re.compile(r"(https?|ssh|git)://[^-\s]\S*|[\w.-]+@[\w.-]+:(?!:)\S+")
+"""Addresses on another machine: a folder as a remote has hooks of its own."""
 _SHOWN = re.compile(r"[^\x00-\x1f\x7f]*")
 _OF_NEW = re.compile(
     r"core\.(repositoryformatversion|bare|logallrefupdates|worktree|sharedrepository|symlinks)"
@@ -84,6 +87,11 @@ def _is_free(key: str, value: str, remotes: Iterable[str], before: Mapping[str, 
     return bool(_SHOWN.fullmatch(value)) and (allowed is None or bool(allowed.fullmatch(value)))
 
 
+def is_address(key: str, value: str) -> bool:
+    """True if a setting is the address of a remote on another machine."""
+    return bool(_remote_of(key)) and bool(_ADDRESS.fullmatch(value))
+
+
 def _remote_of(key: str) -> str:
     """The name of the remote whose address a key has; "" if it is another key."""
     named = re.fullmatch(r"remote\.(.+)\.url", key, re.DOTALL)
@@ -98,6 +106,15 @@ def programs_of_new(settings: Iterable[Setting]) -> list[str]:
         for name, _ in settings
         if not (_OF_NEW.fullmatch(name) or _FREE.fullmatch(name) or name.endswith("url"))
     )
+
+
+def are_free(path: Path, root: Path) -> bool:
+    """True if all settings of a file need no yes. Blocks."""
+    try:
+        settings = settings_in(read_small(path, follow=False)[0], root)
+    except OSError:
+        return False
+    return settings is not None and not needing_consent(settings, ())
 
 
 def settings_in(content: bytes, root: Path) -> list[Setting] | None:
