@@ -92,7 +92,7 @@ def info(named: str) -> Update:
 
 @dataclass(slots=True)
 class SessionUpdates:
-    """The updates of one session. `asking` is the call whose questions are open."""
+    """The updates of one session. `asking` is the call of the session whose plan is reviewed."""
 
     root: Path
     asking: str = ""
@@ -174,14 +174,17 @@ class SessionUpdates:
 
     def _finished(self, event: facts.ToolFinished) -> Update:
         kind = words_of(event.name).kind
-        text = event.text[:_TEXT_MAX]
+        text, more = event.text[:_TEXT_MAX], len(event.text) - _TEXT_MAX
+        if more > 0:
+            text = f"{text}\n[… and {more:,} more characters]"
         content = [text_content(text, verbatim=kind not in _MARKDOWN)] if text else None
         changed = hunks(event.display) if kind == "edit" else []
         places = [
             schema.ToolCallLocation(path=str(real(one.name, self.root)), line=one.line)
             for one in changed
         ]
-        output = {"text": event.text, "is_error": event.is_error}
+        # The text goes out once: where changes are shown in its place, beside them.
+        output = {"text": event.text if changed else "", "is_error": event.is_error}
         output |= {"summary": event.summary, "receipt": event.receipt}
         return acp.update_tool_call(
             event.id,
