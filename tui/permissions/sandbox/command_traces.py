@@ -15,7 +15,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -190,8 +189,7 @@ class CommandTraces:
             self._before = None
         lines, self._done = self._done, []
         if before:
-            settle = partial(before.settle, writing=bool(self._writers))
-            moved = await asyncio.to_thread(settle, self._quarantine, self._listing())
+            moved = await asyncio.to_thread(before.settle, self._quarantine, self._listing())
             lines += [str(one) for one in moved]
             self._before = self._before and self._before.without(moved)
             if before.changed_indexes:
@@ -298,22 +296,25 @@ class CommandTraces:
         gone = (given if asked and asked.deletes else frozenset[Path]()) | handled.clones
         return CloneAccess((opened | given) - gone, gone, handled.worktrees)
 
-    def sets_git(self, argv: Sequence[str], cwd: Path) -> bool:
-        """True if a command runs git, and nothing that would copy or move a link as such."""
+    def sets_git(self, argv: Sequence[str], cwd: Path) -> str:
+        """Return the line of a command that runs git, and nothing that would copy or move a link as
+        such; "" for any other."""
         from tui.permissions.sandbox.inner_clones import runs_git  # noqa: PLC0415 - on demand
 
-        return len(argv) == 3 and argv[1] == "-c" and runs_git(argv[2], cwd)
+        line = argv[2] if len(argv) == 3 and argv[1] == "-c" else ""
+        return line if line and runs_git(line, cwd) else ""
 
     def with_git(
         self,
         walls: Walls,
         access: CloneAccess | None = None,
         *,
-        copies: bool = False,
+        sets: str = "",
         writes: bool,
     ) -> Walls:
         """Add what git needs to the walls, and record the state of what a command with an access
-        may write. A command that only reads needs just git's folders, and they stay the same.
+        may write. `sets` is the line of one that may set what git protects, in copies. A command
+        that only reads needs just git's folders, and they stay the same.
         Blocks."""
         from tui.permissions.sandbox.git_copies import GitCopies  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
@@ -330,8 +331,9 @@ class CommandTraces:
                 places = git_places(root, self._of.environment, below, known, access)
                 self._places[root] = self._of_session(root, places)
             places = self._places[root]
-            if copies:
-                made = GitCopies.of(places, self._of.folder / "tmp", root)
+            if sets:
+                temporary, alone = self._of.folder / "tmp", not self.writing()
+                made = GitCopies.of(places, temporary, root, sets, alone=alone)
                 self._copies.append(made)
                 walls = replace(walls, copies=(*walls.copies, *made.mounts))
             walls = with_git(walls, places)

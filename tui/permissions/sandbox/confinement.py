@@ -169,8 +169,8 @@ class Confinement:
 
                 def prepared() -> Walls:
                     walls = self.walls()
-                    copied = git_copies and writes and traces.sets_git(argv, cwd)
-                    walls = traces.with_git(walls, access, copies=copied, writes=writes)
+                    sets = traces.sets_git(argv, cwd) if git_copies and writes else ""
+                    walls = traces.with_git(walls, access, sets=sets, writes=writes)
                     if writes:
                         traces.save(keep.folder)
                     return walls

@@ -29,6 +29,7 @@ from tui.core.git.door import answer
 from tui.core.in_place import write_over
 from tui.permissions.sandbox.git_settings import (
     Setting,
+    are_free,
     in_words,
     is_address,
     needing_consent,
@@ -40,6 +41,7 @@ _FILES = frozenset({"config", "config.worktree"})
 _INFO = "info"
 _DATA = frozenset({"attributes", "exclude", "refs", "sparse-checkout"})
 """Files in `info` that a file of the workspace could replace, or that nothing follows."""
+_OF_WORKTREE = ("extensions.worktreeconfig", "true")
 _MOST = 40
 """Maximum number of places with a copy; the others stay read-only."""
 _MOST_FILES = 100
@@ -89,12 +91,21 @@ class GitCopies:
 
     folder: Path
     root: Path
+    alone: bool
+    """True if no other command that may write was running."""
+    ignored: frozenset[str]
+    """Keys that git sets because of the link in the place of the file."""
     copies: list[_Copy] = field(default_factory=list[_Copy])
 
     @classmethod
-    def of(cls, places: GitPlaces, temporary: Path, root: Path) -> GitCopies:
-        """Make the copies of what a repository protects. Blocks."""
-        made = cls(temporary / f".git-{secrets.token_hex(8)}", root)
+    def of(
+        cls, places: GitPlaces, temporary: Path, root: Path, line: str, *, alone: bool
+    ) -> GitCopies:
+        """Make the copies of what a repository protects, for a line of the shell. Blocks."""
+        # It finds out whether modes count by changing that of the file.
+        probes = "init" in line and "filemode" not in line.lower()
+        ignored = frozenset({"core.filemode"} if probes else ())
+        made = cls(temporary / f".git-{secrets.token_hex(8)}", root, alone, ignored)
         paths = [one for one in places.protected if one.name in {*_FILES, _INFO}]
         paths = [one for one in paths if not one.is_symlink()][:_MOST]
         for number, path in enumerate(paths):
@@ -149,10 +160,18 @@ class GitCopies:
         if then is None or after is None:
             return f"{copy.path} was left as it was: git can't read what was written"
         changed = Counter(after) - Counter(then) | (Counter(then) - Counter(after))
-        keys = dict.fromkeys(key for key, _ in (*then, *after) if any(k == key for k, _ in changed))
+        of_changed = {key for key, _ in changed} - self.ignored
+        keys = dict.fromkeys(key for key, _ in (*then, *after) if key in of_changed)
         changes = tuple((key, tuple(v for k, v in after if k == key)) for key in keys)
-        asked = [one for one in needing_consent(after, then) if not _is_own_tree(copy.path, *one)]
+        asked = [one for one in needing_consent(after, then) if not self._is_own(copy.path, *one)]
         return PendingSettings(copy.path, tuple(asked), changes)
+
+    def _is_own(self, path: Path, key: str, value: str) -> bool:
+        """True if a setting is one that git makes for the folder's own worktrees or submodules."""
+        if (key, value) == _OF_WORKTREE:
+            # From then on a file counts that has walls only once it is there.
+            return self.alone and are_free(path.with_name("config.worktree"), self.root)
+        return key in self.ignored or _is_own_tree(path, key, value)
 
 
 def _is_own_tree(path: Path, key: str, value: str) -> bool:

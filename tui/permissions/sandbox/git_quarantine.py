@@ -118,7 +118,8 @@ class GitBefore:
         return [path for path, one in self.written.items() if one.index != _state(path / "index")]
 
     def _harmless(self) -> list[Path]:
-        """New files with settings of one worktree that need no yes: they have walls from now on."""
+        """New files with settings of one worktree that need no yes: they have walls in the commands
+        that begin from now on, and are judged again after those that run."""
         from tui.permissions.sandbox.git_settings import are_free  # noqa: PLC0415 - on demand
 
         return [
@@ -156,12 +157,9 @@ class GitBefore:
     def from_json(cls, said: Mapping[str, Mapping[str, Sequence[Any]]]) -> GitBefore:
         return cls(watched_from(said["names"]), watched_from(said["written"]))
 
-    def settle(
-        self, folder: Path, lists: FolderLists, *, writing: bool = False
-    ) -> list[Quarantined]:
-        """Move what commands left and must not stay into `folder`. `writing`: one may still change
-        it. Blocks."""
-        moved = quarantine(self.names, folder, () if writing else self._harmless())
+    def settle(self, folder: Path, lists: FolderLists) -> list[Quarantined]:
+        """Move what commands left and must not stay into `folder`. Blocks."""
+        moved = quarantine(self.names, folder, self._harmless())
         for path, known in self.written.items():
             for link, target in _links_out(path, lists).items():
                 if link not in self.names:

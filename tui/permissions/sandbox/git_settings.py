@@ -22,7 +22,7 @@ _FREE = re.compile(
     r"|remote\..+\.(fetch|tagopt|prune)|user\.(name|email)"
     r"|core\.(autocrlf|eol|filemode|ignorecase|precomposeunicode|quotepath|safecrlf|abbrev)"
     r"|core\.(repositoryformatversion|bare|logallrefupdates|sparsecheckout|sparsecheckoutcone)"
-    r"|index\.sparse|extensions\.worktreeconfig|maintenance\.(auto|strategy)"
+    r"|index\.sparse|maintenance\.(auto|strategy)"
     r"|commit\.(verbose|cleanup)|pull\.(rebase|ff)|fetch\.(prune|parallel)"
     r"|merge\.(conflictstyle|ff|renames)|init\.defaultbranch"
     r"|rebase\.(autostash|autosquash|updaterefs)|rerere\.(enabled|autoupdate)|(color|advice)\..+"
@@ -48,9 +48,8 @@ _ADDRESS = re.compile(r"(https?|ssh|git)://[^-\s]\S*|[\w.-]+@[\w.-]+:(?!:)\S+")
 _SHOWN = re.compile(r"[^\x00-\x1f\x7f]*")
 _OF_NEW = re.compile(
     r"core\.(repositoryformatversion|bare|logallrefupdates|worktree|sharedrepository|symlinks)"
-    r"|core\.(sparsecheckout|sparsecheckoutcone|commitgraph|multipackindex)"
-    r"|extensions\.(objectformat|worktreeconfig|partialclone|preciousobjects|refstorage)"
-    r"|remote\..+\.(promisor|partialclonefilter|push|mirror)|(gc|pack)\..+|push\..+"
+    r"|core\.(commitgraph|multipackindex)|extensions\.(objectformat|worktreeconfig|partialclone|preciousobjects"
+    r"|refstorage)|remote\..+\.(promisor|partialclonefilter|push|mirror)|(gc|pack)\..+|push\..+"
     r"|branch\..+\.pushremote|(commit|tag)\.gpgsign|user\.signingkey|submodule\.recurse"
 )
 """Settings that git itself writes for a new repository, and others that run nothing in it."""
