@@ -424,7 +424,7 @@ async def test_a_branch_follows_a_known_remote_without_a_question(
     refs.mkdir(parents=True)
     (refs / "topic").write_text((root / ".git/refs/heads/other").read_text())
     settings.write_text(
-        f"{settings.read_text()}[remote \"origin\"]\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
+        f'{settings.read_text()}[remote "origin"]\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
     )
     agent = await agent_with(
         root, confine(engine), "git switch -c z origin/topic", mode="accept_edits"

@@ -678,7 +678,8 @@ async def test_a_folder_that_is_none_is_refused_in_words(
             with pytest.raises(RequestError, match="absolute path of a folder") as caught:
                 await editor.conn._conn.send_request(method, request)  # pyright: ignore[reportPrivateUsage] - as an editor in error would
             assert caught.value.code == -32602
-        request = {**given, "cwd": str(work), "mcpServers": [], "additionalDirectories": ["none"]}
+        more: dict[str, Any] = {"mcpServers": [], "additionalDirectories": ["none"]}
+        request = {**given, "cwd": str(work), **more}
         with pytest.raises(RequestError, match="none") as caught:
             await editor.conn._conn.send_request(method, request)  # pyright: ignore[reportPrivateUsage] - as above
         assert caught.value.code == -32602

@@ -18,6 +18,7 @@ from tui.app.conversation import Conversation
 from tui.context.untrusted import wrap
 from tui.core.errors import UsageError
 from tui.core.formatting import size
+from tui.core.messages import object_of
 
 Block: TypeAlias = (
     schema.TextContentBlock
@@ -49,7 +50,7 @@ async def read(given: Sequence[Any], conversation: Conversation) -> tuple[str, s
             block = _BLOCK.validate_python(one)
             await prompt.add(block)
         except ValidationError:
-            kind = one.get("type") if isinstance(one, dict) else None
+            kind = object_of(one).get("type")
             prompt.leave_out(UsageError(f"A block of the prompt can't be read (type {kind!r})."))
         except UsageError as error:
             prompt.leave_out(error)

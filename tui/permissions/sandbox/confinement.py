@@ -144,7 +144,8 @@ class Confinement:
         """Return the starter of kept commands at a level; at `Level.OUTSIDE` without walls.
 
         With `git_copies` a git command may set what the repository protects, in a copy;
-        `traces.tidy` puts it in its place. With `clones` it may do with these what it was stopped at.
+        `traces.tidy` puts it in its place. With `clones` it may do with these what it was stopped
+        at.
         """
         if level is Level.OUTSIDE:
             return self.outside

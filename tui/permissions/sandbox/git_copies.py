@@ -16,7 +16,7 @@ import shutil
 import stat
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,6 @@ from tui.core.apart import folder_apart
 from tui.core.errors import HoldfastError
 from tui.core.files import atomic_write, read_small, remove_real
 from tui.core.git.branch import folder_named
-from tui.core.git.door import answer
 from tui.core.in_place import write_over
 from tui.permissions.sandbox.git_settings import (
     Setting,
@@ -33,6 +32,7 @@ from tui.permissions.sandbox.git_settings import (
     in_words,
     is_address,
     needing_consent,
+    run_config,
     settings_in,
 )
 from tui.permissions.sandbox.git_walls import GitPlaces
@@ -60,6 +60,7 @@ class PendingSettings:
     asked: tuple[Setting, ...]
     changes: tuple[tuple[str, tuple[str, ...]], ...]
     """Every key that was changed, with its values from now on."""
+    root: Path
 
     @property
     def only_addresses(self) -> bool:
@@ -71,7 +72,7 @@ class PendingSettings:
 
     def put(self) -> str:
         """Put them in their place; return what was done. Blocks."""
-        return _put(self.path, self.changes)
+        return _put(self.path, self.changes, self.root)
 
 
 @dataclass(slots=True)
@@ -105,6 +106,7 @@ class GitCopies:
         # It finds out whether modes count by changing that of the file.
         probes = "init" in line and "filemode" not in line.lower()
         ignored = frozenset({"core.filemode"} if probes else ())
+        temporary = temporary.resolve()
         made = cls(temporary / f".git-{secrets.token_hex(8)}", root, alone, ignored)
         paths = [one for one in places.protected if one.name in {*_FILES, _INFO}]
         paths = [one for one in paths if not one.is_symlink()][:_MOST]
@@ -132,7 +134,8 @@ class GitCopies:
         return tuple((one.path, one.stand_in) for one in self.copies)
 
     def settle(self) -> tuple[list[str], list[PendingSettings]]:
-        """Put in place what may be; return what was done, in lines, and what needs a yes. Blocks."""
+        """Put in place what may be. Return what was done, in lines, and what needs a yes.
+        Blocks."""
         lines: list[str] = []
         pending: list[PendingSettings] = []
         for copy in self.copies:
@@ -164,7 +167,7 @@ class GitCopies:
         keys = dict.fromkeys(key for key, _ in (*then, *after) if key in of_changed)
         changes = tuple((key, tuple(v for k, v in after if k == key)) for key in keys)
         asked = [one for one in needing_consent(after, then) if not self._is_own(copy.path, *one)]
-        return PendingSettings(copy.path, tuple(asked), changes)
+        return PendingSettings(copy.path, tuple(asked), changes, self.root)
 
     def _is_own(self, path: Path, key: str, value: str) -> bool:
         """True if a setting is one that git makes for the folder's own worktrees or submodules."""
@@ -201,13 +204,13 @@ def _content(path: Path, like: Path | None = None) -> dict[str, bytes] | None:
         found: dict[str, bytes] = {}
         for name in names[:_MOST_FILES]:
             if stat.S_ISREG((path / name).lstat().st_mode):
-                found[name] = read_small(path / name, follow=False)[0]
+                found[name] = read_small(path / name, real=like is not None, follow=False)[0]
     except OSError:
         return None
     return found
 
 
-def _put(path: Path, changes: Sequence[tuple[str, tuple[str, ...]]]) -> str:
+def _put(path: Path, changes: Sequence[tuple[str, tuple[str, ...]]], root: Path) -> str:
     """Set keys in a real file; return what was done."""
     if not changes:
         return ""
@@ -215,29 +218,28 @@ def _put(path: Path, changes: Sequence[tuple[str, tuple[str, ...]]]) -> str:
         with _git_lock(path):
             old, state = read_small(path, real=True)
             with folder_apart(CopyError) as apart:
-                new = _with_changes(old, changes, apart / "config")
+                new = _with_changes(old, changes, apart / "config", root)
             write_over(path, old, new, state, lambda: None)
     except (OSError, HoldfastError) as error:
         return f"{path} was left as it was: {error}"
-    shown = [(key, value) for key, values in changes for value in values or ("",)]
-    gone = [key for key, values in changes if not values]
-    kept = [one for one in shown if one[0] not in gone]
-    said = [f"set {in_words(kept)}"] if kept else []
-    said += [f"removed {', '.join(gone[:8])}{f' and {len(gone) - 8} more' if gone[8:] else ''}"] if gone else []
-    return f"{path}: {'; '.join(said)}"
+    made = [(key, value) for key, values in changes for value in values]
+    gone = [(key, "") for key, values in changes if not values]
+    told = [f"set {in_words(made)}"] if made else []
+    told += [f"removed {in_words(gone)}"] if gone else []
+    return f"{path}: {'; '.join(told)}"
 
 
 def _with_changes(
-    old: bytes, changes: Sequence[tuple[str, tuple[str, ...]]], file: Path
+    old: bytes, changes: Sequence[tuple[str, tuple[str, ...]]], file: Path, root: Path
 ) -> bytes:
     """The content of a file with keys set by git itself. Raises CopyError."""
     file.write_bytes(old)
 
     def run(*words: str) -> None:
-        if answer(Path("/"), "config", "--file", str(file), *words, env=os.environ) is None:
+        if run_config(root, "--file", str(file), *words) is None:
             raise CopyError(f"git refused to set {words[1]}")
 
-    known = {key for key, _ in settings_in(old, file.parent) or ()}
+    known = {key for key, _ in settings_in(old, root) or ()}
     for key, values in changes:
         if key in known:
             run("--unset-all", key)
@@ -247,7 +249,7 @@ def _with_changes(
 
 
 @contextmanager
-def _git_lock(path: Path) -> Iterator[None]:
+def _git_lock(path: Path) -> Generator[None]:
     """Hold git's own lock of a file, so that no other git writes it. Raises OSError."""
     lock = path.with_name(f"{path.name}.lock")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tui.core.files import read_small
 from tui.core.git.door import answer
+from tui.core.text_cleaning import one_line
 from tui.core.workspace import safe_search_path
 
 _FREE = re.compile(
@@ -45,6 +46,8 @@ _REMOVABLE = re.compile(
 """Keys whose end has no other effect than that something is not known any more."""
 _ADDRESS = re.compile(r"(https?|ssh|git)://[^-\s]\S*|[\w.-]+@[\w.-]+:(?!:)\S+")
 """Addresses on another machine: a folder as a remote has hooks of its own."""
+_MOST, _LONGEST = 8, 160
+"""Maximum numbers of settings that are shown, and of their characters."""
 _SHOWN = re.compile(r"[^\x00-\x1f\x7f]*")
 _OF_NEW = re.compile(
     r"core\.(repositoryformatversion|bare|logallrefupdates|worktree|sharedrepository|symlinks)"
@@ -118,10 +121,16 @@ def are_free(path: Path, root: Path) -> bool:
 
 def settings_in(content: bytes, root: Path) -> list[Setting] | None:
     """Each setting with its value as git reads it; None if it cannot. Blocks."""
-    path = safe_search_path(os.environ.get("PATH", os.defpath), (root,))
-    words = ("config", "--file", "-", "--no-includes", "--list", "-z")
-    output = answer(Path("/"), *words, env={**os.environ, "PATH": path}, stdin=content)
+    words = ("--file", "-", "--no-includes", "--list", "-z")
+    output = run_config(root, *words, stdin=content)
     return None if output is None else list(_settings(output))
+
+
+def run_config(root: Path, *words: str, stdin: bytes = b"") -> str | None:
+    """Run `git config` on a file, with a git that is not from the workspace `root`; None if it
+    fails. Blocks."""
+    path = safe_search_path(os.environ.get("PATH", os.defpath), (root,))
+    return answer(Path("/"), "config", *words, env={**os.environ, "PATH": path}, stdin=stdin)
 
 
 def _settings(listed: str) -> Iterator[Setting]:
@@ -132,7 +141,6 @@ def _settings(listed: str) -> Iterator[Setting]:
 
 def in_words(settings: Iterable[Setting]) -> str:
     """Settings for a person, in one line."""
-    shown = [f"{key} = {value!r}" if not _SHOWN.fullmatch(value) else f"{key} = {value}".rstrip(" =")
-             for key, value in settings]
-    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
-    return ", ".join(one if len(one) <= 160 else f"{one[:160]}…" for one in shown[:8]) + more
+    lines = [one_line(f"{key} = {value}" if value else key) for key, value in settings]
+    shown = [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in lines[:_MOST]]
+    return ", ".join(shown) + (f" and {len(lines) - _MOST} more" if lines[_MOST:] else "")

@@ -137,7 +137,7 @@ class Plan:
         return self.level is Level.NETWORK
 
 
-def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order, read from top to bottom
+def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912, PLR0915 - one order, read from top to bottom
     """Plan the mounts for a level. Reads the file system, changes nothing. Raises WallError."""
     if level is Level.OUTSIDE:
         raise WallError("A command that runs outside isn't confined.")
@@ -170,21 +170,14 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
         if writes or not any(_is_within(path, root) for root in roots):
             shown[path] = ("bind" if writes else "ro-bind", path, path)
     writable = [target for kind, _, target in shown.values() if kind == "bind"]
-    links: list[Mount] = []
     if writes:
         for path in _existing(_real(path) for path in walls.protected):
             if _below(path, writable):
                 pins += _ancestors(path, [*roots, *own])
                 shown[path] = ("ro-bind", path, path)
-        for target, copy in walls.copies:
-            if (path := _real(target)) not in shown:
-                continue
-            if copy.is_symlink():
-                links.append(("link", f"{_real(copy.parent)}/{copy.name}", path))
-            else:
-                shown[path] = ("bind", _real(copy), path)
         for path in pins:  # mounts cannot be moved away
             shown.setdefault(path, ("bind", path, path))
+    shown, links = _with_copies(shown, walls.copies if writes else ())
     for path in _existing(_real(path) for path in walls.sockets):
         shown[path] = ("ro-bind", path, path)
 
@@ -217,6 +210,22 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
         level, tuple(mounts), writable_places, temporary, empty, _closed(walls),
         (*roots, *own),
     )  # fmt: skip
+
+
+def _with_copies(
+    shown: dict[str, Mount], copies: Iterable[tuple[Path, Path]]
+) -> tuple[dict[str, Mount], tuple[Mount, ...]]:
+    """Return what is visible with copies of protected folders, and links to copies of protected
+    files, which are mounted on these."""
+    pairs = [(_real(target), copy) for target, copy in copies]
+    pairs = [(path, copy) for path, copy in pairs if path in shown]
+    folders = {path: ("bind", _real(copy), path) for path, copy in pairs if not copy.is_symlink()}
+    links = [
+        ("link", f"{_real(copy.parent)}/{copy.name}", path)
+        for path, copy in pairs
+        if copy.is_symlink()
+    ]
+    return shown | folders, tuple(links)
 
 
 def check_workspace(walls: Walls) -> tuple[str, ...]:

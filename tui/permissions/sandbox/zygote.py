@@ -436,15 +436,7 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
     """Assemble the plan's mounts. Every source is opened before the old root is detached, except
     for those below a movable folder, which are bound onto themselves."""
     system.make_private()
-
-    def opened(kind: str, source: str, target: str) -> int:
-        if kind == "link":
-            return system.clone_link(source)
-        if kind in _LIMITS and not (source == target and _is_below(target, movable)):
-            return system.clone_mount(source, _LIMITS[kind])
-        return -1
-
-    trees = [opened(*mount) for mount in mounts]
+    trees = [_source(*mount, movable) for mount in mounts]
     devices = {name: system.clone_mount(f"/dev/{name}", 0) for name in _DEVICES}
     for (kind, source, target), tree in zip(mounts, trees, strict=True):
         if target == "/":
@@ -465,6 +457,15 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
             _make_devices(target, devices)
         elif kind == "remount-ro":
             system.remount_read_only(target)
+
+
+def _source(kind: str, source: str, target: str, movable: list[str]) -> int:
+    """Open what a mount shows; -1 if it is nothing, or bound onto itself."""
+    if kind == "link":
+        return system.clone_link(source)
+    if kind in _LIMITS and not (source == target and _is_below(target, movable)):
+        return system.clone_mount(source, _LIMITS[kind])
+    return -1
 
 
 def _mount_in_place(kind: str, target: str, tree: int) -> None:
