@@ -674,12 +674,11 @@ async def test_a_folder_that_is_none_is_refused_in_words(
         await editor.conn.close_session(session_id=session)
         given = {} if method == "session/new" else {"sessionId": session}
         for folder in (work / "missing", work / "calc.py", "work", ""):
-            request = {**given, "cwd": str(folder), "mcpServers": []}
+            request: dict[str, Any] = {**given, "cwd": str(folder), "mcpServers": []}
             with pytest.raises(RequestError, match="absolute path of a folder") as caught:
                 await editor.conn._conn.send_request(method, request)  # pyright: ignore[reportPrivateUsage] - as an editor in error would
             assert caught.value.code == -32602
-        more: dict[str, Any] = {"mcpServers": [], "additionalDirectories": ["none"]}
-        request = {**given, "cwd": str(work), **more}
+        request = {**given, "cwd": str(work), "mcpServers": [], "additionalDirectories": ["none"]}
         with pytest.raises(RequestError, match="none") as caught:
             await editor.conn._conn.send_request(method, request)  # pyright: ignore[reportPrivateUsage] - as above
         assert caught.value.code == -32602

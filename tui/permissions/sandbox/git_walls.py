@@ -125,7 +125,7 @@ def git_places(
     clones = _CloneWalls.around(inner, root, access or CloneAccess())
     if access is not None and access.worktrees and common is not None:
         for kept in folders_in(common / "worktrees"):
-            clones.free_kept(kept)
+            clones.free_git_dir(kept)
     place = root.joinpath(*WORKTREES)
     trees = [one for one in folders_in(place) if os.path.lexists(one / ".git")]
     names += [*clones.names, *([place] if place.is_dir() else ()), *(one / ".git" for one in trees)]
@@ -192,9 +192,9 @@ class _CloneWalls:
         self.places.append(link)
         self.written.append(git_dir)
         self.freed += [] if git_dir == link else [link]
-        self.free_kept(git_dir)
+        self.free_git_dir(git_dir)
 
-    def free_kept(self, git_dir: Path) -> None:
+    def free_git_dir(self, git_dir: Path) -> None:
         """Leave out the walls of what a repository keeps of a clone."""
         self.places.append(git_dir)
         for name in _guarded(git_dir):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.permissions.git_habits.replay import Habit, Place, differences, habits
 from tests.permissions.sandbox.conftest import runnable
+from tests.permissions.sandbox.git_habits.replay import Habit, Place, differences, habits
 from tui.permissions.sandbox.engine import Engine
 
 HABITS = habits()
