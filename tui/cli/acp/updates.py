@@ -153,7 +153,7 @@ class SessionUpdates:
             case facts.ToolFinished():
                 self._texts.pop(event.id, None)
                 self._steps.pop(event.id, None)
-                yield self._finished(event), ""
+                yield self._finished(event), f"out {event.id}"  # it has what was printed, too
             case _:
                 pass
 

@@ -217,9 +217,10 @@ class CommandTraces:
             log.warning("%s", line)
 
     def take_unsaid(self) -> list[str]:
-        """Return what `tidy` moved away since the last call: the person is told once a turn."""
+        """Return what `tidy` moved away since the last call, and the settings that nobody was asked
+        about: the person is told once a turn."""
         lines, self._unsaid = self._unsaid, []
-        return lines
+        return [*lines, *(f"not put in its place: {one}" for one in self.take_pending())]
 
     def take_pending(self) -> list[PendingSettings]:
         """Return the settings of git that need a yes of the person, once."""
