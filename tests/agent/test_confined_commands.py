@@ -259,9 +259,9 @@ async def test_git_settings_are_kept_and_what_git_would_run_is_moved_away(
     await asyncio.to_thread(subprocess.run, ["git", "init", "-q", root], check=True)
     (root / ".git" / "hooks").rename(root / ".git" / "no-hooks")
     hook = "import os; os.mkdir('.git/hooks'); open('.git/hooks/pre-commit', 'w')"
-    commands = ("git config user.name Somebody", f'python3 -c "{hook}"')
+    commands = ("git config remote.o.vcs ./run", f'python3 -c "{hook}"')
     agent = await agent_with(root, confine(engine), *commands, mode="accept_edits")
-    assert "Somebody" not in (root / ".git" / "config").read_text()
+    assert "vcs" not in (root / ".git" / "config").read_text()
     assert not (root / ".git" / "hooks").exists()
     assert "hooks to " in outputs(agent)[1]
 
@@ -368,9 +368,15 @@ async def test_new_repositories_in_filled_folders_are_told_as_a_number(
 
 
 @pytest.mark.parametrize("engine", MOUNTS)
-@pytest.mark.parametrize("mode", ["ask", "accept_edits"])
-async def test_settings_of_git_are_opened_for_one_command(
-    root: Path, confine: Confine, engine: str, mode: Mode
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [
+        ("ask", "It needs to write .git/config, which git runs or trusts later. So far"),
+        ("accept_edits", "It set remote.up.url = https://example.org/up.git in "),
+    ],
+)
+async def test_an_address_that_git_reaches_is_asked_about_once(
+    root: Path, confine: Confine, engine: str, mode: Mode, why: str
 ) -> None:
     settings = repository(root)
     says = Says(Answer("once"))
@@ -378,14 +384,13 @@ async def test_settings_of_git_are_opened_for_one_command(
     agent = await agent_with(root, confine(engine), command, says=says, mode=mode)
     (asked,) = says.asked
     assert asked.level is Level.WORKSPACE
-    assert asked.reason.startswith("It needs to write .git/config, which git runs or trusts later.")
+    assert asked.reason.startswith(why)
     assert "url = https://example.org/up.git" in settings.read_text()
-    said = outputs(agent)[0]
-    assert f"[{settings} was changed:]\n[+[remote " in said
-    assert "[+\turl = https://example.org/up.git]" in said
+    assert f"[{settings}: set remote.up.url = https://example.org/up.git, " in outputs(agent)[0]
 
 
 @pytest.mark.parametrize("engine", MOUNTS)
+@pytest.mark.parametrize("answer", ["no", "once"])
 @pytest.mark.parametrize(
     "command",
     [
@@ -396,28 +401,45 @@ async def test_settings_of_git_are_opened_for_one_command(
         "git config -f .git/config submodule.x.update '!./run'",
     ],
 )
-async def test_what_git_would_run_is_put_back(
-    root: Path, confine: Confine, engine: str, command: str
+async def test_what_git_would_run_counts_only_after_a_yes_to_it(
+    root: Path, confine: Confine, engine: str, command: str, answer: Any
 ) -> None:
     settings = repository(root)
-    before = settings.read_bytes(), settings.stat().st_mode
-    agent = await agent_with(root, confine(engine), command, says=Says(Answer("once")))
-    assert (settings.read_bytes(), settings.stat().st_mode) == before
-    assert f"[put {settings} back: git may run " in outputs(agent)[0]
-    undo = outputs(agent)[0].rpartition("If you wrote it: ")[2].partition("]")[0]
-    await asyncio.to_thread(subprocess.run, undo, shell=True, check=True)
-    assert settings.read_bytes() != before[0]
+    before = settings.read_bytes(), settings.stat()
+    says = Says(Answer("once"), Answer(answer))
+    agent = await agent_with(root, confine(engine), command, says=says)
+    assert says.asked[1].reason.startswith("It set ")
+    assert says.asked[1].once
+    assert (settings.read_bytes() == before[0]) == (answer == "no")
+    assert settings.stat()[:4] == before[1][:4]  # the same file: what is mounted on it holds
+    assert ("[not put in its place: " in outputs(agent)[0]) == (answer == "no")
 
 
 @pytest.mark.parametrize("engine", MOUNTS)
-async def test_git_may_say_that_all_went_well_without_its_settings(
+async def test_a_branch_follows_a_known_remote_without_a_question(
+    root: Path, confine: Confine, engine: str
+) -> None:
+    settings = repository(root, "remote.origin.url=https://example.org/x.git", branches=("other",))
+    refs = root / ".git/refs/remotes/origin"
+    refs.mkdir(parents=True)
+    (refs / "topic").write_text((root / ".git/refs/heads/other").read_text())
+    settings.write_text(
+        f'{settings.read_text()}[remote "origin"]\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n'
+    )
+    agent = await agent_with(
+        root, confine(engine), "git switch -c z origin/topic", mode="accept_edits"
+    )
+    assert '[branch "z"]\n\tremote = origin\n\tmerge = refs/heads/topic\n' in settings.read_text()
+    assert "set branch.z.remote = origin, branch.z.merge = refs/heads/topic]" in outputs(agent)[0]
+
+
+@pytest.mark.parametrize("engine", MOUNTS)
+async def test_a_branch_follows_another_one_without_a_question(
     root: Path, confine: Confine, engine: str
 ) -> None:
     settings = repository(root, branches=("other",))
-    says = Says(Answer("once"))
     command = "git branch --set-upstream-to=other"
-    await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
-    assert [asked.once for asked in says.asked] == [True]
+    await agent_with(root, confine(engine), command, mode="accept_edits")
     assert "merge = refs/heads/other" in settings.read_text()
 
 
@@ -427,7 +449,7 @@ async def test_a_line_that_did_more_than_git_is_not_run_again(
 ) -> None:
     repository(root)
     says = Says()
-    command = "echo x >> made; git config user.name other"
+    command = "echo x >> made; cp a.txt b; git config user.name other"
     agent = await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
     assert not says.asked
     assert (root / "made").read_text() == "x\n"

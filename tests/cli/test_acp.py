@@ -25,7 +25,9 @@ from tui.cli.acp.agent import EditorService
 from tui.cli.acp.editor import PATIENCE_S as PATIENCE_REMINDED_S
 from tui.cli.acp.editor import EditorApprover, Outbox
 from tui.cli.acp.updates import SessionUpdates
+from tui.core.facts import ToolStarted
 from tui.core.paths import folders
+from tui.core.questions import AnswerChoice, UserQuestion
 from tui.permissions.types import Call, Decision
 from tui.session import catalog
 from tui.session.reader import read
@@ -434,6 +436,28 @@ async def test_a_question_that_nobody_answers_is_said_to_wait(work: Path) -> Non
     assert (await asked).answer == "no"
 
 
+@pytest.mark.parametrize("form", [True, False])
+async def test_questions_of_calls_at_the_same_time_name_their_call(
+    work: Path, *, form: bool
+) -> None:
+    """Two calls of one MCP tool: the question belongs to the call that asks, whichever began
+    last."""
+    wire, updates = Wire(), SessionUpdates(work)
+    outbox = Outbox(Connection(EditorService(ACP), wire, listening=False))
+    approver = EditorApprover(outbox, updates, form=form)
+    for call in ("c1", "c2"):
+        for _ in updates.of(ToolStarted(call, "mcp__odd__ask", {}, "")):
+            pass
+    for call, agent, named in (("c1", "", "c1"), ("c2", "", "c2"), ("c3", "reviewer", "")):
+        question = UserQuestion("Go", "Go on?", (AnswerChoice("Yes"),), server="odd", call=call)
+        asked = asyncio.create_task(approver.ask_user([question], agent))
+        sent = (await asyncio.wait_for(wire.sent.get(), PATIENCE_S))["params"]
+        told = sent.get("toolCallId", "") if form else sent["toolCall"]["toolCallId"]
+        assert told == named or (not named and told.startswith("question-"))
+        approver.take_back()
+        await asked
+
+
 async def test_a_plan_is_reviewed_and_carried_out(work: Path, serve: Serve) -> None:
     plan = {"name": "present_plan", "input": {"title": "Fix add", "plan": "1. Edit calc.py."}}
     serve({"tools": [plan]}, {"tools": [READ, EDIT]}, {"text": "Done."})
@@ -610,6 +634,71 @@ async def test_what_cannot_be_sent_is_an_error_in_words(
         assert (await editor.prompt(session, "Hello.")).stop_reason == "end_turn"
 
 
+async def test_a_bad_attachment_costs_that_one_alone(work: Path, serve: Serve) -> None:
+    server = serve({"text": "Seen."})
+    good = schema.ImageContentBlock(type="image", data=PIXEL, mime_type="image/png")
+    bad = schema.ImageContentBlock(
+        type="image", data="aGVsbG8=", mime_type="image/png", uri="file:///a/bad.png"
+    )
+    sound = schema.AudioContentBlock(type="audio", data="", mime_type="audio/wav")
+    async with editing(ACP, work) as editor:
+        session = await editor.new()
+        blocks = [
+            {"type": "text", "text": "Look at"},
+            *(one.model_dump(by_alias=True, exclude_none=True) for one in (good, bad, sound)),
+            {"type": "video", "data": "x"},
+            "no block",
+        ]
+        request = {"sessionId": session, "prompt": blocks}
+        done = await editor.conn._conn.send_request("session/prompt", request)  # pyright: ignore[reportPrivateUsage] - blocks of no kind that the client knows
+        assert done["stopReason"] == "end_turn"
+        # One notice each, to the person; the model reads in the text what is missing.
+        said = editor.client.said
+        assert said.count("The bad.png image isn't a PNG, JPEG, GIF or WebP.") == 1
+        assert said.count("Sound can't be attached.") == 1
+        assert said.count("A block of the prompt can't be read (type 'video').") == 1
+    sent = server.posts[0].raw.decode()
+    assert sent.count(PIXEL) == 1
+    assert "[left out: Sound can't be attached.]" in sent
+    assert "[left out: A block of the prompt can't be read (type None).]" in sent
+
+
+@pytest.mark.parametrize("method", ["session/new", "session/load", "session/resume"])
+async def test_a_folder_that_is_none_is_refused_in_words(
+    work: Path, serve: Serve, method: str
+) -> None:
+    serve({"text": "Hello."})
+    async with editing(ACP, work) as editor:
+        session = await editor.new()
+        await editor.prompt(session, "Hello.")
+        await editor.conn.close_session(session_id=session)
+        given = {} if method == "session/new" else {"sessionId": session}
+        for folder in (work / "missing", work / "calc.py", "work", ""):
+            request: dict[str, Any] = {**given, "cwd": str(folder), "mcpServers": []}
+            with pytest.raises(RequestError, match="absolute path of a folder") as caught:
+                await editor.conn._conn.send_request(method, request)  # pyright: ignore[reportPrivateUsage] - as an editor in error would
+            assert caught.value.code == -32602
+        request = {**given, "cwd": str(work), "mcpServers": [], "additionalDirectories": ["none"]}
+        with pytest.raises(RequestError, match="none") as caught:
+            await editor.conn._conn.send_request(method, request)  # pyright: ignore[reportPrivateUsage] - as above
+        assert caught.value.code == -32602
+    assert not (work / "missing").exists()
+
+
+async def test_an_output_goes_out_once(work: Path, serve: Serve) -> None:
+    command = "printf 'a-%s-z' mark"
+    serve({"tools": [{"name": "run_command", "input": {"command": command}}]}, {"text": "Done."})
+    async with editing(ACP, work) as editor:
+        session = await editor.new()
+        await editor.prompt(session, "Run it.")
+        live = [one for one in editor.client.updates if one.get("status") == "completed"]
+    async with editing(ACP, work) as editor:
+        await editor.conn.load_session(session_id=session, cwd=str(work), mcp_servers=[])
+        loaded = editor.client.updates
+    assert json.dumps(live).count("a-mark-z") == 1
+    assert json.dumps(loaded).count("a-mark-z") == 1
+
+
 async def test_commands_are_told_and_carried_out(work: Path, serve: Serve) -> None:
     review = folders().config / "commands" / "review.md"
     review.parent.mkdir(parents=True)
@@ -673,7 +762,8 @@ async def test_servers_of_the_editor_have_tools_that_ask(
     (asked,) = editor.client.asked
     assert asked["title"].startswith("odd: echo")
     ended = editor.client.of("tool_call_update")[-1]
-    assert (ended["status"], ended["rawOutput"]["text"]) == ("completed", "from afar")
+    assert ended["status"] == "completed"
+    assert ended["content"][0]["content"]["text"] == "from afar"
 
 
 async def test_a_server_that_makes_no_sense_is_an_error_in_words(work: Path, serve: Serve) -> None:

@@ -54,10 +54,11 @@ def make_agent(
     gate: Gate | None = None,
     outputs: OutputStore | None = None,
     jobs: Jobs | None = None,
+    workspace: Workspace | None = None,
     **fields: Any,
 ) -> Agent:
     """An agent in the folder `root`; `fields` are further ones of `AgentContext` and its groups."""
-    clock, workspace = clock or SystemClock(), Workspace.at(root, ceiling="/")
+    clock, workspace = clock or SystemClock(), workspace or Workspace.at(root, ceiling="/")
     session = session or Session.in_memory(root, clock=clock)
     if session.path:
         fields.setdefault("memory_file", workspace.tool_results.parent / "MEMORY.md")

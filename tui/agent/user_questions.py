@@ -49,7 +49,8 @@ async def put(
     async with ctx.rules.asking:
         shown = tuple(map(question_json, questions))
         ctx.publish(QuestionAsked(call_id, tool, shown, server))
-        asking = ctx.rules.approver.ask_user(questions, ctx.role)
+        asked = [replace(one, call=call_id) for one in questions]
+        asking = ctx.rules.approver.ask_user(asked, ctx.role)
         # A server's question is part of a call that runs, which a pause lets finish.
         answered = await (asking if server else ctx.state.pause.question(asking))
     answers = tuple(map(answer_json, questions, _padded(questions, answered)))

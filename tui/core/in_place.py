@@ -76,7 +76,7 @@ def put(
     if old is None:
         raise OSError(errno.EFBIG, f"{why}, and it is too large to be written in place")
     note = f"Written in place: {why}."
-    return Written(_write(path, old, data, like, check), (note, *_bits(like)))
+    return Written(write_over(path, old, data, like, check), (note, *_bits(like)))
 
 
 def _name_on_disk(path: Path, state: os.stat_result) -> str:
@@ -132,9 +132,11 @@ class _TornError(OSError):
     """A file was left half written: its copy stays for the next start."""
 
 
-def _write(
+def write_over(
     path: Path, old: bytes, data: bytes, like: os.stat_result, check: Callable[[], None]
 ) -> os.stat_result:
+    """Write over the content of the file at a real path, which stays the same file: what is mounted
+    on it or bound to it holds. Raises OSError; the old content is then there."""
     file = open_real(path, os.O_RDWR | os.O_NONBLOCK)
     try:
         with _journal(path, old, data):

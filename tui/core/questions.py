@@ -35,7 +35,8 @@ class Alternative:
 class UserQuestion:
     """A question with its choices. `header` names it in a word or two. `several`: more than one
     choice may be taken. `own` is the position of the row for the person's own words, if there is
-    one. `server` is the MCP server that asks; "" for the model."""
+    one. `server` is the MCP server that asks; "" for the model. `call` is the id of the call that
+    asks."""
 
     header: str
     text: str
@@ -44,6 +45,7 @@ class UserQuestion:
     own: Literal["first", "last", "none"] = "last"
     ways: tuple[Alternative, ...] = ()
     server: str = ""
+    call: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,10 @@ NEEDS = {
     "curl -sS https://example.test/": "needs the network",
     "pip download six": "needs the network",
     "touch ~/.bashrc": "needs to write ~/.bashrc",
-    "git branch -m topic subject": "needs to write .git/config, which git runs or trusts later",
+    "git branch -m topic subject": (
+        "needs to write .git/config, which git runs or trusts later: git may do that in a line of "
+        "its own"
+    ),
 }
 """The commands that the level does not let do what they are for."""
 ELSEWHERE = {

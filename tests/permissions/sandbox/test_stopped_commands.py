@@ -116,7 +116,7 @@ BASH = "/usr/bin/bash: line 1: notes.txt: Read-only file system"
 def test_no_text_says_where(place: Place, command: str, output: str) -> None:
     """FINDINGS A5: what a program prints says that a wall was met, never which place it needs."""
     said = place.explain(command, 1, output)
-    assert (said.level, said.git_settings) in {(Level.WORKSPACE, False), (Level.OUTSIDE, False)}
+    assert said.level in {Level.WORKSPACE, Level.OUTSIDE}
     expected = Level.OUTSIDE if command.startswith("cat /etc/hosts") else Level.WORKSPACE
     assert said.level is expected, said
 

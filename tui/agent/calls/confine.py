@@ -8,6 +8,7 @@ by itself: the same call, if it is the next one, asks for more.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,10 +31,9 @@ if TYPE_CHECKING:
     from tui.permissions.named_needs import NamedNeeds
     from tui.permissions.sandbox.confinement import Confinement
     from tui.permissions.sandbox.explain import Explanation
+    from tui.permissions.sandbox.git_copies import PendingSettings
     from tui.permissions.sandbox.inner_clones import StoppedClones
 
-_ONLY_SETS = frozenset({"config", "remote"})
-"""Subcommands of git that do nothing but write its settings."""
 _DOES_MORE = frozenset({"branch", "submodule", "clone", "switch", "checkout", "worktree"})
 """Subcommands that may have done a part before they fail."""
 _NO_LEVEL_BETWEEN = "The sandbox on this machine only confines commands that write nothing."
@@ -48,7 +48,6 @@ class Trial:
     """True if it is known to change nothing."""
     watched: bool = False
     """True if no walls hold it, and what starts it watches the folders that it reads."""
-    git_settings: bool = False
     clones: StoppedClones | None = None
     widened: bool = False
     """True if it runs again, at the level that it needs."""
@@ -80,11 +79,53 @@ async def run_command(shared: CallContext, call: CheckedCall, decision: Decision
         answer = Answer("once") if need.free else await ask_again(shared, call, need.asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
-            return ran[0].with_lines([f"[{need.refused} was not allowed.{reason}]"])
+            output = await _with_git_settings(shared, call, decision, trial, ran[0])
+            return output.with_lines([f"[{need.refused} was not allowed.{reason}]"])
         await shared.commands.forget(call.call.id)
+        decision = replace(decision, by=answer.by)
+        _drop_git_settings(shared.ctx)
         trial = need.trial
         ran = await _run(shared.ctx, call, trial)
-    return _stopped(shared, call, trial, ran)
+    output = await _with_git_settings(shared, call, decision, trial, ran[0])
+    return _stopped(shared, call, trial, (output, ran[1]))
+
+
+def _drop_git_settings(ctx: AgentContext) -> None:
+    """Forget what a command has set that runs again: it sets it again."""
+    if ctx.toolbox.confinement is not None:
+        ctx.toolbox.confinement.traces.take_pending()
+
+
+async def _with_git_settings(
+    shared: CallContext, call: CheckedCall, decision: Decision, trial: Trial, output: ToolOutput
+) -> ToolOutput:
+    """Ask about the settings of git that a command has made and that may lead to a program or to
+    another machine, and put them in their place if the person agrees."""
+    from tui.permissions.sandbox.git_copies import put_all  # noqa: PLC0415 - on demand
+
+    confinement = shared.ctx.toolbox.confinement
+    if confinement is None or not (pending := confinement.traces.take_pending()):
+        return output
+    if decision.by == "person" and all(map(partial(_says, call.call.command), pending)):
+        lines = await asyncio.to_thread(put_all, pending)
+        return output.with_lines([f"[{line}]" for line in lines])
+    what = "; ".join(map(str, pending))
+    why = f"It set {what}. Git may run what that names, or reach it, outside the walls."
+    asked = Decision("ask", why, "sandbox", decision.risk, trial.level, walls=True, once=True)
+    refused = shared.ctx.state.mode == "plan"
+    answer = Answer("no") if refused else await ask_again(shared, call, asked)
+    if answer.answer == "no":
+        reason = f" {answer.reason}" if answer.reason else ""
+        return output.with_lines([f"[not put in its place: {what}.{reason}]"])
+    lines = await asyncio.to_thread(put_all, pending)
+    return output.with_lines([f"[{line}]" for line in lines])
+
+
+def _says(command: str | None, pending: PendingSettings) -> bool:
+    """True if a plain line of git, which the person has allowed, names each address, and nothing
+    else needs a yes."""
+    words = _words_of_git(command)
+    return pending.only_addresses and all(value in words for _, value in pending.asked)
 
 
 async def _equipped(ctx: AgentContext, call: CheckedCall, trial: Trial) -> CheckedCall:
@@ -132,7 +173,8 @@ async def _run_confined(ctx: AgentContext, call: CheckedCall, trial: Trial) -> R
     level, starter = trial.level, call.context.starter if trial.watched else None
     confinement = ctx.toolbox.confinement if level is not Level.OUTSIDE else None
     if confinement is not None:
-        starter = confinement.starter(level, git_settings=trial.git_settings, clones=trial.clones)
+        ends = not call.call.background
+        starter = confinement.starter(level, git_copies=ends, clones=trial.clones)
     output = await call.tool.run(call.params, replace(call.context, starter=starter))
     if confinement is None:
         return output, None
@@ -227,38 +269,40 @@ def _wider(
     so_far = _so_far(call.call, trial.level, met, failed=output.is_error)
     level = met.level if met.level in call.levels else Level.OUTSIDE
     other = "" if level is met.level else f" {_NO_LEVEL_BETWEEN}"
-    why, once = f"It {met.needs}. {so_far}{other}", met.git_settings
-    asked = Decision("ask", why, "sandbox", decision.risk, level, walls=True, once=once)
-    wider = Trial(level, git_settings=met.git_settings, widened=True)
+    why = f"It {met.needs}. {so_far}{other}"
+    asked = Decision("ask", why, "sandbox", decision.risk, level, walls=True)
+    wider = Trial(level, widened=True)
     return Need(wider, asked, "what it needs") if so_far else None
 
 
 def _so_far(call: Call, level: Level, met: Explanation, *, failed: bool) -> str:
     """Say what a command that may run again with more has done; "" if it could do a part of its
     work twice."""
-    if level is Level.READ_ONLY and not met.git_settings:
+    if level is Level.READ_ONLY:
         return "So far it only read: nothing was changed."
     git = "" if call.background else _one_step_of_git(call.command)
-    sets = git in _ONLY_SETS or (git == "branch" and not failed)
-    if level is Level.READ_ONLY and (failed or sets):
-        return "So far it only read: nothing was changed."
     atomic = failed and bool(git) and git not in _DOES_MORE and not met.tried
-    return "Git hasn't done it." if atomic or (met.git_settings and sets) else ""
+    return "Git hasn't done it." if atomic else ""
 
 
 def _one_step_of_git(command: str | None) -> str:
     """The subcommand of a single command of git: it does all of it or fails as a whole."""
+    return next(iter(_words_of_git(command)[1:]), "")
+
+
+def _words_of_git(command: str | None) -> Sequence[str]:
+    """The words of a plain line that is a single command of git."""
     from tui.permissions.plain_command import parse  # noqa: PLC0415 - on demand
 
-    words = [part.words for part in parse(command or "") or ()]
-    return words[0][1] if len(words) == 1 and words[0][0] == "git" and len(words[0]) > 1 else ""
+    parts = [part.words for part in parse(command or "") or ()]
+    return parts[0] if len(parts) == 1 and parts[0][0] == "git" else ()
 
 
 def _stopped(shared: CallContext, call: CheckedCall, trial: Trial, ran: Ran) -> ToolOutput:
     """Return the output; keep that walls stopped a command which may have written."""
     (output, met), ctx = ran, shared.ctx
     asks = trial.clones is None and (trial.widened or ctx.state.mode != "plan")
-    if not (asks and output.is_error) or met is None or met.level is None or met.git_settings:
+    if not (asks and output.is_error) or met is None or met.level is None:
         return output
     wrote = tuple(map(string_of, list_of(output.details.get("changed_files"))))
     known = ctx.checkpoints is not None

@@ -18,6 +18,7 @@ import tui
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_repository import SessionRepository
+from tui.cli.acp.prompts import PromptRequest
 from tui.cli.acp.session import EditorSession
 from tui.core.clock import SystemClock
 from tui.core.errors import CredentialsError, HoldfastError, SessionError, UsageError
@@ -181,7 +182,7 @@ class EditorService:
 
     # Inside a session
 
-    async def prompt(self, request: schema.PromptRequest) -> schema.PromptResponse:
+    async def prompt(self, request: PromptRequest) -> schema.PromptResponse:
         return await self._session(request.session_id).prompt(request.prompt)
 
     async def cancel(self, request: schema.CancelNotification) -> None:
@@ -253,7 +254,7 @@ _METHODS: Final[
     "session/list": (schema.ListSessionsRequest, EditorService.list),
     "session/delete": (schema.DeleteSessionRequest, EditorService.delete),
     "session/close": (schema.CloseSessionRequest, EditorService.close),
-    "session/prompt": (schema.PromptRequest, EditorService.prompt),
+    "session/prompt": (PromptRequest, EditorService.prompt),
     "session/cancel": (schema.CancelNotification, EditorService.cancel),
     "session/set_mode": (schema.SetSessionModeRequest, EditorService.use_mode),
     "session/set_config_option": (

@@ -142,7 +142,7 @@ class EditorApprover:
         return Answer(cast("Any", taken))
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
-        call = self.updates.asking
+        call = "" if agent else questions[0].call  # the editor knows no calls of sub-agents
         if self.form:
             return await self._fill_in(questions, agent, call)
         given: list[UserAnswer] = []

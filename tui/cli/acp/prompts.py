@@ -5,17 +5,20 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from acp import schema
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from tui.app.attachments import mention
 from tui.app.conversation import Conversation
 from tui.context.untrusted import wrap
 from tui.core.errors import UsageError
 from tui.core.formatting import size
+from tui.core.messages import object_of
 
 Block: TypeAlias = (
     schema.TextContentBlock
@@ -24,47 +27,108 @@ Block: TypeAlias = (
     | schema.ResourceContentBlock
     | schema.EmbeddedResourceContentBlock
 )
+_BLOCK: Final[TypeAdapter[Block]] = TypeAdapter(Block)
 ATTACHED_MAX: Final = 10_000_000
 """Maximum characters of attached texts: more would fit no model's window."""
 _LINES: Final = re.compile(r"L(\d+)(?:[:-]L?(\d+))?")
 
 
-async def read(blocks: Sequence[Block], conversation: Conversation) -> tuple[str, str]:
+class PromptRequest(BaseModel):
+    """A prompt whose blocks are checked one by one: a bad one costs no other."""
+
+    session_id: str = Field(alias="sessionId")
+    prompt: list[Any]
+
+
+async def read(given: Sequence[Any], conversation: Conversation) -> tuple[str, str]:
     """Return the text of a prompt, in which images and files are named, and the texts attached to
-    it. Raises UsageError for what can't be sent."""
-    root = conversation.services.workspace
-    parts: list[str] = []
-    attached: list[str] = []
-    for block in blocks:
+    it. What can't be sent is left out: the person is told, and the text says so in its place.
+    Raises UsageError if nothing else is there."""
+    prompt = _Reading(conversation)
+    for one in given:
+        try:
+            block = _BLOCK.validate_python(one)
+            await prompt.add(block)
+        except ValidationError:
+            kind = object_of(one).get("type")
+            prompt.leave_out(UsageError(f"A block of the prompt can't be read (type {kind!r})."))
+        except UsageError as error:
+            prompt.leave_out(error)
+    if prompt.left_out and not prompt.sends:
+        raise prompt.left_out[0]
+    for error in prompt.left_out:
+        if str(error) != getattr(conversation.frontend, "said", ""):
+            conversation.frontend.say(error.message, "warning", hint=error.hint)
+    return "".join(prompt.parts), "\n\n".join(prompt.attached)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A prompt as far as it is read."""
+
+    conversation: Conversation
+    parts: list[str] = field(default_factory=list[str])
+    attached: list[str] = field(default_factory=list[str])
+    left_out: list[UsageError] = field(default_factory=list[UsageError])
+    sends: bool = False
+    """True if there is something to send."""
+
+    async def add(self, block: Block) -> None:
+        """Add a block. Raises UsageError for what can't be sent."""
         # An embedded file is linked in the text, and its content attached.
         match block:
             case schema.TextContentBlock(text=text):
-                parts.append(text)
+                self.parts.append(text)
+                self.sends |= bool(text.strip())
+                return
             case schema.ImageContentBlock():
                 name = Path(urlsplit(block.uri or "").path).name or "attached"
-                parts.append(_apart(parts, await _image(conversation, block.data, name)))
+                text = await self._image(block.data, name)
             case schema.ResourceContentBlock(uri=uri):
-                parts.append(_apart(parts, link(uri, root)))
+                text = link(uri, self.conversation.services.workspace)
             case schema.EmbeddedResourceContentBlock(resource=resource):
-                uri = resource.uri
-                if isinstance(resource, schema.TextResourceContents):
-                    parts.append(_apart(parts, f"[{_name(uri)}]({uri})"))
-                    attached.append(wrap(resource.text, uri))
-                elif (resource.mime_type or "").startswith("image/"):
-                    image = await _image(conversation, resource.blob, _name(uri))
-                    parts.append(_apart(parts, image))
-                else:
-                    kind = resource.mime_type or "no text"
-                    raise UsageError(
-                        f"{_name(uri)} can't be attached ({kind}).",
-                        hint="Name the file in the prompt: the model can read it.",
-                    )
+                text = await self._embedded(resource)
             case schema.AudioContentBlock():
                 raise UsageError("Sound can't be attached.", hint="Send text, images or files.")
-    total = sum(map(len, attached))
-    if total > ATTACHED_MAX:
-        raise UsageError(f"The attached texts are too large ({size(total)}).")
-    return "".join(parts), "\n\n".join(attached)
+        self._put(text)
+        self.sends = True
+
+    def leave_out(self, error: UsageError) -> None:
+        self.left_out.append(error)
+        self._put(f"[left out: {error.message}]")
+
+    def _put(self, text: str) -> None:
+        """Add a text, separated from the word before it."""
+        apart = " " if self.parts and self.parts[-1][-1:].strip() else ""
+        self.parts.append(f"{apart}{text} ")
+
+    async def _embedded(
+        self, resource: schema.TextResourceContents | schema.BlobResourceContents
+    ) -> str:
+        name = _name(resource.uri)
+        if isinstance(resource, schema.TextResourceContents):
+            if sum(map(len, self.attached)) + len(resource.text) > ATTACHED_MAX:
+                raise UsageError(f"{name} is too large ({size(len(resource.text))}).")
+            self.attached.append(wrap(resource.text, resource.uri))
+            return f"[{name}]({resource.uri})"
+        if (resource.mime_type or "").startswith("image/"):
+            return await self._image(resource.blob, name)
+        raise UsageError(
+            f"{name} can't be attached ({resource.mime_type or 'no text'}).",
+            hint="Name the file in the prompt: the model can read it.",
+        )
+
+    async def _image(self, data: str, name: str) -> str:
+        images, frontend = self.conversation.images, self.conversation.frontend
+        try:
+            content = binascii.a2b_base64(data, strict_mode=True)
+        except ValueError:
+            raise UsageError(f"The image {name} isn't valid base64.") from None
+        word = await images.of_image(content, name)
+        if not word or not images.fits("".join((*self.parts, word))):
+            reason = getattr(frontend, "said", "")
+            raise UsageError(reason or f"The image {name} can't be attached.")
+        return word
 
 
 def link(uri: str, root: Path) -> str:
@@ -83,20 +147,3 @@ def link(uri: str, root: Path) -> str:
 
 def _name(uri: str) -> str:
     return Path(unquote(urlsplit(uri).path)).name or uri
-
-
-def _apart(parts: Sequence[str], text: str) -> str:
-    """Return a text separated from the word before it."""
-    return f" {text} " if parts and parts[-1][-1:].strip() else f"{text} "
-
-
-async def _image(conversation: Conversation, data: str, name: str) -> str:
-    try:
-        content = binascii.a2b_base64(data, strict_mode=True)
-    except ValueError:
-        raise UsageError(f"The image {name} isn't valid base64.") from None
-    word = await conversation.images.of_image(content, name)
-    if not word:
-        reason = getattr(conversation.frontend, "said", "")
-        raise UsageError(reason or f"The image {name} can't be attached.")
-    return word

@@ -22,7 +22,7 @@ from tui.app.outcome import Outcome
 from tui.app.router import route
 from tui.app.session_path import workspace_of
 from tui.cli.acp.editor import COMMANDS, EditorApprover, EditorFrontend, Outbox
-from tui.cli.acp.prompts import Block, read
+from tui.cli.acp.prompts import read
 from tui.cli.acp.updates import SessionUpdates, info, notice
 from tui.core import facts
 from tui.core.errors import UsageError
@@ -134,7 +134,7 @@ class EditorSession:
 
     # Prompts
 
-    async def prompt(self, blocks: list[Block]) -> schema.PromptResponse:
+    async def prompt(self, blocks: list[Any]) -> schema.PromptResponse:
         """Send a prompt, or carry out the command that it is; one that comes while a turn runs
         joins it. Raises HoldfastError or RequestError."""
         conversation, watch = self.conversation, PromptWatch()

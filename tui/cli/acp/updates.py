@@ -92,7 +92,7 @@ def info(named: str) -> Update:
 
 @dataclass(slots=True)
 class SessionUpdates:
-    """The updates of one session. `asking` is the call whose questions are open."""
+    """The updates of one session. `asking` is the call of the session whose plan is reviewed."""
 
     root: Path
     asking: str = ""
@@ -154,7 +154,7 @@ class SessionUpdates:
             case facts.ToolFinished():
                 self._texts.pop(event.id, None)
                 self._steps.pop(event.id, None)
-                yield self._finished(event), ""
+                yield self._finished(event), f"out {event.id}"  # it has what was printed, too
             case _:
                 pass
 
@@ -175,14 +175,17 @@ class SessionUpdates:
 
     def _finished(self, event: facts.ToolFinished) -> Update:
         kind = words_of(event.name).kind
-        text = event.text[:_TEXT_MAX]
+        text, more = event.text[:_TEXT_MAX], len(event.text) - _TEXT_MAX
+        if more > 0:
+            text = f"{text}\n[… and {more:,} more characters]"
         content = [text_content(text, verbatim=kind not in _MARKDOWN)] if text else None
         changed = hunks(event.display) if kind == "edit" else []
         places = [
             schema.ToolCallLocation(path=str(real(one.name, self.root)), line=one.line)
             for one in changed
         ]
-        output = {"text": event.text, "is_error": event.is_error}
+        # The text goes out once: where changes are shown in its place, beside them.
+        output = {"text": event.text if changed else "", "is_error": event.is_error}
         output |= {"summary": event.summary, "receipt": event.receipt}
         return acp.update_tool_call(
             event.id,

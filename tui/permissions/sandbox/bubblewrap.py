@@ -19,6 +19,6 @@ def arguments(plan: Plan, cwd: str) -> list[str]:
             words += ["--perms", source, "--tmpfs", target]
         elif kind in {"bind", "ro-bind"}:
             words += [f"--{kind}", source, target]
-        else:
+        elif kind != "link":  # it cannot mount one: the zygote does
             words += [f"--{kind}", target]
     return [*words, "--chdir", cwd]

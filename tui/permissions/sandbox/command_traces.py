@@ -23,8 +23,8 @@ from tui.permissions.sandbox.walls import Walls
 
 if TYPE_CHECKING:
     from tui.permissions.sandbox.folder_lists import FolderLists
+    from tui.permissions.sandbox.git_copies import GitCopies, PendingSettings
     from tui.permissions.sandbox.git_quarantine import GitBefore
-    from tui.permissions.sandbox.git_settings import GitSettings
     from tui.permissions.sandbox.git_walls import CloneAccess, GitAnswers, GitPlaces
     from tui.permissions.sandbox.inner_clones import StoppedClones
 
@@ -42,6 +42,7 @@ class Around(Protocol):
     workspace: Workspace
     environment: Mapping[str, str]
     cache: Path
+    folder: Path
 
 
 @dataclass(slots=True)
@@ -64,7 +65,9 @@ class CommandTraces:
     """The folders of commands that may write, and may still run."""
     _outside: dict[Path, frozenset[Path]] = field(default_factory=dict[Path, "frozenset[Path]"])
     """Folders outside a root that git had when the session began: no command can add to them."""
-    _git_settings: GitSettings | None = None
+    _copies: list[GitCopies] = field(default_factory=list["GitCopies"])
+    _pending: list[PendingSettings] = field(default_factory=list["PendingSettings"])
+    """Settings of git that commands have made and that need a yes of the person."""
     _places: dict[Path, GitPlaces] = field(default_factory=dict[Path, "GitPlaces"])
     _git_answers: dict[Path, GitAnswers] = field(default_factory=dict[Path, "GitAnswers"])
 
@@ -184,7 +187,6 @@ class CommandTraces:
         before = self._before
         if not self.writing():
             self._before = None
-        settings, self._git_settings = self._git_settings, None
         lines, self._done = self._done, []
         if before:
             moved = await asyncio.to_thread(before.settle, self._quarantine, self._listing())
@@ -193,8 +195,19 @@ class CommandTraces:
             if before.changed_indexes:
                 lines += await asyncio.to_thread(self._settle_new_clones)
         self._unsaid += lines
-        if settings:
-            lines += await asyncio.to_thread(settings.settle, self._quarantine)
+        return lines + await asyncio.to_thread(self._settle_copies)
+
+    def _settle_copies(self) -> list[str]:
+        """Put in place what commands have set in copies of git's settings. Blocks."""
+        lines: list[str] = []
+        for copies in self._copies:
+            done, pending = copies.settle()
+            lines += done
+            self._pending += pending
+            if not self._writers:
+                copies.remove()
+        if not self._writers:
+            self._copies = []
         return lines
 
     async def close(self) -> None:
@@ -204,9 +217,15 @@ class CommandTraces:
             log.warning("%s", line)
 
     def take_unsaid(self) -> list[str]:
-        """Return what `tidy` moved away since the last call: the person is told once a turn."""
+        """Return what `tidy` moved away since the last call, and the settings that nobody was asked
+        about: the person is told once a turn."""
         lines, self._unsaid = self._unsaid, []
-        return lines
+        return [*lines, *(f"not put in its place: {one}" for one in self.take_pending())]
+
+    def take_pending(self) -> list[PendingSettings]:
+        """Return the settings of git that need a yes of the person, once."""
+        pending, self._pending = self._pending, []
+        return pending
 
     def _settle_new_clones(self) -> list[str]:
         """Move the settings of clones away that commands made, if git runs them when it reads the
@@ -265,29 +284,41 @@ class CommandTraces:
         """The access of a command to the clones in the workspace: git that works in one writes it,
         and so may what a person was asked about."""
         from tui.permissions.sandbox.git_walls import CloneAccess  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.inner_clones import worked_in  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.inner_clones import (  # noqa: PLC0415 - on demand
+            handled_by_git,
+            worked_in,
+        )
 
         clones = [path for path in self._clones() if path not in self._roots]
         line = argv[2] if len(argv) == 3 and argv[1] == "-c" else ""
         opened = worked_in(line, cwd, clones) if clones else frozenset[Path]()
         given = frozenset(asked.clones if asked else ())
-        if asked and asked.deletes:
-            return CloneAccess(opened - given, given)
-        return CloneAccess(opened | given)
+        handled = handled_by_git(line, cwd, clones)
+        gone = (given if asked and asked.deletes else frozenset[Path]()) | handled.clones
+        return CloneAccess((opened | given) - gone, gone, handled.worktrees)
+
+    def sets_git(self, argv: Sequence[str], cwd: Path) -> str:
+        """Return the line of a command that runs git, and nothing that would copy or move a link as
+        such; "" for any other."""
+        from tui.permissions.sandbox.inner_clones import runs_git  # noqa: PLC0415 - on demand
+
+        line = argv[2] if len(argv) == 3 and argv[1] == "-c" else ""
+        return line if line and runs_git(line, cwd) else ""
 
     def with_git(
         self,
         walls: Walls,
         access: CloneAccess | None = None,
         *,
-        git_settings: bool = False,
+        sets: str = "",
         writes: bool,
     ) -> Walls:
         """Add what git needs to the walls, and record the state of what a command with an access
-        may write. A command that only reads needs just git's folders, and they stay the same.
+        may write. `sets` is the line of one that may set what git protects, in copies. A command
+        that only reads needs just git's folders, and they stay the same.
         Blocks."""
+        from tui.permissions.sandbox.git_copies import GitCopies  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.git_settings import GitSettings  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
             GitAnswers,
             git_places,
@@ -301,12 +332,11 @@ class CommandTraces:
                 places = git_places(root, self._of.environment, below, known, access)
                 self._places[root] = self._of_session(root, places)
             places = self._places[root]
-            if git_settings and places.folders and self._git_settings is None:
-                self._git_settings = GitSettings.of(places.folders[0])
-                # The settings file that the person opened is not protected.
-                open_one = self._git_settings.path
-                protected = tuple(path for path in places.protected if path != open_one)
-                places = replace(places, protected=protected)
+            if sets:
+                temporary, alone = self._of.folder / "tmp", not self.writing()
+                made = GitCopies.of(places, temporary, root, sets, alone=alone)
+                self._copies.append(made)
+                walls = replace(walls, copies=(*walls.copies, *made.mounts))
             walls = with_git(walls, places)
             if access is not None:
                 now = GitBefore.of(places, self._listing())

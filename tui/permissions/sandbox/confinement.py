@@ -139,12 +139,13 @@ class Confinement:
             self._choice = asyncio.create_task(self._choose(), name="sandbox engine")
 
     def starter(
-        self, level: Level, *, git_settings: bool = False, clones: StoppedClones | None = None
+        self, level: Level, *, git_copies: bool = False, clones: StoppedClones | None = None
     ) -> Starter:
         """Return the starter of kept commands at a level; at `Level.OUTSIDE` without walls.
 
-        With `git_settings` the command may write those of the repository; `traces.tidy` then checks
-        them. With `clones` it may do with these what it was stopped at.
+        With `git_copies` a git command may set what the repository protects, in a copy;
+        `traces.tidy` puts it in its place. With `clones` it may do with these what it was stopped
+        at.
         """
         if level is Level.OUTSIDE:
             return self.outside
@@ -169,7 +170,8 @@ class Confinement:
 
                 def prepared() -> Walls:
                     walls = self.walls()
-                    walls = traces.with_git(walls, access, git_settings=git_settings, writes=writes)
+                    sets = traces.sets_git(argv, cwd) if git_copies and writes else ""
+                    walls = traces.with_git(walls, access, sets=sets, writes=writes)
                     if writes:
                         traces.save(keep.folder)
                     return walls

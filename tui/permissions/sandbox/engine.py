@@ -289,6 +289,7 @@ class Sandbox:
             "network": made.network,
             "mounts": made.mounts,
             "movable": made.movable,
+            "temporary": made.temporary,
             "argv": list(argv),
             "env": env,
             "cwd": folder,

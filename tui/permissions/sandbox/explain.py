@@ -52,8 +52,6 @@ class Explanation:
     needs: str
     walls: str
     level: Level | None = None
-    git_settings: bool = False
-    """True if it needs to write the repository's settings."""
     tried: bool = False
     """True if the place is not known, and the level is suggested because the previous one was
     tried."""
@@ -129,7 +127,9 @@ def explain_failure(
     sets = not _SETS.isdisjoint(named.git) and not named.outside
     if sets and _OWN_SETTINGS.search(met.writing):
         needs = "needs to write .git/config, which git runs or trusts later"
-        return Explanation(needs, in_force, Level.WORKSPACE, git_settings=True)
+        if level is Level.READ_ONLY:
+            return Explanation(needs, in_force, Level.WORKSPACE)
+        return Explanation(f"{needs}: git may do that in a line of its own", in_force)
     if met.writing or _in_silence(level, named, failed=failed):
         return _writing(met, level, walls, named, in_force, offered=failed or named.writes)
     if (met.network or (failed and named.fetches)) and level is not Level.NETWORK:

@@ -13,7 +13,7 @@ import secrets
 import shlex
 import stat
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -117,6 +117,17 @@ class GitBefore:
         """The git folders whose index has changed."""
         return [path for path, one in self.written.items() if one.index != _state(path / "index")]
 
+    def _harmless(self) -> list[Path]:
+        """New files with settings of one worktree that need no yes: they have walls in the commands
+        that begin from now on, and are judged again after those that run."""
+        from tui.permissions.sandbox.git_settings import are_free  # noqa: PLC0415 - on demand
+
+        return [
+            path
+            for path, one in self.names.items()
+            if path.name == "config.worktree" and one.state is None and are_free(path, one.root)
+        ]
+
     def without(self, moved: Iterable[Quarantined]) -> GitBefore:
         """Return the same without everything that was replaced by a barrier."""
         gone = [one.path for one in moved if one.barrier]
@@ -148,7 +159,7 @@ class GitBefore:
 
     def settle(self, folder: Path, lists: FolderLists) -> list[Quarantined]:
         """Move what commands left and must not stay into `folder`. Blocks."""
-        moved = quarantine(self.names, folder)
+        moved = quarantine(self.names, folder, self._harmless())
         for path, known in self.written.items():
             for link, target in _links_out(path, lists).items():
                 if link not in self.names:
@@ -260,8 +271,11 @@ def _searched(git_dir: str, lists: FolderLists) -> Iterator[str]:
         waiting += [f"{place}/{name}" for name in listing.folders if name not in store]
 
 
-def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Quarantined]:
-    """Move what appeared at a watched name into `folder`, and restore links.
+def quarantine(
+    before: Mapping[Path, Watched], folder: Path, kept: Collection[Path] = ()
+) -> list[Quarantined]:
+    """Move what appeared at a watched name into `folder`, except for those `kept`, and restore
+    links.
 
     Nothing is followed on the way: a folder that has become a link is moved itself, and its target
     stays. A new `.git` is not moved if it leads nowhere else: making a repository is deliberate.
@@ -271,19 +285,30 @@ def quarantine(before: Mapping[Path, Watched], folder: Path) -> list[Quarantined
     for path, known in before.items():
         if path.name == ".git" and known.state is None and _stays_below(path, known.root):
             continue
+        if path in kept:
+            continue
         with _opened(known, path.name) as (place, real):
             if place < 0:
                 continue
             state = _state(real.name, place)
             if real == known.folder / path.name and state == known.state:
                 continue
-            if known.freed and real != known.folder / path.name:
+            if known.freed and (real != known.folder / path.name or _leads_back(real)):
                 continue
             if state is not None:
                 moved.append(Quarantined(real, _move(real, place, folder)))
             if known.state and known.state.startswith("link ") and real.parent == known.folder:
                 os.symlink(known.state.removeprefix("link "), real.name, dir_fd=place)
     return moved
+
+
+def _leads_back(gitdir: Path) -> bool:
+    """True if the file of a worktree names one that names the worktree's folder in turn: it was
+    moved."""
+    link = _led_to(gitdir, gitdir.parent) if gitdir.name == "gitdir" else None
+    return link is not None and _led_to(Path(link), Path(link).parent, link=True) == str(
+        gitdir.parent
+    )
 
 
 def _stays_below(link: Path, root: Path) -> bool:

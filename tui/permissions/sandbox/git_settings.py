@@ -1,143 +1,146 @@
-"""A repository's settings, opened for one command and checked afterwards.
+"""Judges settings of git that a command has made: which ones may count without a question.
 
-Git runs programs that its settings name, also when the person uses it later, outside the walls. So
-only settings that name none stay; anything else is restored.
+Git runs programs that its settings name, sends commits to addresses and takes them from there, also
+when the person uses it later, outside the walls. Only settings that lead to none of it are free.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import secrets
-import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tui.core.files import atomic_write, read_small
+from tui.core.files import read_small
 from tui.core.git.door import answer
+from tui.core.text_cleaning import one_line
 from tui.core.workspace import safe_search_path
 
-_MOST_LINES = 40
-_RUNS_NOTHING = re.compile(
-    r"remote\..+\.(url|pushurl|fetch|push|tagopt|prune|mirror)"
-    r"|branch\..+\.(remote|merge|pushremote|rebase|description)|branch\.(autosetup\w+|sort)"
-    r"|submodule\..+\.(url|active|branch)|submodule\.(active|recurse)|user\.(name|email|signingkey)"
-    r"|core\.(autocrlf|eol|filemode|ignorecase|precomposeunicode|quotepath|safecrlf|abbrev|symlinks)"
-    r"|(commit|tag|push)\.gpgsign|commit\.(verbose|cleanup)|pull\.(rebase|ff)"
-    r"|fetch\.(prune|parallel)|push\.(default|autosetupremote|followtags)"
+_FREE = re.compile(
+    r"branch\..+\.(remote|merge|rebase|description)|branch\.(autosetupmerge|autosetuprebase|sort)"
+    r"|submodule\..+\.(active|branch)"
+    r"|remote\..+\.(fetch|tagopt|prune)|user\.(name|email)"
+    r"|core\.(autocrlf|eol|filemode|ignorecase|precomposeunicode|quotepath|safecrlf|abbrev)"
+    r"|core\.(repositoryformatversion|bare|logallrefupdates|sparsecheckout|sparsecheckoutcone)"
+    r"|index\.sparse|maintenance\.(auto|strategy)"
+    r"|commit\.(verbose|cleanup)|pull\.(rebase|ff)|fetch\.(prune|parallel)"
     r"|merge\.(conflictstyle|ff|renames)|init\.defaultbranch"
     r"|rebase\.(autostash|autosquash|updaterefs)|rerere\.(enabled|autoupdate)|(color|advice)\..+"
     r"|diff\.(renames|algorithm|colormoved|mnemonicprefix)|log\.(date|decorate|follow)|tag\.sort"
 )
-
-
-_OF_NEW = re.compile(
-    r"core\.(repositoryformatversion|bare|logallrefupdates|worktree|sharedrepository)"
-    r"|core\.(sparsecheckout|sparsecheckoutcone|commitgraph|multipackindex)"
-    r"|extensions\.(objectformat|worktreeconfig|partialclone|preciousobjects|refstorage)"
-    r"|remote\..+\.(promisor|partialclonefilter)|(gc|pack)\..+"
+"""Keys with which git runs nothing and reaches nobody, with the values that `_VALUES` allows."""
+_VALUES: Mapping[str, re.Pattern[str]] = {
+    "merge": re.compile(r"refs/heads/[^\s~^:?*\[\\]+|true|false|only"),
+    "rebase": re.compile(r"true|false|merges|interactive|preserve"),
+    "fetch": re.compile(r"\+?refs/heads/[^:\s]+:refs/remotes/[^:\s]+"),
+    "repositoryformatversion": re.compile(r"[01]"),
+    "bare": re.compile(r"false"),
+    "color.pager": re.compile(r"true|false"),
+}
+"""The values of some of them, by the last word of the key or by all of it."""
+_REMOVABLE = re.compile(
+    rf"{_FREE.pattern}|(remote|submodule)\..+\.(url|pushurl|update)|branch\..+\.pushremote"
+    r"|alias\..+"
 )
-"""Settings that git itself writes for a new repository."""
-_REMOTE = re.compile(r"(https?|ssh|git)://[^-]|[\w.-]+@[\w.-]+:(?!:)")
-"""Addresses on another machine."""
+"""Keys whose end has no other effect than that something is not known any more."""
+_ADDRESS = re.compile(r"(https?|ssh|git)://[^-\s]\S*|[\w.-]+@[\w.-]+:(?!:)\S+")
+"""Addresses on another machine: a folder as a remote has hooks of its own."""
+_MOST, _LONGEST = 8, 160
+"""Maximum numbers of settings that are shown, and of their characters."""
+_SHOWN = re.compile(r"[^\x00-\x1f\x7f]*")
+_OF_NEW = re.compile(
+    r"core\.(repositoryformatversion|bare|logallrefupdates|worktree|sharedrepository|symlinks)"
+    r"|core\.(commitgraph|multipackindex)|extensions\.(objectformat|worktreeconfig|partialclone|preciousobjects"
+    r"|refstorage)|remote\..+\.(promisor|partialclonefilter|push|mirror)|(gc|pack)\..+|push\..+"
+    r"|branch\..+\.pushremote|(commit|tag)\.gpgsign|user\.signingkey|submodule\.recurse"
+)
+"""Settings that git itself writes for a new repository, and others that run nothing in it."""
+
+Setting = tuple[str, str]
+"""A key as git prints it, and its value."""
 
 
-@dataclass(frozen=True, slots=True)
-class GitSettings:
-    """The file with a repository's settings before a command; `before` is None if it did not
-    exist."""
-
-    path: Path
-    before: bytes | None
-    state: os.stat_result | None
-
-    @classmethod
-    def of(cls, folder: Path) -> GitSettings:
-        """Read those of a git folder, the common one of all its worktrees."""
-        path = folder / "config"
-        before = _content(path)
-        return cls(path, before, None if before is None else path.stat())
-
-    def settle(self, folder: Path) -> list[str]:
-        """Restore the file if git might run its new settings; return what was changed, in lines.
-        The replaced file is kept in `folder`, since the person may have written it meanwhile.
-        Blocks."""
-        after = _content(self.path)
-        if after == self.before:
-            return []
-        root = self.path.parent.parent
-        now, then = _values(after, root), _values(self.before, root) or set()
-        bad = {key for key, value in (now or set()) - then if not _runs_nothing(key, value)}
-        if now is None or bad:
-            replaced_file = self._put_back(folder)
-            what = f"git may run {', '.join(sorted(bad))}" if bad else "git can't read it"
-            undo = (
-                f". If you wrote it: {shlex.join(['cp', str(replaced_file), str(self.path)])}"
-                if replaced_file
-                else ""
-            )
-            return [f"put {self.path} back: {what}{undo}"]
-        diff = difflib.unified_diff(_lines(self.before), _lines(after), lineterm="", n=0)
-        changed = [line for line in diff if line[:2] not in {"--", "++", "@@"}]
-        more = len(changed) - _MOST_LINES
-        lines = [f"{self.path} was changed:", *changed[:_MOST_LINES]]
-        return [*lines, f"… and {more} more lines"] if more > 0 else lines
-
-    def _put_back(self, folder: Path) -> Path | None:
-        """Restore the earlier content; return where the replaced file is now, None if there was
-        none."""
-        moved = folder / f"{self.path.name}-{secrets.token_hex(4)}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            self.path.rename(moved)
-        except FileNotFoundError:
-            moved = None
-        except OSError:  # on another file system
-            moved = self.path.with_name(moved.name)
-            self.path.rename(moved)
-        if self.before is not None:
-            atomic_write(self.path, self.before, like=self.state, mode=0o644, check=lambda: None)
-        return moved
+def needing_consent(now: Iterable[Setting], then: Iterable[Setting]) -> list[Setting]:
+    """The settings, of those that were added or removed, that need a yes of the person. A removed
+    one has an empty value."""
+    now, then = list(now), list(then)
+    added, removed = Counter(now) - Counter(then), Counter(then) - Counter(now)
+    known = {name for key, _ in then if (name := _remote_of(key))}
+    before = dict(then)
+    asked = [one for one in added if not _is_free(*one, known, before)]
+    keys = {key for key, _ in now}
+    gone = {key for key, _ in removed if key not in keys and not _REMOVABLE.fullmatch(key)}
+    return [*asked, *((key, "") for key in sorted(gone))]
 
 
-def _runs_nothing(key: str, value: str) -> bool:
-    """True if git runs nothing because of a setting. A folder as a remote has hooks of its own."""
-    address = key.endswith("url")
-    return bool(_RUNS_NOTHING.fullmatch(key)) and (not address or bool(_REMOTE.match(value)))
+def _is_free(key: str, value: str, remotes: Iterable[str], before: Mapping[str, str]) -> bool:
+    last = key.rpartition(".")[2]
+    if not (_FREE.fullmatch(key) and _SHOWN.fullmatch(key)):
+        return False
+    if key.startswith("branch.") and last == "description":
+        return True
+    allowed = _VALUES.get(key) or _VALUES.get(last)
+    if key.startswith("branch.") and last == "remote":
+        # Another remote than before would get what the person pushes.
+        return value in {".", *remotes} and before.get(key, value) == value
+    if key.startswith("pull."):
+        allowed = None
+    return bool(_SHOWN.fullmatch(value)) and (allowed is None or bool(allowed.fullmatch(value)))
 
 
-def programs_of_new(settings: Iterable[tuple[str, str]]) -> list[str]:
+def is_address(key: str, value: str) -> bool:
+    """True if a setting is the address of a remote on another machine."""
+    return bool(_remote_of(key)) and bool(_ADDRESS.fullmatch(value))
+
+
+def _remote_of(key: str) -> str:
+    """The name of the remote whose address a key has; "" if it is another key."""
+    named = re.fullmatch(r"remote\.(.+)\.url", key, re.DOTALL)
+    return named[1] if named else ""
+
+
+def programs_of_new(settings: Iterable[Setting]) -> list[str]:
     """The settings of a new repository with which git may run something when the repository around
     it is examined. Its remotes are not used then."""
     return sorted(
         name
-        for name, value in settings
-        if not (_OF_NEW.fullmatch(name) or _runs_nothing(name, value) or name.endswith("url"))
+        for name, _ in settings
+        if not (_OF_NEW.fullmatch(name) or _FREE.fullmatch(name) or name.endswith("url"))
     )
 
 
-def _content(path: Path) -> bytes | None:
-    """Read a small file; None for anything else, since a link could lead git anywhere."""
+def are_free(path: Path, root: Path) -> bool:
+    """True if all settings of a file need no yes. Blocks."""
     try:
-        return read_small(path, follow=False)[0]
+        settings = settings_in(read_small(path, follow=False)[0], root)
     except OSError:
-        return None
+        return False
+    return settings is not None and not needing_consent(settings, ())
 
 
-def _values(content: bytes | None, root: Path) -> set[tuple[str, str]] | None:
-    """Each setting with its value as git reads it; None if it cannot."""
-    if content is None:
-        return None
+def settings_in(content: bytes, root: Path) -> list[Setting] | None:
+    """Each setting with its value as git reads it; None if it cannot. Blocks."""
+    words = ("--file", "-", "--no-includes", "--list", "-z")
+    output = run_config(root, *words, stdin=content)
+    return None if output is None else list(_settings(output))
+
+
+def run_config(root: Path, *words: str, stdin: bytes = b"") -> str | None:
+    """Run `git config` on a file, with a git that is not from the workspace `root`; None if it
+    fails. Blocks."""
     path = safe_search_path(os.environ.get("PATH", os.defpath), (root,))
-    words = ("config", "--file", "-", "--no-includes", "--list", "-z")
-    output = answer(Path("/"), *words, env={**os.environ, "PATH": path}, stdin=content)
-    if output is None:
-        return None
-    fields = output.split("\0")[:-1]
-    return {(name, value) for name, _, value in (field.partition("\n") for field in fields)}
+    return answer(Path("/"), "config", *words, env={**os.environ, "PATH": path}, stdin=stdin)
 
 
-def _lines(content: bytes | None) -> list[str]:
-    return (content or b"").decode("utf-8", "replace").splitlines()
+def _settings(listed: str) -> Iterator[Setting]:
+    for entry in listed.split("\0")[:-1]:
+        name, assigned, value = entry.partition("\n")
+        yield name, value if assigned else "true"
+
+
+def in_words(settings: Iterable[Setting]) -> str:
+    """Settings for a person, in one line."""
+    lines = [one_line(f"{key} = {value}" if value else key) for key, value in settings]
+    shown = [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in lines[:_MOST]]
+    return ", ".join(shown) + (f" and {len(lines) - _MOST} more" if lines[_MOST:] else "")

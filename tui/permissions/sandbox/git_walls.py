@@ -81,6 +81,8 @@ class CloneAccess:
 
     opened: frozenset[Path] = frozenset()
     without: frozenset[Path] = frozenset()
+    worktrees: bool = False
+    """True if it may change what the repository keeps of its worktrees."""
 
 
 @dataclass(slots=True)
@@ -121,6 +123,9 @@ def git_places(
     if folders:
         names += _read_by_config(workspace, env, root, folders, known or GitAnswers())
     clones = _CloneWalls.around(inner, root, access or CloneAccess())
+    if access is not None and access.worktrees and common is not None:
+        for kept in folders_in(common / "worktrees"):
+            clones.free_git_dir(kept)
     place = root.joinpath(*WORKTREES)
     trees = [one for one in folders_in(place) if os.path.lexists(one / ".git")]
     names += [*clones.names, *([place] if place.is_dir() else ()), *(one / ".git" for one in trees)]
@@ -184,9 +189,14 @@ class _CloneWalls:
 
     def _free(self, link: Path) -> None:
         git_dir = link if _is_folder_of_git(link) else _named_by(link)
-        self.places += [link, git_dir]
+        self.places.append(link)
         self.written.append(git_dir)
         self.freed += [] if git_dir == link else [link]
+        self.free_git_dir(git_dir)
+
+    def free_git_dir(self, git_dir: Path) -> None:
+        """Leave out the walls of what a repository keeps of a clone."""
+        self.places.append(git_dir)
         for name in _guarded(git_dir):
             folder = name.name in {"hooks", "info"}
             self.freed += [name, *(sorted(name.iterdir()) if folder and name.is_dir() else ())]

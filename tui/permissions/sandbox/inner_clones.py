@@ -22,6 +22,16 @@ _BESIDE_GIT = frozenset({
     "grep", "wc", "sort", "test", "[",
 })  # fmt: skip
 """Programs that delete nothing, in the form in which they accompany git in a line."""
+_TAKE_FILES = frozenset({
+    "cp", "mv", "tar", "rsync", "zip", "cpio", "install", "ln", "scp", "7z", "rm", "find",
+})  # fmt: skip
+"""Programs that copy, move or delete links as such."""
+_HANDLES = (
+    ("worktree", "remove"), ("worktree", "move"), ("worktree", "prune"), ("worktree", "repair"),
+    ("submodule", "deinit"), ("rm",), ("mv",),
+)  # fmt: skip
+"""Commands of git that take away or move worktrees or submodules; git refuses if work would be
+lost."""
 _HEAD = re.compile(rb"(ref:\s*)?refs/|[0-9a-f]{40}", re.IGNORECASE)
 _MOST_HEAD = 4096
 _MOST_WORDS = 1000
@@ -66,6 +76,15 @@ class StoppedClones:
         return f"writes in the {'clone' if one else 'clones'} {shown}"
 
 
+@dataclass(frozen=True, slots=True)
+class GitHandles:
+    """The clones that a command of git takes away or moves, and true if it changes the list of
+    worktrees."""
+
+    clones: frozenset[Path] = frozenset()
+    worktrees: bool = False
+
+
 def is_repository(git_dir: Path) -> bool:
     """True if git would treat a folder as a repository: if not, it continues with the folders
     above."""
@@ -95,6 +114,28 @@ def worked_in(command: str, cwd: Path, clones: Iterable[Path]) -> frozenset[Path
         if within:
             worked_clones.add(max(within, key=known.__getitem__))
     return frozenset(worked_clones)
+
+
+def handled_by_git(command: str, cwd: Path, clones: Iterable[Path]) -> GitHandles:
+    """What a single command of git takes away or moves by itself: worktrees, submodules. It would
+    be left half done by their walls."""
+    from tui.permissions.plain_command import parse  # noqa: PLC0415 - on demand
+
+    parts = [part.words for part in parse(command) or ()]
+    words = parts[0] if len(parts) == 1 and parts[0][0] == "git" else ()
+    kind = next((kind for kind in _HANDLES if tuple(words[1 : 1 + len(kind)]) == kind), None)
+    if kind is None:
+        return GitHandles()
+    named = {os.path.realpath(cwd / word) for word in words[1 + len(kind) :] if "\0" not in word}
+    every = kind == ("submodule", "deinit") and "--all" in words
+    met = frozenset(one for one in clones if every or os.path.realpath(one) in named)
+    return GitHandles(met, worktrees=kind[0] == "worktree")
+
+
+def runs_git(command: str, cwd: Path) -> bool:
+    """True if a line of the shell runs git, and no program that takes files as they are."""
+    programs = {one.program.rpartition("/")[2] for one in _read(command, cwd)}
+    return "git" in programs and programs.isdisjoint(_TAKE_FILES)
 
 
 def stopped_at(

@@ -25,6 +25,7 @@ _MNT_DETACH = 2
 _PDEATHSIG, _DUMPABLE, _SECCOMP, _CAPBSET_DROP = 1, 4, 22, 24
 _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT, _CLEAR_ALL = 36, 38, 47, 4
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
+_NS_GET_USERNS = 0xB701
 
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _CAPSET = {"x86_64": 126, "aarch64": 91}
@@ -113,6 +114,20 @@ def clone_mount(place: str | int, attributes: int) -> int:
         flags = _AT_EMPTY_PATH | _AT_RECURSIVE
         _call(f"limiting {place}", _MOUNT_SETATTR, tree, b"", flags, wanted, len(wanted))
     return tree
+
+
+def clone_link(path: str) -> int:
+    """Make a mount of a symbolic link itself, read-only; return a descriptor."""
+    link = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return clone_mount(link, RDONLY | NOSUID | NODEV)
+    finally:
+        os.close(link)
+
+
+def owner_of(namespace: int) -> int:
+    """Open the user namespace that owns another namespace."""
+    return fcntl.ioctl(namespace, _NS_GET_USERNS)
 
 
 def attach_mount(tree: int, place: str | int) -> None:

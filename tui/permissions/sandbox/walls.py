@@ -98,6 +98,8 @@ class Walls:
     """Further folders to read: toolchains, object stores of other repositories."""
     protected: tuple[Path, ...] = ()
     """Paths that are read-only at every level, although in a writable folder."""
+    copies: tuple[tuple[Path, Path], ...] = ()
+    """Protected paths that a command may write in a copy, with what stands in for them."""
     hidden: tuple[Path, ...] = ()
     """Paths that are never visible, our own folders among them."""
     denied: tuple[Path, ...] = ()
@@ -110,7 +112,8 @@ class Walls:
 
 
 Mount = tuple[str, str, str]
-"""The kind, the source (for a tmpfs its mode), and the target. Mounts are made in this order."""
+"""The kind, the source (for a tmpfs its mode), and the target. Mounts are made in this order. A
+"link" is a symbolic link, mounted itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class Plan:
         return self.level is Level.NETWORK
 
 
-def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order, read from top to bottom
+def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912, PLR0915 - one order, read from top to bottom
     """Plan the mounts for a level. Reads the file system, changes nothing. Raises WallError."""
     if level is Level.OUTSIDE:
         raise WallError("A command that runs outside isn't confined.")
@@ -174,6 +177,7 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
                 shown[path] = ("ro-bind", path, path)
         for path in pins:  # mounts cannot be moved away
             shown.setdefault(path, ("bind", path, path))
+    shown, links = _with_copies(shown, walls.copies if writes else ())
     for path in _existing(_real(path) for path in walls.sockets):
         shown[path] = ("ro-bind", path, path)
 
@@ -196,7 +200,7 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
         ("tmpfs", "0755", path) if path in filled else ("ro-bind", empty, path) for path in emptied
     ]
     mounts += [("dir", "", home) for home in own_homes if home not in homes]
-    mounts += visible
+    mounts += [*visible, *links]
     for mask in masks:
         mounts += _hiding(mask, empty, [] if _is_in(mask, (*roots, *own)) else opened)
     mounts += [*denied, *(("remount-ro", "", path) for path in filled)]
@@ -206,6 +210,22 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912 - one order
         level, tuple(mounts), writable_places, temporary, empty, _closed(walls),
         (*roots, *own),
     )  # fmt: skip
+
+
+def _with_copies(
+    shown: dict[str, Mount], copies: Iterable[tuple[Path, Path]]
+) -> tuple[dict[str, Mount], tuple[Mount, ...]]:
+    """Return what is visible with copies of protected folders, and links to copies of protected
+    files, which are mounted on these."""
+    pairs = [(_real(target), copy) for target, copy in copies]
+    pairs = [(path, copy) for path, copy in pairs if path in shown]
+    folders = {path: ("bind", _real(copy), path) for path, copy in pairs if not copy.is_symlink()}
+    links = [
+        ("link", f"{_real(copy.parent)}/{copy.name}", path)
+        for path, copy in pairs
+        if copy.is_symlink()
+    ]
+    return shown | folders, tuple(links)
 
 
 def check_workspace(walls: Walls) -> tuple[str, ...]:

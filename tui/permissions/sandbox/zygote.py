@@ -205,7 +205,8 @@ def _run_bubblewrap(
     extra = ["--info-fd", str(theirs)]
     blocked = -1
     # Below a movable folder the mounts are checked before the command may start.
-    if checked := [mount for mount in spec["mounts"] if _is_below(mount[2], spec["movable"])]:
+    built = [mount for mount in spec["mounts"] if mount[0] != "link"]
+    if checked := [mount for mount in built if _is_below(mount[2], spec["movable"])]:
         waits, blocked = os.pipe()
         os.set_inheritable(waits, True)
         extra += ["--block-fd", str(waits)]
@@ -241,6 +242,7 @@ def _run_bubblewrap(
         if checked and _has_built(inner, child):
             try:
                 _check_mounts(inner, here, checked, spec["movable"])
+                _mount_links(inner, spec)
             except OSError:
                 os.kill(inner, signal.SIGKILL)  # first: closing the pipe lets it continue
                 end_descendants()
@@ -310,6 +312,33 @@ def _check_mounts(
         missing.discard(one.place)
     if missing:
         raise OSError(f"{_MOVED} ({min(missing)})")
+
+
+def _mount_links(process: int, spec: dict[str, Any]) -> None:
+    """Mount the plan's links behind walls that bubblewrap has built. Raises OSError."""
+    links = [mount for mount in spec["mounts"] if mount[0] == "link"]
+    if not links:
+        return
+    failure, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            inside = os.open(f"/proc/{process}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+            system.setns(system.owner_of(inside), system.NEWUSER)
+            system.setns(inside, system.NEWNS)
+            for kind, source, target in links:
+                place = "/tmp" + source.removeprefix(spec["temporary"])  # noqa: S108
+                _mount_in_place(kind, target, system.clone_link(place))
+        except OSError as error:
+            os.write(theirs, words(error).encode())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with os.fdopen(failure, "rb") as file:
+        reason = file.read()
+    os.waitpid(child, 0)
+    if reason:
+        raise OSError(reason.decode())
 
 
 def _is_of(one: _Mounted, source: str, here: list[_Mounted]) -> bool:
@@ -407,12 +436,7 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
     """Assemble the plan's mounts. Every source is opened before the old root is detached, except
     for those below a movable folder, which are bound onto themselves."""
     system.make_private()
-    trees = [
-        system.clone_mount(source, _LIMITS[kind])
-        if kind in _LIMITS and not (source == target and _is_below(target, movable))
-        else -1
-        for kind, source, target in mounts
-    ]
+    trees = [_source(*mount, movable) for mount in mounts]
     devices = {name: system.clone_mount(f"/dev/{name}", 0) for name in _DEVICES}
     for (kind, source, target), tree in zip(mounts, trees, strict=True):
         if target == "/":
@@ -433,6 +457,15 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
             _make_devices(target, devices)
         elif kind == "remount-ro":
             system.remount_read_only(target)
+
+
+def _source(kind: str, source: str, target: str, movable: list[str]) -> int:
+    """Open what a mount shows; -1 if it is nothing, or bound onto itself."""
+    if kind == "link":
+        return system.clone_link(source)
+    if kind in _LIMITS and not (source == target and _is_below(target, movable)):
+        return system.clone_mount(source, _LIMITS[kind])
+    return -1
 
 
 def _mount_in_place(kind: str, target: str, tree: int) -> None:
