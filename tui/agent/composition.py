@@ -52,9 +52,9 @@ from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.settings import agent_definitions, hook_files, rule_files
-from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinitions
+from tui.settings.agent_definitions import AGENT_FOLDERS, AgentDefinition, AgentDefinitions
 from tui.settings.credentials import DEFAULT_SERVER, Credential, SecretStore, server_of
-from tui.settings.hook_files import HOOK_FILES, Hooks
+from tui.settings.hook_files import HOOK_FILES, Hook, Hooks
 from tui.settings.rule_files import RuleFile
 from tui.settings.sign_in import SignIn
 from tui.settings.skills import InstalledSkills
@@ -100,6 +100,24 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnParts:
+    """The parts that come from whoever starts this run: tools that are offered beside the built-in
+    ones, hooks, and kinds of sub-agents. `only` are the tools that the model has, None for all;
+    `without` those that it has not."""
+
+    tools: tuple[Tool[Any], ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    agents: tuple[AgentDefinition, ...] = ()
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+
+    def may_have(self, tool: str) -> bool:
+        """True if the model may have a tool, by the tool's name."""
+        mine = {one.name for one in self.tools}
+        return tool not in self.without and (self.only is None or tool in self.only | mine)
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """Everything that decides what an agent is made of.
 
@@ -108,7 +126,7 @@ class Launch:
     the usual ones; `one_turn` says that nobody types any more, as in `-p` and a run. `effort` is
     how deep the model thinks, "" as configured; `trust` says what of the folder's own files counts.
     `confined`: commands run in a sandbox, as the configuration says. `texts` go into the system
-    prompt, and `own_tools` are offered beside the built-in ones: both are of who starts this run.
+    prompt; they and the `own` parts are of who starts this run.
     `answers_only`: the model has no tools.
     """
 
@@ -119,7 +137,7 @@ class Launch:
     elevated: bool = False
     mode: Mode = "ask"
     texts: tuple[Source, ...] = ()
-    own_tools: tuple[Tool[Any], ...] = ()
+    own: OwnParts = OwnParts()
     verbose: bool = False
     limits: Limits = field(default_factory=Limits)
     max_wait_s: float | None = None
@@ -329,7 +347,7 @@ def make_agent(
     permissions = launch.config.permissions
     policy = _policy(launch)
     # a rule for a tool that doesn't exist would protect nothing
-    own_tools = {tool.name: tool for tool in launch.own_tools}
+    own_tools = {tool.name: tool for tool in launch.own.tools}
     require_tools((*policy.deny, *policy.ask), {*TOOLS, *own_tools})
     files = _project_files(launch)
     skills = OfferedSkills(
@@ -376,7 +394,7 @@ def make_agent(
                 confinement=confinement,
                 kept=place_of(launch.folders, session.id) if session.path else None,
                 find_agents=None if launch.answers_only else lambda: _agents(launch),
-                may_have=lambda _: not launch.answers_only,
+                may_have=lambda name: not launch.answers_only and launch.own.may_have(name),
                 answers_only=launch.answers_only,
             ),
             rules=CallRules(
@@ -495,7 +513,9 @@ def _agents(launch: Launch) -> AgentDefinitions:
         return launch.trust.allows(path.relative_to(root).as_posix(), content)
 
     own = (claude_folder() / "agents", launch.folders.config / "agents")
-    return agent_definitions.load(own, counts, brought=brought, workspace=root)
+    loaded = agent_definitions.load(own, counts, brought=brought, workspace=root)
+    named = {one.name: one for one in launch.own.agents}
+    return replace(loaded, all={**loaded.all, **named}) if named else loaded
 
 
 def _hooks(launch: Launch) -> Hooks:
@@ -511,7 +531,8 @@ def _hooks(launch: Launch) -> Hooks:
         bound = with_scripts(hooks, hook_files.scripts_in(hooks, root))
         return launch.trust.allows(path.relative_to(root).as_posix(), bound)
 
-    return hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
+    loaded = hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
+    return replace(loaded, all=(*loaded.all, *launch.own.hooks))
 
 
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:

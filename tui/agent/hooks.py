@@ -28,10 +28,11 @@ from tui.agent import hook_answers
 from tui.agent.agent_context import AgentContext
 from tui.agent.hook_answers import OUTPUT_MAX, SPEAKS, HookReply, Verdict
 from tui.core import claude_names
+from tui.core.errors import HoldfastError
 from tui.core.facts import HookFinished, Notice
 from tui.core.redaction import child_environment
 from tui.core.text_cleaning import clean, one_line
-from tui.settings.hook_files import EVENTS, TIMEOUT_MAX_S, Hook, HookEvent, Hooks
+from tui.settings.hook_files import EVENTS, TIMEOUT_MAX_S, Hook, HookCallback, HookEvent, Hooks
 from tui.tools.process import shell
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class HookAnswer:
     verdict: Verdict = ""
     reason: str = ""
     changed: dict[str, Any] | None = None
+    of_driver: bool = False
+    """True if all of it is the driving program's word, which it gave about what it changed too."""
 
 
 NOTHING: Final = HookAnswer()
@@ -196,7 +199,12 @@ class HookRunner:
 
     async def _run(self, hook: Hook, given: bytes, most_s: float) -> _Run:
         started = self.ctx.clock.monotonic()
-        process = _Process(hook, self.ctx.workspace.root, min(hook.timeout_s, most_s))
+        limit = min(hook.timeout_s, most_s)
+        process = (
+            _Process(hook, self.ctx.workspace.root, limit)
+            if hook.callback is None
+            else _Called(hook.callback, limit)
+        )
         outcome, problem = await process.run(given)
         printed, code = bytes(process.out), process.code
         reply = hook_answers.NOTHING
@@ -224,6 +232,29 @@ class HookRunner:
         text = _cut(shown if run.outcome == "ok" else run.problem)
         ended = run.outcome, run.code, seconds, text, call_id
         self.ctx.record(HookFinished(hook.event, hook.command, *ended))
+
+
+@dataclass(slots=True)
+class _Called:
+    """Runs a hook that is a function of the driving program."""
+
+    callback: HookCallback
+    limit: float
+    code: int | None = None
+    out: bytes = b""
+
+    async def run(self, given: bytes) -> tuple[Outcome, str]:
+        """Run the hook; return its outcome, and what is wrong then."""
+        try:
+            async with asyncio.timeout(self.limit):
+                self.out = await self.callback(given)
+        except asyncio.CancelledError:
+            return "cancelled", ""  # so that it is recorded
+        except TimeoutError:
+            return "timeout", f"took longer than {self.limit:g} s"
+        except HoldfastError as error:
+            return "failed", error.message
+        return "ok", ""
 
 
 @dataclass(slots=True)
@@ -356,6 +387,7 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
         verdict,
         _cut(verdicts.get(verdict, "")),
         changed[0] if changed else None,
+        of_driver=all(run.hook.callback is not None for run in runs),
     )
 
 

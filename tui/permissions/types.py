@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.text_cleaning import visible
@@ -84,11 +84,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The person's answer. `reason` is passed to the model with a "no"."""
+    """The person's answer. `reason` is passed to the model with a "no"; `changed` is the input that
+    the call gets instead of its own, with a yes."""
 
     answer: Literal["once", "session", "always", "no"]
     reason: str = ""
     by: str = "person"
+    changed: Mapping[str, Any] | None = None
 
 
 def written_rules(call: Call) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
@@ -67,6 +67,14 @@ _RULE = re.compile(r"(\w+)\(.*\)", re.DOTALL)
 _ROW_OF_NAMES = re.compile(r"[\w\-|, ]*")
 
 
+class HookCallback(Protocol):
+    """A hook that is a function of the program that drives this one."""
+
+    async def __call__(self, given: bytes) -> bytes:
+        """Return its answer, as a hook prints it. Raises HoldfastError where there is none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Hook:
     """A command for one event. `matcher` is for the name of a tool, or for why a session starts or
@@ -74,7 +82,8 @@ class Hook:
     programs of the workspace that it names, with the hash of each when it was loaded; None for a
     hook of the person's own. `on_error` says what becomes of what it can't judge, as it failed.
 
-    One with a `problem` cannot run: it stands for a guard that is missing.
+    One with a `problem` cannot run: it stands for a guard that is missing. Of one with a
+    `callback`, `command` is only its name.
     """
 
     event: HookEvent
@@ -85,6 +94,7 @@ class Hook:
     scripts: Mapping[str, str] | None = field(default=None, compare=False)
     on_error: OnError = "continue"
     problem: str = ""
+    callback: HookCallback | None = field(default=None, compare=False)
 
     def holds_in(self, workspace: Path) -> bool:
         """True if its scripts are unchanged: what a call has changed meanwhile is not what the

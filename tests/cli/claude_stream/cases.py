@@ -13,9 +13,7 @@ Line = dict[str, Any]
 
 FLAGS: Final = ("--output-format", "stream-json", "--verbose", "--input-format", "stream-json")
 ASKS: Final = ("--permission-prompt-tool", "stdio")
-PIXEL: Final = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def user(content: object, **more: object) -> Line:

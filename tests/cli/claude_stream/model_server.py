@@ -117,7 +117,11 @@ class ModelServer:
                 if self.command != "HEAD":
                     self.wfile.write(data)
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_: Any) -> None:
+                """A client that goes away is no error."""
+
+        self._http = Server(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
@@ -128,6 +132,7 @@ class ModelServer:
     def close(self) -> None:
         self.ended.set()
         self._http.shutdown()
+        self._http.server_close()
 
     def answer(self, handler: Any, body: dict[str, Any]) -> None:
         main = bool(body.get("tools"))

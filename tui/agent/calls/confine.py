@@ -77,13 +77,16 @@ async def run_command(shared: CallContext, call: CheckedCall, decision: Decision
     call = await _equipped(shared.ctx, call, trial) if reads else call
     ran = await _run(shared.ctx, call, trial)
     while (need := await _need(shared.ctx, call, decision, trial, ran)) is not None:
-        answer = Answer("once") if need.free else await ask_again(shared, call, need.asked)
+        before, answer = call.notes, Answer("once")
+        if not need.free:
+            call, answer = await ask_again(shared, call, need.asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
             return ran[0].with_lines([f"[{need.refused} was not allowed.{reason}]"])
         await shared.commands.forget(call.call.id)
         trial = need.trial
-        ran = await _run(shared.ctx, call, trial)
+        output, met = await _run(shared.ctx, call, trial)
+        ran = output.with_lines(call.notes[len(before) :]), met
     return _stopped(shared, call, trial, ran)
 
 

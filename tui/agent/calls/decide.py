@@ -29,7 +29,7 @@ async def decide(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, D
     call, hooked = await _heard(shared, call)
     decision = _with_hooks(_by_rules(shared, call), hooked)
     if decision.answer == "ask":
-        decision = await _by_person(shared, call, decision, hooked)
+        call, decision = await _by_person(shared, call, decision, hooked)
     elif decision.answer == "deny":
         _record(shared, call, "deny", decision)
     elif call.tool.effect not in {"none", "read"} or decision.by == "elevated":
@@ -53,14 +53,32 @@ def refusal(decision: Decision) -> ToolOutput:
     return ToolOutput.text(text, is_error=True, summary="denied")
 
 
-async def ask_again(shared: CallContext, call: CheckedCall, asked: Decision) -> Answer:
-    """Ask if a command that has run may run again with more."""
+async def ask_again(
+    shared: CallContext, call: CheckedCall, asked: Decision
+) -> tuple[CheckedCall, Answer]:
+    """Ask if a command that has run may run again with more. Return the answer, and the call as it
+    lets it run."""
     shown = await _with_preview(shared, call, asked.level)
     async with shared.ctx.rules.asking:
         answer = await _question(shared, shown, asked)
     call.state.started = shared.ctx.clock.monotonic()
+    if answer.answer != "no" and _changes(answer, call):
+        shown = call = await _as_answered(shared, call, answer)
+        if (decision := _by_rules(shared, call)).answer == "deny":
+            answer = Answer("no", decision.reason, by=decision.by)
     _record(shared, shown, answer.answer, replace(asked, by=answer.by, reason=answer.reason))
-    return answer
+    return call, answer
+
+
+def _changes(answer: Answer, call: CheckedCall) -> bool:
+    """True if an answer gives a call another input."""
+    return answer.changed is not None and dict(answer.changed) != call.state.input
+
+
+async def _as_answered(shared: CallContext, call: CheckedCall, answer: Answer) -> CheckedCall:
+    """Return a call with the input that an answer gives it. Raises ToolError."""
+    call = await _with_input(shared, call, answer.changed or {}, "The user")
+    return replace(call, notes=(*call.notes, _changed_by("the user", call.state.input)))
 
 
 def url_access(shared: CallContext, call: CheckedCall, url: str) -> UrlAccess:
@@ -76,19 +94,24 @@ async def _heard(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, H
     hooked = await shared.hooks.before_tool(state.id, call.tool.name, state.input)
     notes = [hooked.context] if hooked.context else []
     if hooked.changed is not None and not hooked.blocked:
-        call = await _with_input(shared, call, hooked.changed)
-        given = json.dumps(state.input, ensure_ascii=False, default=str)
-        notes.append(f"[a hook of the user changed the input of this call to: {given}]")
+        call = await _with_input(shared, call, hooked.changed, "A hook")
+        notes.append(_changed_by("a hook of the user", state.input))
     return (replace(call, notes=tuple(notes)) if notes else call), hooked
 
 
+def _changed_by(who: str, given: Mapping[str, Any]) -> str:
+    """Word a changed input for the model, at the end of the call's result."""
+    text = json.dumps(given, ensure_ascii=False, default=str)
+    return f"[{who} changed the input of this call to: {text}]"
+
+
 async def _with_input(
-    shared: CallContext, call: CheckedCall, given: Mapping[str, Any]
+    shared: CallContext, call: CheckedCall, given: Mapping[str, Any], who: str
 ) -> CheckedCall:
     try:
         params = call.tool.parse(given)
     except ToolError as error:
-        raise ToolError(f"A hook gave the call an input that it can't have. {error}") from error
+        raise ToolError(f"{who} gave the call an input that it can't have. {error}") from error
     call.state.call = {**call.state.call, "input": dict(given)}
     return await check(shared, call.state, call.tool, params)
 
@@ -111,13 +134,13 @@ def _by_rules(shared: CallContext, call: CheckedCall) -> Decision:
 
 def _with_hooks(decision: Decision, hooked: HookAnswer) -> Decision:
     """Apply what hooks said to a decision: they forbid anything, ask about what is allowed, and
-    allow what would be asked. A call that they changed is always asked about, and what rules or
-    the program forbid stays forbidden."""
+    allow what would be asked. A call that they changed is always asked about, unless the program
+    that drives this one did both. What rules or the program forbid stays forbidden."""
     if decision.answer == "deny":
         return decision
     if hooked.blocked:
         return replace(decision, answer="deny", reason=hooked.blocked, by="hook")
-    if hooked.changed is not None:
+    if hooked.changed is not None and not (hooked.of_driver and hooked.verdict == "allow"):
         asked = decision.reason if decision.answer == "ask" else ""
         reason = " ".join(filter(None, (_CHANGED_BY_HOOK, hooked.reason, asked)))
         return replace(decision, answer="ask", reason=reason, by="hook")
@@ -131,19 +154,26 @@ def _with_hooks(decision: Decision, hooked: HookAnswer) -> Decision:
 
 async def _by_person(
     shared: CallContext, call: CheckedCall, decision: Decision, hooked: HookAnswer
-) -> Decision:
-    """Ask the person, record the answer, and return it as a decision."""
+) -> tuple[CheckedCall, Decision]:
+    """Ask the person, record the answer, and return it as a decision, with the call as they let it
+    run. What they changed about it is their own; only what is forbidden stays so."""
     shown = await _with_preview(shared, call, decision.level)
     answer = await _ask(shared, shown, decision, hooked)
     call.state.started = shared.ctx.clock.monotonic()  # their thinking is not the tool's time
     yes = answer.answer != "no"
+    if yes and _changes(answer, call):
+        shown = call = await _as_answered(shared, call, answer)
+        decision = _by_rules(shared, call)
+        if decision.answer == "deny":
+            _record(shared, call, "deny", decision)
+            return call, decision
     settled = replace(
         decision, answer="allow" if yes else "deny", by=answer.by, reason=answer.reason
     )
     _record(shared, shown, answer.answer, settled)
     if not yes:
         shared.stopped = None
-    return settled
+    return call, settled
 
 
 async def _with_preview(shared: CallContext, call: CheckedCall, level: Level) -> CheckedCall:
