@@ -146,7 +146,7 @@ CASES: Final[dict[str, Case]] = {
         env={"CLAUDE_CODE_MAX_RETRIES": "1"},
     ),
     "error_400": Case(
-        [{"status": 400, "error": "invalid_request_error", "message": "messages: bad"}] * 3,
+        [{"status": 400, "error": "invalid_request_error", "message": "messages: bad"}] * 9,
         [initialize(), user("Hi")],
     ),
     "max_turns": Case(

@@ -48,9 +48,9 @@ class Driver:
         elif self.case.at_once:
             if kind == "result":
                 self._next()
-        elif kind == "result":
-            self._next()
-        elif kind == "control_response" and line["response"]["request_id"] != "stop":
+        elif kind == "result" or (
+            kind == "control_response" and line["response"]["request_id"] != "stop"
+        ):
             self._next()
 
     def _next(self) -> None:
@@ -70,6 +70,8 @@ class Driver:
             waiting = self._replies.get(request["subtype"], [])
             response = waiting.pop(0) if waiting else {}
         body = {"subtype": "success", "request_id": line["request_id"], "response": response}
+        if "error" in response:
+            body = {"subtype": "error", "request_id": line["request_id"], **response}
         self.send({"type": "control_response", "response": body})
 
 

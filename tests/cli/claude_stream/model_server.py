@@ -143,12 +143,12 @@ class ModelServer:
         model = str(body.get("model"))
         if "status" in turn:
             error = {"type": "error", "error": {"type": turn["error"], "message": turn["message"]}}
-            handler._json(turn["status"], error)  # noqa: SLF001 - its own handler
+            handler._json(turn["status"], error)
             return
         events = events_of(turn, model, self._number)
         if not body.get("stream"):
             message = events[0]["message"] | {"content": blocks_of(turn), "stop_reason": "end_turn"}
-            handler._json(200, message)  # noqa: SLF001 - its own handler
+            handler._json(200, message)
             return
         handler.send_response(200)
         handler.send_header("content-type", "text/event-stream")

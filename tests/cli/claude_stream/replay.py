@@ -26,6 +26,7 @@ max_attempts = 1
 initial_delay_ms = 1
 [compaction]
 keep_messages = 1
+keep_tokens = 1
 memory_flush = false
 [sandbox]
 engine = "off"
@@ -96,16 +97,20 @@ class Played:
         return self.of("result")[-1]
 
 
-def play(case: Case, folder: Path, *, settings: str = SETTINGS, words: tuple[str, ...] = ()) -> Played:
+def play(
+    case: Case, folder: Path, *, settings: str = SETTINGS, words: tuple[str, ...] = ()
+) -> Played:
     """Hold the conversation of a case, in folders of its own. `words` are another command line."""
     work, home = folder / "work", folder / "home"
-    work.mkdir(parents=True)
-    (home / "config").mkdir(parents=True)
+    work.mkdir(parents=True, exist_ok=True)
+    (home / "config").mkdir(parents=True, exist_ok=True)
     (home / "config" / "config.toml").write_text(settings)
     for name, text in case.files.items():
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(text)
-    turns = json.loads(json.dumps([_own_turn(one) for one in case.turns]).replace("{cwd}", str(work)))
+    turns = json.loads(
+        json.dumps([_own_turn(one) for one in case.turns]).replace("{cwd}", str(work))
+    )
     server = ModelServer(turns)
     env = {name: value for name, value in os.environ.items() if name.startswith(preloaded.AT_START)}
     env |= {

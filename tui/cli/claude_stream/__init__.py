@@ -28,7 +28,7 @@ from tui.cli.claude_stream.hooks import KnownCalls, hooks_of
 from tui.cli.claude_stream.link import DriverLink, Line
 from tui.cli.claude_stream.mcp_servers import DriverServer
 from tui.cli.claude_stream.output import StreamWriter
-from tui.cli.claude_stream.session import DriverSession
+from tui.cli.claude_stream.session import DriverFrontend, DriverSession
 from tui.cli.event_output import EXIT_DONE, exit_code, to_stderr
 from tui.cli.print_mode import standard_input
 from tui.cli.stream_input import MAX_LINE, read_lines
@@ -151,7 +151,7 @@ async def _converse(
         stopped.set()
         conversation.cancel()
 
-    async with opened(options, approver, own=own, see=see) as conversation:
+    async with opened(options, approver, own=own, see=see, frontend=DriverFrontend) as conversation:
         session = DriverSession(conversation, link, writer, approver, driver, servers)
         approver.session, writer.describe = session, session.describe
         writer.cost = lambda: session.agent.spending().session.usd

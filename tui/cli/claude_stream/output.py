@@ -24,8 +24,8 @@ from tui.cli.event_output import json_line, to_stderr
 from tui.core import facts
 from tui.core.clock import Clock
 from tui.core.fact_words import fact_lines
-from tui.core.facts import WireFact
-from tui.core.messages import Usage, is_object, text_block, text_of
+from tui.core.facts import Told, WireFact
+from tui.core.messages import Usage, is_object, object_of, text_block, text_of
 from tui.tools.submit_result import SubmitResult
 
 VERSION: Final = "2.1.332"
@@ -108,6 +108,8 @@ class StreamWriter:
     _agents: dict[str, facts.SubAgentStarted] = field(
         default_factory=dict[str, facts.SubAgentStarted]
     )
+    _calls: dict[str, int] = field(default_factory=dict[str, int])
+    """Calls of each sub-agent, by the call that started it."""
     _usage: dict[str, Usage] = field(default_factory=dict[str, Usage])
 
     def system(self, subtype: str, **fields: Any) -> None:
@@ -126,7 +128,7 @@ class StreamWriter:
         self.turn = TurnState(begun=self.clock.monotonic())
         self.state("running")
 
-    def see(self, fact: WireFact) -> None:
+    def see(self, fact: Told) -> None:
         """Write a fact, and what the person should know."""
         for line in fact_lines(fact):
             to_stderr(sys.stderr, line)
@@ -158,7 +160,7 @@ class StreamWriter:
             case facts.RequestSent():
                 self.model = fact.model
                 turn.asked, turn.messages = self.clock.monotonic(), turn.messages + 1
-                self._parts = PartialAnswer(fact.model)
+                self._parts = PartialAnswer(fact.model, self.known.root)
                 if self.partial:
                     self.system("status", status="requesting")
             case facts.ThinkingDelta() | facts.TextDelta() | facts.ToolInputDelta():
@@ -272,6 +274,7 @@ class StreamWriter:
             case facts.AssistantMessage() as answer if agent is not None:
                 self._count(answer.model or self.model, answer.usage)
                 calls = [one for one in answer.content if one.get("type") == "tool_use"]
+                self._progress(agent, answer.usage, calls)
                 self._answer(_with_content(answer, calls), agent)
             case facts.ErrorRaised() | facts.TurnFinished():
                 pass
@@ -295,6 +298,24 @@ class StreamWriter:
         )
         message = {"role": "user", "content": [text_block(prompt)]}
         self._message("user", message, fact)
+
+    def _progress(
+        self, agent: facts.SubAgentStarted, usage: Usage, calls: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Tell what a sub-agent is about to do."""
+        for one in calls:
+            tool, given = str(one.get("name")), object_of(one.get("input"))
+            name = tool_names.name_of(tool, given)
+            done = self._calls[agent.id] = self._calls.get(agent.id, 0) + 1
+            self.system(
+                "task_progress",
+                task_id=agent.session_id,
+                tool_use_id=agent.id,
+                description=f"{name}: {agent.description}",
+                subagent_type=agent.agent,
+                usage={"total_tokens": usage.total, "tool_uses": done, "duration_ms": 0},
+                last_tool_name=name,
+            )
 
     def _agent_finished(self, fact: facts.SubAgentFinished) -> None:
         state = _STATES.get(fact.outcome, "failed")
@@ -381,17 +402,34 @@ class StreamWriter:
         turn, self.turn = self.turn or TurnState(), None
         self.reminds, outcome = False, fact.outcome
         if outcome == "interrupted":
-            if not turn.in_tools:
-                self._stream(self._parts.broken_off())
+            unfinished = [] if turn.in_tools else self._broken_off()
             text = INTERRUPTED_TOOL if self.interrupts else INTERRUPTED
             message = {"role": "user", "content": [text_block(text)]}
             self._message("user", message, None)
+            self._stream(unfinished)
             turn.users += 1
         elif outcome == "failed" and turn.error is not None:
             self._failure(turn.error)
         ended = self._ending(turn, outcome)
         self.interrupts = False
         self._write_result(turn, ended, fact.usage, turns=1 + turn.users)
+
+    def _broken_off(self) -> list[Line]:
+        """Write what came of an answer that was interrupted. Returns the events that end it."""
+        if text := self._parts.text:
+            message = {
+                "id": self._parts.id,
+                "type": "message",
+                "role": "assistant",
+                "model": self.model,
+                "content": [text_block(text)],
+                "stop_reason": None,
+                "stop_sequence": None,
+                "usage": Usage().to_json(),
+                "context_management": None,
+            }
+            self._message("assistant", message, None, aborted=True)
+        return self._parts.broken_off()
 
     def _write_result(self, turn: TurnState, ended: Line, usage: Usage, *, turns: int) -> None:
         elapsed = round((self.clock.monotonic() - turn.begun) * 1000) if turn.begun else 0

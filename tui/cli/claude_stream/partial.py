@@ -3,12 +3,15 @@ own, so where one of another kind comes, a block ends and the next begins."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 from tui.cli.claude_stream import tool_names
 from tui.core import facts
+from tui.core.messages import is_object
 
 Event: TypeAlias = dict[str, Any]
 Delta: TypeAlias = facts.ThinkingDelta | facts.TextDelta | facts.ToolInputDelta
@@ -20,11 +23,20 @@ class PartialAnswer:
     names there."""
 
     model: str = ""
+    root: Path = Path()
     id: str = field(default_factory=lambda: f"msg_{uuid4().hex[:24]}")
     _begun: bool = False
     _index: int = -1
     _kind: str = ""
     _open: bool = False
+    _tool: str = ""
+    _text: list[str] = field(default_factory=list[str])
+    """What came of the block that is open."""
+
+    @property
+    def text(self) -> str:
+        """The text that came of the block that is open; "" for any other block."""
+        return "".join(self._text) if self._open and self._kind == "text" else ""
 
     def delta(self, fact: Delta) -> list[Event]:
         """The events of one piece."""
@@ -32,13 +44,18 @@ class PartialAnswer:
             kind = f"tool_use {fact.id}"
             name = tool_names.name_of(fact.name, {"edits": [{}]})
             block: Event = {"type": "tool_use", "id": fact.id, "name": name, "input": {}}
-            return self._block(kind, block)
+            events = self._block(kind, block)
+            self._tool = fact.name
+            self._text.append(fact.text)
+            return events
         if isinstance(fact, facts.ThinkingDelta):
             block = {"type": "thinking", "thinking": "", "signature": ""}
             delta = {"type": "thinking_delta", "thinking": fact.text}
             return [*self._block("thinking", block), self._piece(delta)]
         delta = {"type": "text_delta", "text": fact.text}
-        return [*self._block("text", {"type": "text", "text": ""}), self._piece(delta)]
+        events = self._block("text", {"type": "text", "text": ""})
+        self._text.append(fact.text)
+        return [*events, self._piece(delta)]
 
     def _block(self, kind: str, block: Event) -> list[Event]:
         """The events until a block of this kind is open."""
@@ -46,6 +63,7 @@ class PartialAnswer:
             return []
         events = [*self._start(), *self._stop()]
         self._index, self._kind, self._open = self._index + 1, kind, True
+        self._text.clear()
         begun = {"type": "content_block_start", "index": self._index, "content_block": block}
         return [*events, begun]
 
@@ -56,7 +74,7 @@ class PartialAnswer:
         if self._begun:
             return []
         self._begun = True
-        message = {
+        message: Event = {
             "id": self.id,
             "type": "message",
             "role": "assistant",
@@ -71,8 +89,20 @@ class PartialAnswer:
     def _stop(self) -> list[Event]:
         if not self._open:
             return []
+        whole = self._input() if self._kind.startswith("tool_use") else []
         self._open = False
-        return [{"type": "content_block_stop", "index": self._index}]
+        return [*whole, {"type": "content_block_stop", "index": self._index}]
+
+    def _input(self) -> list[Event]:
+        """The input of a call, in one piece; none where it isn't whole."""
+        try:
+            given: object = json.loads("".join(self._text) or "{}")
+        except (ValueError, RecursionError):
+            return []
+        if not is_object(given):
+            return []
+        _, shown = tool_names.shown(self._tool, given, self.root)
+        return [self._piece({"type": "input_json_delta", "partial_json": json.dumps(shown)})]
 
     def blocks_end(self, answer: facts.AssistantMessage) -> list[Event]:
         """The end of the blocks, once the answer is complete. One that came whole has none."""

@@ -12,9 +12,10 @@ from typing import Final
 
 import tui
 from tui.agent.agent import Agent
-from tui.app.api import HeadlessConversation
+from tui.app.api import HeadlessConversation, HeadlessFrontend
 from tui.app.commands import find, split
 from tui.app.commands.table import HEADLESS
+from tui.app.dialog_data import ChoiceQuestion, Question
 from tui.app.models import use_model
 from tui.app.router import route, route_own
 from tui.cli.claude_stream import tool_names
@@ -37,6 +38,20 @@ _THEIR_MODES: Final[Mapping[Mode, str]] = {
     "ask": "default", "accept_edits": "acceptEdits", "plan": "plan",
 }  # fmt: skip
 _EVERY_MODE: Final = "acceptEdits, bypassPermissions, default, dontAsk, plan"
+
+
+class DriverFrontend(HeadlessFrontend):
+    """A front end whose commands can't ask: one that the driver sent does what it is for, where
+    there is only that to choose."""
+
+    async def choose(self, question: Question) -> str | None:
+        if not isinstance(question, ChoiceQuestion) or question.unasked or question.warning:
+            return await super().choose(question)
+        if len(question.options) != 1:
+            names = ", ".join(one.label for one in question.options)
+            self.say(f"{question.title} Say which with the command: {names}.", "warning")
+            return None
+        return question.options[0].name
 
 
 class RefusedRequestError(HoldfastError):
@@ -135,11 +150,12 @@ class DriverSession:
             answer = await handler(self, request)
         except RefusedRequestError as error:
             self.link.refuse(id_, error.message, error.code)
+            return
         except HoldfastError as error:
             self.link.refuse(id_, str(error))
-        else:
-            self.link.accept(id_, answer)
-        if subtype == "set_permission_mode" and "mode" in request:
+            return
+        self.link.accept(id_, answer)
+        if subtype == "set_permission_mode":
             self.writer.system("status", status=None, permissionMode=self.mode)
 
     async def initialized(self, request: Line) -> Line:  # noqa: ARG002 - as every handler
@@ -311,10 +327,6 @@ class DriverSession:
 
 
 Handler = Callable[[DriverSession, Line], Awaitable[Line | None]]
-
-
-async def _nothing(_: DriverSession, __: Line) -> None:
-    return None
 
 
 async def _no_budget(session: DriverSession, _: Line) -> None:

@@ -85,17 +85,15 @@ def own(tool: str, before: Mapping[str, Any], given: Mapping[str, Any], root: Pa
 
 def _bash(given: Input) -> Input:
     timeout = given.get("timeout")
-    return given | ({"timeout": round(timeout * 1000)} if _is_number(timeout) else {})
+    if not isinstance(timeout, int | float):
+        return given
+    return given | {"timeout": round(timeout * 1000)}
 
 
 def _run_command(given: Input) -> Input:
     input_ = {key: value for key, value in given.items() if key != "description"}
     timeout = given.get("timeout")
-    return input_ | ({"timeout": timeout / 1000} if _is_number(timeout) else {})
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return input_ | ({"timeout": timeout / 1000} if isinstance(timeout, int | float) else {})
 
 
 def _edit(given: Input) -> Input:
