@@ -4,6 +4,8 @@ A case is data: the words of the command line, what the model answers (with Clau
 tools), and what the driver sends and answers.
 """
 
+# ruff: noqa: E501 - a line of the stream is one here, too
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -75,7 +75,7 @@ def events_of(turn: Turn, model: str, number: int) -> list[dict[str, Any]]:
 
 
 class ModelServer:
-    """Plays `turns`, one for each request that offers tools; any other request gets a short text."""
+    """Plays `turns`, one for each request that offers tools; any other gets a short text."""
 
     def __init__(self, turns: list[Turn]) -> None:
         self.turns = list(turns)

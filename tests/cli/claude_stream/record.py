@@ -1,4 +1,4 @@
-"""Records the stream of the real Claude Code for each case: `python -m tests.cli.claude_stream.record`.
+"""Records the stream of the real Claude Code: `python -m tests.cli.claude_stream.record [CASE …]`.
 
 Installs the pinned program in a temporary folder (or takes CLAUDE, a path to it), runs it against a
 loopback server that plays the model, and writes `NAME.jsonl`: `{"in": line}` for what the driver
@@ -77,7 +77,8 @@ def record(program: str, case: Case, folder: Path) -> list[dict[str, Any]]:
         cwd=cwd,
         env=env,
     )
-    assert child.stdin is not None and child.stdout is not None
+    assert child.stdin is not None
+    assert child.stdout is not None
     stdin, seen = child.stdin, list[dict[str, Any]]()
     timer = threading.Timer(PATIENCE_S, child.kill)
     timer.start()

@@ -225,12 +225,12 @@ MAIN = Command(
             ),
             _flag(
                 "--output-format",
-                "-p output: the answer, one JSON object, one event per line, or as Claude Code writes it",
+                "-p output: the answer, one JSON object, or one event per line (see claude)",
                 choices=FORMATS,
             ),
             _flag(
                 "--input-format",
-                "-p input: one prompt, or one JSON message per line (see print-mode, claude-stream)",
+                "-p input: one prompt, or one JSON message per line (see print-mode, claude)",
                 choices=INPUT_FORMATS,
             ),
             _flag("--json-schema FILE", "-p result: JSON that fits the schema in FILE"),

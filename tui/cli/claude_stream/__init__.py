@@ -12,8 +12,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, TextIO, cast
 
 from tui.agent.composition import OwnParts
@@ -86,11 +85,10 @@ async def answer_driver(options: Options, driver: DriverOptions, source: int, ou
         first = await inbox.get()
         if first is None:
             return EXIT_DONE
-        request = object_of(first.get("request")) if _is_initialize(first) else {}
         try:
-            return await _converse(options, driver, link, inbox, known, first, request)
+            return await _converse(options, driver, Lines(link, inbox, known), first)
         except HoldfastError as error:
-            if request:
+            if _is_initialize(first):
                 link.refuse(string_of(first.get("request_id")), str(error))
             raise
     finally:
@@ -98,16 +96,19 @@ async def answer_driver(options: Options, driver: DriverOptions, source: int, ou
             pump.cancel()
 
 
-async def _converse(
-    options: Options,
-    driver: DriverOptions,
-    link: DriverLink,
-    inbox: asyncio.Queue[Line | None],
-    known: KnownCalls,
-    first: Line,
-    request: Line,
-) -> int:
-    """Hold the conversation that begins with a line, and with the `initialize` in it, if any."""
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The two directions of the stream, and the calls that were told."""
+
+    link: DriverLink
+    inbox: asyncio.Queue[Line | None]
+    known: KnownCalls
+
+
+async def _converse(options: Options, driver: DriverOptions, lines: Lines, first: Line) -> int:
+    """Hold the conversation that begins with a line, which may be an `initialize`."""
+    link, known = lines.link, lines.known
+    request = object_of(first.get("request")) if _is_initialize(first) else {}
     options = _with_prompts(await asyncio.to_thread(_forked, options, driver), request)
     servers = tuple(
         DriverServer(name, link)
@@ -132,7 +133,7 @@ async def _converse(
     )
     approver = DriverApprover(link, known, asks=driver.asks)
     writer = StreamWriter(
-        link.write,
+        link,
         SystemClock(),
         known,
         partial=driver.partial,
@@ -153,13 +154,12 @@ async def _converse(
 
     async with opened(options, approver, own=own, see=see, frontend=DriverFrontend) as conversation:
         session = DriverSession(conversation, link, writer, approver, driver, servers)
-        approver.session, writer.describe = session, session.describe
-        writer.cost = lambda: session.agent.spending().session.usd
+        approver.session = writer.session = session
         with heeded_signals(stop):
             working = asyncio.create_task(session.work(), name="prompts")
             try:
                 await session.take(first)
-                await _until_end(inbox, stopped, session)
+                await _until_end(lines.inbox, stopped, session)
                 link.end()
                 if not stopped.is_set():
                     await session.settled()

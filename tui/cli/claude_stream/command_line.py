@@ -80,6 +80,21 @@ _REFUSED: Final[Mapping[str, str]] = {
 """Flags without which the session would be another one."""
 
 
+_TEXTS: Final[Mapping[str, str]] = {
+    "--model": "model",
+    "-m": "model",
+    "--system-prompt": "system_prompt",
+    "--append-system-prompt": "append_system_prompt",
+}
+"""Flags whose value is taken over as it is, with the name of the option."""
+_SWITCHED: Final[Mapping[str, str]] = {
+    "--continue": "newest",
+    "-c": "newest",
+    "--no-session-persistence": "no_session",
+}
+"""Switches that are one of ours, with the name of the option."""
+
+
 @dataclass(frozen=True, slots=True)
 class DriverOptions:
     """What a driver asks for beside the options of the session.
@@ -87,8 +102,8 @@ class DriverOptions:
     `partial`: the pieces of answers, too. `asks`: it answers what the rules leave to the person.
     `may_elevate`: it may switch off the questions later. `servers` are MCP servers in its own
     process, by name. `schema` is for the result. `only` are the model's tools, None for all;
-    `without` those that it has not. `prompt` is the only one, where there is no input. `left` says what was left out, a sentence
-    each.
+    `without` those that it has not. `prompt` is the only one, where there is no input. `left` says
+    what was left out, a sentence each.
     """
 
     partial: bool = False
@@ -171,9 +186,13 @@ class _Reader:
 
     def _session(self, flag: str, value: str) -> bool:
         """Read a flag about the session. False for any other."""
+        if flag in _SWITCHED:
+            self.values[_SWITCHED[flag]] = True
+            return True
+        if flag in _TEXTS:
+            self.values[_TEXTS[flag]] = value
+            return True
         match flag:
-            case "--model" | "-m":
-                self.values["model"] = value
             case "--fallback-model":
                 self.values["fallback_models"] = tuple(filter(None, value.split(",")))
             case "--effort":
@@ -181,27 +200,17 @@ class _Reader:
                     self.values["effort"] = value
                 else:
                     self.left.append(f"--effort {value} is left out: it is none of {EFFORTS}.")
-            case "--system-prompt" | "--append-system-prompt":
-                self.values[flag.removeprefix("--").replace("-", "_")] = value
             case "--system-prompt-file" | "--append-system-prompt-file":
                 name = flag.removeprefix("--").removesuffix("-file").replace("-", "_")
                 self.values[name] = _text_of(Path(value))
             case "--max-turns":
-                self.values["max_turns"] = int(_number(flag, value))
+                self.values["max_turns"] = int(_number_of(flag, value))
             case "--max-budget-usd":
-                self.values["max_cost"] = _number(flag, value)
-            case "--continue" | "-c":
-                self.values["newest"] = True
+                self.values["max_cost"] = _number_of(flag, value)
             case "--resume" | "-r":
                 if not value:
                     raise UsageError("--resume needs a session's id here.")
                 self.values["resume"] = value
-            case "--no-session-persistence":
-                self.values["no_session"] = True
-            case "--add-dir":
-                self.dirs.append(Path(value).expanduser())
-            case "--permission-mode":
-                self._mode(value)
             case _:
                 return self._rules(flag, value)
         return True
@@ -215,6 +224,10 @@ class _Reader:
                 self._deny(split_rules(value), flag)
             case "--tools":
                 self._tools(value)
+            case "--add-dir":
+                self.dirs.append(Path(value).expanduser())
+            case "--permission-mode":
+                self._mode(value)
             case "--settings":
                 self._settings(value)
             case "--mcp-config":
@@ -343,7 +356,7 @@ def split_rules(text: str) -> list[str]:
     return [one.strip() for one in (*rules, text[start:]) if one.strip()]
 
 
-def _number(flag: str, value: str) -> float:
+def _number_of(flag: str, value: str) -> float:
     try:
         return float(value)
     except ValueError as error:

@@ -31,6 +31,16 @@ PAGES: Final = 20
 """Pages of a list of tools that are asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """A tool as a server lists it, with the names that the SDK gives its fields."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    title: str = ""
+
+
 @dataclass(slots=True)
 class DriverServer:
     """One server of the driver's. `problem` is why it has no tools, "" where it has."""
@@ -70,15 +80,13 @@ class DriverServer:
         return ToolOutput(blocks or [text_block("(no output)")], is_error=failed)
 
     def _tool(self, given: dict[str, Any]) -> Tool[Any]:
-        from mcp_types import Tool as ServedTool  # noqa: PLC0415 - it loads the SDK
-
         name = string_of(given.get("name"))
         if not name:
             raise DriverError(f"The MCP server {self.name} lists a tool without a name.")
         schema = object_of(given.get("inputSchema")) or {"type": "object"}
         described = string_of(given.get("description"))
-        served = ServedTool(name=name, description=described or None, input_schema=schema)
-        return cast("Tool[Any]", McpTool(self.name, served, self))
+        served = ListedTool(name, described, schema)
+        return cast("Tool[Any]", McpTool(self.name, cast("Any", served), self))
 
     async def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._number += 1

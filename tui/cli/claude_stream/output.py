@@ -7,10 +7,10 @@ README names what differs. Words for the person go to standard error, as with `-
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from msgspec import structs
@@ -18,7 +18,7 @@ from msgspec import structs
 from tui.app.outcome import NO_RESULT
 from tui.cli.claude_stream import tool_names
 from tui.cli.claude_stream.hooks import KnownCalls
-from tui.cli.claude_stream.link import Line
+from tui.cli.claude_stream.link import DriverLink, Line
 from tui.cli.claude_stream.partial import PartialAnswer
 from tui.cli.event_output import json_line, to_stderr
 from tui.core import facts
@@ -63,7 +63,7 @@ _STATES: Final[Mapping[str, str]] = {
 
 
 @dataclass(slots=True)
-class TurnState:
+class TurnFigures:
     """One turn, as its result tells it."""
 
     begun: float = 0.0
@@ -82,23 +82,34 @@ class TurnState:
     in_tools: bool = False
 
 
+class Described(Protocol):
+    """The session, as its lines tell it."""
+
+    def describe(self) -> Line:
+        """Return the line that begins a turn."""
+        ...
+
+    def cost(self) -> float | None:
+        """Return what the session has cost, in US dollars; None where no price is known."""
+        ...
+
+
 @dataclass(slots=True)
 class StreamWriter:
-    """Writes what happens. `describe` gives the fields of `init`, `result` takes what a schema asks
-    for, `states` says to tell of running and waiting."""
+    """Writes what happens. `result` takes what a schema asks for; `states` says to tell the SDK of
+    running and waiting, `states_own` the driver. `session` is set once one is open."""
 
-    write: Callable[[Line], None]
+    link: DriverLink
     clock: Clock
     known: KnownCalls
     partial: bool = False
     states: bool = False
     states_own: bool = False
-    describe: Callable[[], Line] = dict[str, Any]
     result: SubmitResult | None = None
-    cost: Callable[[], float | None] = lambda: None
+    session: Described | None = None
     session_id: str = ""
     model: str = ""
-    turn: TurnState | None = None
+    turn: TurnFigures | None = None
     interrupts: bool = False
     """A call was answered with an interrupt."""
     reminds: bool = False
@@ -115,7 +126,7 @@ class StreamWriter:
     def system(self, subtype: str, **fields: Any) -> None:
         """Write a line of the program's."""
         head = {"type": "system", "subtype": subtype, **fields}
-        self.write({**head, "session_id": self.session_id, "uuid": str(uuid4())})
+        self.link.write({**head, "session_id": self.session_id, "uuid": str(uuid4())})
 
     def state(self, state: str) -> None:
         """Say that the session runs, waits for the driver, or is idle, where that is wanted."""
@@ -125,7 +136,7 @@ class StreamWriter:
 
     def begin(self) -> None:
         """A prompt is about to be sent."""
-        self.turn = TurnState(begun=self.clock.monotonic())
+        self.turn = TurnFigures(begun=self.clock.monotonic())
         self.state("running")
 
     def see(self, fact: Told) -> None:
@@ -136,7 +147,8 @@ class StreamWriter:
             case facts.SessionStarted():
                 self.session_id, self.model = fact.session_id, fact.model
             case facts.UserMessage() if self.turn is not None and not self.turn.messages:
-                self.write({**self.describe(), "uuid": str(uuid4())})
+                described = self.session.describe() if self.session else {}
+                self.link.write({**described, "uuid": str(uuid4())})
             case facts.SubAgentEvent():
                 self._of_agent(fact)
             case facts.SubAgentStarted():
@@ -155,7 +167,7 @@ class StreamWriter:
     # The answer
 
     def _of_answer(self, fact: WireFact) -> None:
-        turn = self.turn or TurnState()
+        turn = self.turn or TurnFigures()
         match fact:
             case facts.RequestSent():
                 self.model = fact.model
@@ -188,7 +200,7 @@ class StreamWriter:
         for event in events:
             line = {"type": "stream_event", "event": event, "session_id": self.session_id}
             more = {"uuid": str(uuid4()), "api_message_id": self._parts.id}
-            self.write({**line, "parent_tool_use_id": None, **more})
+            self.link.write({**line, "parent_tool_use_id": None, **more})
 
     def _answer(self, fact: facts.AssistantMessage, agent: facts.SubAgentStarted | None) -> None:
         """Write an answer: a line for each of its blocks."""
@@ -220,7 +232,7 @@ class StreamWriter:
         about = (
             {"subagent_type": agent.agent, "task_description": agent.description} if agent else {}
         )
-        self.write({"type": kind, "message": message, **parent, **ids, **more, **about})
+        self.link.write({"type": kind, "message": message, **parent, **ids, **more, **about})
 
     def _now(self) -> str:
         return f"{self.clock.now():%Y-%m-%dT%H:%M:%S}.{self.clock.now().microsecond // 1000:03}Z"
@@ -382,15 +394,15 @@ class StreamWriter:
         }
         self._message("assistant", message, None, **more)
 
-    def said(self, command: str, text: str) -> None:
+    def command_done(self, command: str, text: str) -> None:
         """Write the result of a command of the program's, which asked no model."""
-        turn, self.turn = self.turn or TurnState(), None
+        turn, self.turn = self.turn or TurnFigures(), None
         done = {"is_error": False, "subtype": "success", "result": text, "local_command": command}
         self._write_result(turn, done, Usage(), turns=0)
 
     def refused(self, why: str) -> None:
         """Write the result of a prompt that could not be sent."""
-        turn, self.turn = self.turn or TurnState(), None
+        turn, self.turn = self.turn or TurnFigures(), None
         ended = {"is_error": True, "subtype": "error_during_execution", "errors": [why]}
         self._write_result(turn, ended, Usage(), turns=0)
 
@@ -399,7 +411,7 @@ class StreamWriter:
         if missing and fact.outcome == "done" and not self.reminds:
             self.reminds = True
             return
-        turn, self.turn = self.turn or TurnState(), None
+        turn, self.turn = self.turn or TurnFigures(), None
         self.reminds, outcome = False, fact.outcome
         if outcome == "interrupted":
             unfinished = [] if turn.in_tools else self._broken_off()
@@ -431,7 +443,8 @@ class StreamWriter:
             self._message("assistant", message, None, aborted=True)
         return self._parts.broken_off()
 
-    def _write_result(self, turn: TurnState, ended: Line, usage: Usage, *, turns: int) -> None:
+    def _write_result(self, turn: TurnFigures, ended: Line, usage: Usage, *, turns: int) -> None:
+        cost = self.session.cost() if self.session else None
         elapsed = round((self.clock.monotonic() - turn.begun) * 1000) if turn.begun else 0
         models = {
             name: {
@@ -440,7 +453,7 @@ class StreamWriter:
                 "cacheReadInputTokens": spent.cache_read_input_tokens,
                 "cacheCreationInputTokens": spent.cache_creation_input_tokens,
                 "webSearchRequests": 0,
-                "costUSD": self.cost() if len(self._usage) == 1 else None,
+                "costUSD": cost if len(self._usage) == 1 else None,
             }
             for name, spent in self._usage.items()
         }
@@ -448,7 +461,7 @@ class StreamWriter:
             "duration_api_ms": round(turn.api_s * 1000),
             "stop_reason": turn.stop_reason,
             "session_id": self.session_id,
-            "total_cost_usd": self.cost(),
+            "total_cost_usd": cost,
             "usage": usage.to_json(),
             "modelUsage": models,
             "permission_denials": turn.denials,
@@ -461,9 +474,9 @@ class StreamWriter:
             "result_index": self._results,
         }
         self._results += 1
-        self.write(line)
+        self.link.write(line)
 
-    def _ending(self, turn: TurnState, outcome: str) -> Line:
+    def _ending(self, turn: TurnFigures, outcome: str) -> Line:
         """Return the fields of a result that say how the turn ended."""
         if outcome == "done":
             ended: Line = {"terminal_reason": "completed", "is_error": False}

@@ -122,7 +122,7 @@ class DriverSession:
             command = _command(text)
             send = route if command else route_own
             if await send(self.conversation, text) == "refused":
-                raise UsageError(self._said() or "The prompt was refused.")
+                raise UsageError(self._answer() or "The prompt was refused.")
             await self.conversation.quiet()
             if result is not None and self.writer.reminds:
                 await route_own(self.conversation, REMINDER)
@@ -130,9 +130,9 @@ class DriverSession:
         except HoldfastError as error:
             self.writer.refused(str(error))
         if self.writer.turn is not None:
-            self.writer.said(command, self._said())
+            self.writer.command_done(command, self._answer())
 
-    def _said(self) -> str:
+    def _answer(self) -> str:
         return string_of(getattr(self.conversation.frontend, "said", ""))
 
     # Control requests
@@ -195,7 +195,7 @@ class DriverSession:
         mode = string_of(request.get("mode"))
         if why := self.use_mode(mode):
             code = "bypass_not_launched" if mode == "bypassPermissions" else "invalid_mode"
-            raise RefusedRequestError(f"Cannot set permission mode: {why}", code)
+            raise RefusedRequestError(f"Can't set the permission mode: {why}", code)
         return {"mode": mode}
 
     async def set_model(self, request: Line) -> Line:
@@ -307,6 +307,9 @@ class DriverSession:
             skills=[],
             version=tui.__version__,
         )
+
+    def cost(self) -> float | None:
+        return self.agent.spending().session.usd
 
     def _servers(self, *, whole: bool = False) -> list[Line]:
         states = {"ready": "connected", "starting": "pending", "needs sign-in": "needs-auth"}
