@@ -263,7 +263,7 @@ class _Reader:
             case _:
                 raise UsageError(
                     f"Holdfast doesn't know Claude Code's option {flag}.",
-                    hint="See `holdfast help claude-stream` for those that it knows.",
+                    hint="See `holdfast help claude` for those that it knows.",
                 )
 
     def _mode(self, value: str) -> None:
