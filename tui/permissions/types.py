@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -56,6 +56,8 @@ class Call:
     agent: str = ""
     """The sub-agent that makes it with its subject, or the task in a run of several; "" for the
     conversation itself."""
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    """The input as it would run, after hooks."""
 
 
 @dataclass(frozen=True, slots=True)

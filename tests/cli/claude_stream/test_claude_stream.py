@@ -188,6 +188,58 @@ def test_a_command_that_a_wall_stopped_runs_again_as_the_driver_changed_it(tmp_p
     assert (played.folder / "made.txt").read_text() == "other\n"
 
 
+def test_a_lasting_yes_is_not_for_what_was_changed(tmp_path: Path) -> None:
+    rule = {"type": "addRules", "rules": [], "behavior": "allow", "destination": "session"}
+    changed = {"behavior": "allow", "updatedInput": {"command": "touch other"}}
+    case = _one(
+        *({"tools": [call("Bash", f"toolu_{n}", command="touch x")]} for n in "ab"),
+        flags=ASKS,
+        replies={
+            "can_use_tool": [
+                changed | {"updatedPermissions": [rule]},
+                {"behavior": "deny", "message": "No."},
+            ]
+        },
+    )
+    played = play(case, tmp_path)
+    assert len(played.of("control_request")) == 2
+    assert [path.name for path in played.folder.iterdir()] == ["other"]
+
+
+def test_a_lasting_yes_is_for_the_session(tmp_path: Path) -> None:
+    rule = {"type": "addRules", "rules": [], "behavior": "allow", "destination": "userSettings"}
+    case = _one(
+        *({"tools": [call("Bash", f"toolu_{n}", command="touch x")]} for n in "ab"),
+        flags=ASKS,
+        replies={"can_use_tool": [{"behavior": "allow", "updatedPermissions": [rule]}]},
+    )
+    played = play(case, tmp_path)
+    assert len(played.of("control_request")) == 1
+    assert "holds for this session only" in played.stderr
+
+
+def test_the_driver_sees_a_call_as_a_hook_changed_it(tmp_path: Path) -> None:
+    changed = {"hookEventName": "PreToolUse", "updatedInput": {"command": "touch hooked"}}
+    case = Case(
+        [_bash("touch x"), {"text": "Done."}],
+        [
+            initialize(hooks={"PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_0"]}]}),
+            user("Go"),
+        ],
+        ASKS,
+        replies={
+            "hook_callback": [{"hookSpecificOutput": changed}],
+            "can_use_tool": [
+                {"behavior": "allow", "updatedInput": {"command": "touch hooked"}},
+            ],
+        },
+    )
+    played = play(case, tmp_path)
+    asked = played.of("control_request")[-1]["request"]
+    assert asked["input"] == {"command": "touch hooked"}
+    assert [path.name for path in played.folder.iterdir()] == ["hooked"]
+
+
 def test_a_change_cannot_lead_past_what_is_forbidden(tmp_path: Path) -> None:
     case = _one(
         _bash("echo hi > made.txt"),

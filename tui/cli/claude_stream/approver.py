@@ -69,8 +69,7 @@ class DriverApprover(RulesOnly):
     async def ask(self, call: Call, decision: Decision) -> Answer:
         if not self.asks:
             return await super(DriverApprover, self).ask(call, decision)
-        tool, input_ = self.known.calls.get(call.id, (call.tool, {}))
-        name, shown = tool_names.shown(tool, input_, self.known.root)
+        name, shown = tool_names.shown(call.tool, call.input, self.known.root)
         more: dict[str, Any] = {
             "permission_suggestions": _suggestions(call, name, decision),
             **({"blocked_path": str(decision.paths[0])} if decision.paths else {}),
@@ -83,23 +82,24 @@ class DriverApprover(RulesOnly):
             return Answer("no", error.message)
         match given.get("behavior"):
             case "allow":
-                lasting = self._apply(given.get("updatedPermissions"))
-                changed = given.get("updatedInput")
-                back = (
-                    tool_names.own(tool, input_, changed, self.known.root)
-                    if (is_object(changed) and changed)
-                    else None
-                )
-                if back is not None:
-                    self.known.calls[call.id] = tool, back
-                answer = "session" if lasting and not decision.once else "once"
-                return Answer(answer, changed=back)
+                return self._allowed(call, decision, given)
             case "deny":
                 if given.get("interrupt") is True and self.session is not None:
                     self.session.stop()
                 return Answer("no", string_of(given.get("message")))
             case other:
                 return Answer("no", f"The driver's answer ({other!r}) is neither allow nor deny.")
+
+    def _allowed(self, call: Call, decision: Decision, given: Mapping[str, Any]) -> Answer:
+        """The yes of an answer. One that changes the input is for this call alone: a lasting one
+        would be about the call as it was."""
+        lasting, changed = self._apply(given.get("updatedPermissions")), given.get("updatedInput")
+        if is_object(changed) and changed:
+            own = tool_names.own(call.tool, call.input, changed, self.known.root)
+            if own != dict(call.input):
+                self.known.calls[call.id] = call.tool, own
+                return Answer("once", changed=own)
+        return Answer("session" if lasting and not decision.once else "once")
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
         if not self.asks:
