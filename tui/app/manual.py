@@ -13,7 +13,8 @@ TOPICS: Final = (
     "start", "prompt", "keys", "commands", "command-line", "permissions", "editing", "directives",
     "sessions", "background", "context", "requests", "memory", "errors", "tasks", "print-mode",
     "python", "claude", "editors", "events", "mcp", "agents", "worktrees", "jobs", "skills",
-    "hooks", "web", "images", "configuration", "themes", "plain", "practice", "files", "containers", "doctor",
+    "hooks", "web", "images", "configuration", "themes", "plain", "practice", "files",
+    "containers", "doctor",
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""
 
