@@ -56,7 +56,7 @@ def events_of(turn: Turn, model: str, number: int) -> list[dict[str, Any]]:
                     {"type": "text_delta", "text": block["text"][half:]},
                 ]
             case _:
-                begun = block | {"input": {}}
+                begun = {**block, "input": dict[str, Any]()}
                 deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
         events.append({"type": "content_block_start", "index": index, "content_block": begun})
         events += [{"type": "content_block_delta", "index": index, "delta": d} for d in deltas]
@@ -88,7 +88,7 @@ class ModelServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the base has it
                 pass
 
             def do_HEAD(self) -> None:
@@ -118,7 +118,7 @@ class ModelServer:
                     self.wfile.write(data)
 
         class Server(ThreadingHTTPServer):
-            def handle_error(self, *_: Any) -> None:
+            def handle_error(self, request: Any, client_address: Any) -> None:
                 """A client that goes away is no error."""
 
         self._http = Server(("127.0.0.1", 0), Handler)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.cli.claude_stream.cases import CASES, FLAGS, Case
 from tests.cli.claude_stream.driver import Driver
@@ -122,9 +122,11 @@ def _brief(entry: dict[str, Any]) -> dict[str, Any]:
 def _clipped(value: Any) -> Any:
     """Return a line without what is long and says nothing about the format."""
     if isinstance(value, dict):
-        return {key: _clipped(one) for key, one in value.items()}
+        fields = cast("dict[str, Any]", value)
+        return {key: _clipped(one) for key, one in fields.items()}
     if isinstance(value, list):
-        kept = value if len(value) <= 6 or not isinstance(value[0], dict) else value[:2]
+        items = cast("list[Any]", value)
+        kept = items if len(items) <= 6 or not isinstance(items[0], dict) else items[:2]
         return [_clipped(one) for one in kept]
     if isinstance(value, str) and len(value) > _CLIPPED:
         return value[:_CLIPPED] + "…"

@@ -163,7 +163,7 @@ def play(
 
 
 def _own_turn(turn: Line) -> Line:
-    calls = []
+    calls = list[Line]()
     for call in turn.get("tools", ()):
         name, convert = OURS.get(call["name"], (call["name"], dict))
         calls.append(call | {"name": name, "input": convert(call["input"])})

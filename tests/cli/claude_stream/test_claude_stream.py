@@ -189,7 +189,7 @@ def test_a_command_that_a_wall_stopped_runs_again_as_the_driver_changed_it(tmp_p
 
 
 def test_a_lasting_yes_is_not_for_what_was_changed(tmp_path: Path) -> None:
-    rule = {"type": "addRules", "rules": [], "behavior": "allow", "destination": "session"}
+    rule: Line = {"type": "addRules", "rules": [], "behavior": "allow", "destination": "session"}
     changed = {"behavior": "allow", "updatedInput": {"command": "touch other"}}
     case = _one(
         *({"tools": [call("Bash", f"toolu_{n}", command="touch x")]} for n in "ab"),
@@ -207,7 +207,12 @@ def test_a_lasting_yes_is_not_for_what_was_changed(tmp_path: Path) -> None:
 
 
 def test_a_lasting_yes_is_for_the_session(tmp_path: Path) -> None:
-    rule = {"type": "addRules", "rules": [], "behavior": "allow", "destination": "userSettings"}
+    rule: Line = {
+        "type": "addRules",
+        "rules": [],
+        "behavior": "allow",
+        "destination": "userSettings",
+    }
     case = _one(
         *({"tools": [call("Bash", f"toolu_{n}", command="touch x")]} for n in "ab"),
         flags=ASKS,
