@@ -80,7 +80,7 @@ def test_bash_offers_every_flag_of_a_command(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--output-format", ""), {"text", "json", "stream-json"}),
+        (("--output-format", ""), {"text", "json", "stream-json", "claude-stream-json"}),
         (("sessions", "export", "--format", "h"), {"html"}),
         (("completion", ""), set(SHELLS)),
         (("drill", ""), set(FAULTS)),
@@ -137,7 +137,7 @@ def test_zsh_accepts_its_script(tmp_path: Path) -> None:
         ("holdfast sess", {"sessions"}),
         ("holdfast sessions e", {"export"}),
         ("holdfast sessions export --format ", {"html", "jsonl", "md"}),
-        ("holdfast --output-format ", {"text", "json", "stream-json"}),
+        ("holdfast --output-format ", {"text", "json", "stream-json", "claude-stream-json"}),
         ("holdfast completion ", set(SHELLS)),
         ("holdfast run --d", {"--deny", "--dir", "--dry-run"}),
         ("holdfast --model ", set[str]()),

@@ -111,12 +111,16 @@ class Agent:
         if ctx.toolbox.answers_only:
             tools.clear()
             return
-        tools[Recall.name] = Recall(self._recall)
+        # What a definition leaves a sub-agent is a matter of its built-in tools.
+        top, may_have = ctx.parent is None, ctx.toolbox.may_have
+        if not top or may_have(Recall.name):
+            tools[Recall.name] = Recall(self._recall)
         if ctx.toolbox.may_have(AskUser.name):
             tools[AskUser.name] = AskUser(UserQuestions(ctx))
-        if ctx.parent is None:
+        if top and may_have(PresentPlan.name):
             tools[PresentPlan.name] = PresentPlan(Plans(ctx))
-        if ctx.parent is None and ctx.toolbox.find_agents is not None:
+        delegates = top and ctx.toolbox.find_agents is not None
+        if delegates and may_have(SubAgentTool.name):
             starter = SubAgentStarter(
                 ctx, Agent, lambda: self._requests.frame.effort, self.sub_agents
             )

@@ -35,6 +35,11 @@ class AgentPermissions:
         self._ctx.state.mode = mode
 
     @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that the model has."""
+        return tuple(self._ctx.toolbox.tools)
+
+    @property
     def unconfined(self) -> bool:
         """True if no sandbox is known to confine commands, though one was meant to."""
         confinement = self._ctx.toolbox.confinement

@@ -52,9 +52,14 @@ from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl, RetryProvider
 from tui.session.session import Session
 from tui.settings import agent_definitions, hook_files, rule_files
-from tui.settings.agent_definitions import AGENT_FOLDERS, STYLE, AgentDefinitions
+from tui.settings.agent_definitions import (
+    AGENT_FOLDERS,
+    STYLE,
+    AgentDefinition,
+    AgentDefinitions,
+)
 from tui.settings.credentials import DEFAULT_SERVER, Credential, SecretStore, server_of
-from tui.settings.hook_files import HOOK_FILES, Hooks
+from tui.settings.hook_files import HOOK_FILES, Hook, Hooks
 from tui.settings.rule_files import RuleFile
 from tui.settings.sign_in import SignIn
 from tui.settings.skills import InstalledSkills, plugins_of
@@ -100,6 +105,24 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnParts:
+    """The parts that come from whoever starts this run: tools that are offered beside the built-in
+    ones, hooks, and kinds of sub-agents. `only` are the tools that the model has, None for all;
+    `without` those that it has not."""
+
+    tools: tuple[Tool[Any], ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    agents: tuple[AgentDefinition, ...] = ()
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+
+    def may_have(self, tool: str) -> bool:
+        """True if the model may have a tool, by the tool's name."""
+        mine = {one.name for one in self.tools}
+        return tool not in self.without and (self.only is None or tool in self.only | mine)
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """Everything that decides what an agent is made of.
 
@@ -108,7 +131,7 @@ class Launch:
     the usual ones; `one_turn` says that nobody types any more, as in `-p` and a run. `effort` is
     how deep the model thinks, "" as configured; `trust` says what of the folder's own files counts.
     `confined`: commands run in a sandbox, as the configuration says. `texts` go into the system
-    prompt, and `own_tools` are offered beside the built-in ones: both are of who starts this run.
+    prompt; they and the `own` parts are of who starts this run.
     `answers_only`: the model has no tools.
     """
 
@@ -119,7 +142,7 @@ class Launch:
     elevated: bool = False
     mode: Mode = "ask"
     texts: tuple[Source, ...] = ()
-    own_tools: tuple[Tool[Any], ...] = ()
+    own: OwnParts = OwnParts()
     verbose: bool = False
     limits: Limits = field(default_factory=Limits)
     max_wait_s: float | None = None
@@ -329,7 +352,7 @@ def make_agent(
     permissions = launch.config.permissions
     policy = _policy(launch)
     # a rule for a tool that doesn't exist would protect nothing
-    own_tools = {tool.name: tool for tool in launch.own_tools}
+    own_tools = {tool.name: tool for tool in launch.own.tools}
     require_tools((*policy.deny, *policy.ask), {*TOOLS, *own_tools})
     files = _project_files(launch)
     skills = OfferedSkills(
@@ -377,7 +400,7 @@ def make_agent(
                 confinement=confinement,
                 kept=place_of(launch.folders, session.id) if session.path else None,
                 find_agents=None if launch.answers_only else lambda: _agents(launch),
-                may_have=lambda _: not launch.answers_only,
+                may_have=lambda name: not launch.answers_only and launch.own.may_have(name),
                 answers_only=launch.answers_only,
             ),
             rules=CallRules(
@@ -523,7 +546,8 @@ def _agents(launch: Launch) -> AgentDefinitions:
     for plugin in plugins_of(launch.folders)[0]:
         more, problems = agent_definitions.of_plugin(plugin.agents, plugin.name, plugin.filled)
         found = AgentDefinitions({**found.all, **more}, (*found.problems, *problems))
-    return found
+    named = {one.name: one for one in launch.own.agents}
+    return replace(found, all={**found.all, **named}) if named else found
 
 
 def _hooks(launch: Launch) -> Hooks:
@@ -541,7 +565,7 @@ def _hooks(launch: Launch) -> Hooks:
 
     found = hook_files.load((launch.folders.config / hook_files.NAME, *brought), counts, root)
     more = [hook for plugin in plugins_of(launch.folders)[0] for hook in plugin.hooks]
-    return replace(found, all=(*found.all, *more))
+    return replace(found, all=(*found.all, *more, *launch.own.hooks))
 
 
 def _agent_model(launch: Launch, name: str) -> ModelInfo | None:

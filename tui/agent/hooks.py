@@ -24,12 +24,13 @@ from tui.agent import hook_answers
 from tui.agent.agent_context import AgentContext
 from tui.agent.hook_answers import SPEAKS, HookReply, Verdict
 from tui.core import claude_names
+from tui.core.errors import HoldfastError
 from tui.core.facts import HookFinished, Notice
 from tui.core.messages import ToolOutput, text_of
 from tui.core.text_cleaning import clean, one_line
 from tui.permissions.policy import Policy, decide
 from tui.permissions.types import Call
-from tui.settings.hook_files import EVENTS, TIMEOUT_MAX_S, Hook, HookEvent, Hooks
+from tui.settings.hook_files import EVENTS, TIMEOUT_MAX_S, Hook, HookCallback, HookEvent, Hooks
 
 if TYPE_CHECKING:
     from tui.agent.hook_process import HookOutcome
@@ -279,7 +280,12 @@ class HookRunner:
         from tui.agent.hook_process import HookProcess  # noqa: PLC0415 - most have no hooks
 
         started = self.ctx.clock.monotonic()
-        process = HookProcess(hook, self.ctx.workspace.root, min(hook.timeout_s, most_s))
+        limit = min(hook.timeout_s, most_s)
+        process = (
+            HookProcess(hook, self.ctx.workspace.root, limit)
+            if hook.callback is None
+            else _Called(hook.callback, limit)
+        )
         outcome, problem = await process.run(given)
         printed, code = bytes(process.out), process.code
         reply = hook_answers.NOTHING
@@ -307,6 +313,29 @@ class HookRunner:
         text = _cut(shown if run.outcome == "ok" else run.problem)
         ended = run.outcome, run.code, seconds, text, call_id
         self.ctx.record(HookFinished(hook.event, hook.line, *ended))
+
+
+@dataclass(slots=True)
+class _Called:
+    """Runs a hook that is a function of the driving program."""
+
+    callback: HookCallback
+    limit: float
+    code: int | None = None
+    out: bytes = b""
+
+    async def run(self, given: bytes) -> tuple[HookOutcome, str]:
+        """Run the hook; return its outcome, and what is wrong then."""
+        try:
+            async with asyncio.timeout(self.limit):
+                self.out = await self.callback(given)
+        except asyncio.CancelledError:
+            return "cancelled", ""  # so that it is recorded
+        except TimeoutError:
+            return "timeout", f"took longer than {self.limit:g} s"
+        except HoldfastError as error:
+            return "failed", error.message
+        return "ok", ""
 
 
 _BLOCK: Final = frozenset(EVENTS) - {

@@ -15,6 +15,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from tui.agent.composition import OwnParts
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.commands import find
 from tui.app.conversation import Conversation
@@ -313,21 +314,23 @@ async def opened(
     approver: Approver | None = None,
     *,
     tools: Sequence[Tool[Any] | Callable[..., Any]] = (),
+    own: OwnParts | None = None,
     see: Callable[[Fact], None] | None = None,
     choice: SessionChoice | None = None,
     frontend: Callable[[AppServices, Approver | None], HeadlessFrontend] = HeadlessFrontend,
 ) -> AsyncGenerator[HeadlessConversation]:
     """A conversation with the session that the options name, else `choice`, until the block ends.
 
+    `own` are parts of whoever opens it, with `tools` in their place where there are no others.
     `see` gets each event from the first one on; `frontend` makes one that can do more. Raises what
     opening a session raises: CredentialsError, SessionError, SessionInUseError, ConfigError,
     UsageError.
     """
-    own = tuple(map(as_tool, tools))
+    parts = own or OwnParts(tools=tuple(map(as_tool, tools)))
     with scratch_of(options) as scratch:
-        program = Program(options, scratch, tools=own)
+        program = Program(options, scratch, own=parts)
         conversation = frontend(program, approver).conversation
-        conversation.result = result_tool(own)
+        conversation.result = result_tool(parts.tools)
         if see is not None:
             conversation.watch(see)
         wanted = choice or program.choice()

@@ -15,6 +15,7 @@ from typing import Any
 import tui
 from tui.agent.agent import Agent
 from tui.agent.composition import (
+    OwnParts,
     asked_model,
     known_model,
     make_agent,
@@ -57,7 +58,6 @@ from tui.settings.credentials import server_of
 from tui.settings.layers import LoadedSettings
 from tui.settings.local_servers import LocalServer, probe_local_servers
 from tui.settings.trust import Trust, TrustItem
-from tui.tools.base import Tool
 
 
 class Program:
@@ -65,7 +65,7 @@ class Program:
     trust, the session.
 
     `remember_theme` is called with the name of each theme that is chosen, and once a session is
-    open. `tools` are offered to the model beside the built-in ones.
+    open. `own` are the parts that come from whoever starts it.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class Program:
         scratch: Path | None,
         *,
         remember_theme: Callable[[str], None] = lambda _: None,
-        tools: tuple[Tool[Any], ...] = (),
+        own: OwnParts | None = None,
     ) -> None:
         self.options = options
         self.scratch = scratch
         self._remember_theme = remember_theme
-        self.launch = replace(launch_config.prepare(options, scratch), own_tools=tools)
+        self.launch = replace(launch_config.prepare(options, scratch), own=own or OwnParts())
         self.clock = SystemClock()
         self.version = tui.__version__
         self.settings = LiveSettings(self.launch.config)
@@ -295,7 +295,7 @@ class Program:
         """Read the configuration again; what was chosen meanwhile stays."""
         now = self.launch
         fresh = launch_config.prepare(self.options, self.scratch, self._trust)
-        self.launch = replace(fresh, own_tools=now.own_tools).reached(
+        self.launch = replace(fresh, own=now.own).reached(
             key=now.access.key,
             sign_in=now.access.sign_in,
             practice=now.access.practice,

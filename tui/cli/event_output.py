@@ -16,7 +16,7 @@ from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.text_cleaning import clean
 
-Format: TypeAlias = Literal["text", "json", "stream-json"]
+Format: TypeAlias = Literal["text", "json", "stream-json", "claude-stream-json"]
 
 EXIT_DONE, EXIT_FAILED, EXIT_CREDENTIALS, EXIT_INTERRUPTED = 0, 1, 3, 130
 

@@ -155,6 +155,11 @@ def _run(words: Sequence[str]) -> int:
             from tui.ui.start.fullscreen_main import open_screen  # noqa: PLC0415
 
             return open_screen(None, first)
+        if "CLAUDE_CODE_ENTRYPOINT" in os.environ:
+            from tui.cli.claude_stream import is_sdk_call, run_as_claude  # noqa: PLC0415 - an SDK's
+
+            if is_sdk_call(words, os.environ):
+                return run_as_claude(words)
         from tui.app.options.arguments import parse  # noqa: PLC0415
 
         return _dispatch(parse(words), first)
@@ -226,6 +231,8 @@ def _carry_out(options: Options, first: EarlyPrompt | None) -> int:
             from tui.ui.tasks.run import open_run as run  # noqa: PLC0415
         case "chat" if options.opening.background:
             from tui.cli.background import launch as run  # noqa: PLC0415
+        case "chat" if options.printing.for_claude:
+            from tui.cli.claude_stream import run  # noqa: PLC0415
         case "chat" if options.printing.headless:
             from tui.cli.print_mode import print_answer as run  # noqa: PLC0415
         case "chat" if options.screen.plain or plain_detection.why(()):

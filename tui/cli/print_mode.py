@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch, asked_model, make_agent, refreshed_models
+from tui.agent.composition import Launch, OwnParts, asked_model, make_agent, refreshed_models
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import launch_config
 from tui.app.commands import TAKEN, find, split
@@ -231,7 +231,8 @@ def _print_answer(options: Options, launch: Launch) -> int:
         if options.printing.json_schema
         else None
     )
-    launch = replace(launch_config.with_key(launch), own_tools=(result,) if result else ())
+    own = OwnParts(tools=(result,) if result else ())
+    launch = replace(launch_config.with_key(launch), own=own)
     if path := session_path(options):
         session = Session.open(path, clock=clock)
     else:

@@ -14,6 +14,7 @@ import os
 import reprlib
 import sys
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from threading import Thread
 from typing import Any, Final, TextIO, cast
 
@@ -82,7 +83,7 @@ class LineApprover(RulesOnly):
         id_ = string_of(given.get("id"))
         future, wanted = self._waiting.get(id_), self._wanted.get(id_)
         if future is None or future.done():
-            raise UsageError(f"Nothing with the id {_quoted(given.get('id'))} waits for an answer.")
+            raise UsageError(f"Nothing with the id {quoted(given.get('id'))} waits for an answer.")
         if wanted and given["type"] != wanted:
             raise UsageError(f"{id_} waits for a {wanted}, not a {given['type']}.")
         future.set_result(given)
@@ -133,7 +134,7 @@ class LineApprover(RulesOnly):
         return self._waiting.setdefault(id_, future)
 
 
-def _quoted(value: object) -> str:
+def quoted(value: object) -> str:
     """Return a value of a line for an error message; it may be of any size and depth."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = short.maxlong = _QUOTED_CHARS
@@ -173,7 +174,7 @@ class LineConversation:
             case "set_mode":
                 self._agent.permissions.mode = MODES[self._one_of(message, tuple(MODES), "mode")]
             case other:
-                raise UsageError(f"The type {_quoted(other)} isn't known.")
+                raise UsageError(f"The type {quoted(other)} isn't known.")
 
     @property
     def _agent(self) -> Agent:
@@ -183,36 +184,43 @@ class LineConversation:
     def _one_of(self, message: dict[str, Any], known: Sequence[str], field: str = "answer") -> str:
         value = message.get(field)
         if value not in known:
-            raise UsageError(f"{field} is one of {', '.join(known)}, not {_quoted(value)}.")
+            raise UsageError(f"{field} is one of {', '.join(known)}, not {quoted(value)}.")
         return str(value)
 
     async def _prompt(self, message: dict[str, Any]) -> None:
         """Send a prompt: `text`, or a `message` of text and images as in the Messages API."""
         content = object_of(message.get("message")).get("content", message.get("text"))
-        blocks = blocks_of(content)
-        words: list[str] = []
-        for block in blocks:
-            if block.get("type") == "text":
-                words.append(string_of(block.get("text")))
-            elif block.get("type") == "image":
-                words.append(await self._image(object_of(block.get("source"))))
-            else:
-                raise UsageError(f"A prompt has text and images, not {_quoted(block.get('type'))}.")
-        text = "\n".join(words)
-        if not text.strip():
-            raise UsageError("The prompt is empty.")
+        text = await prompt_text(self._conversation, content)
         if await route_own(self._conversation, text) == "refused":
             raise UsageError("The prompt was refused.")
 
-    async def _image(self, source: dict[str, Any]) -> str:
-        """Return the word that stands for an image in the prompt."""
-        try:
-            data = base64.b64decode(string_of(source.get("data")), validate=True)
-        except ValueError as error:
-            raise UsageError(f"An image isn't base64: {error}.") from error
-        if word := await self._conversation.images.of_image(data, "sent"):
-            return word
-        raise UsageError("An image can't be used.")
+
+async def prompt_text(conversation: Conversation, content: object) -> str:
+    """Return the text of a prompt, with a word for each of its images, which are attached. Raises
+    UsageError for one that is empty or has something else in it."""
+    words: list[str] = []
+    for block in blocks_of(content):
+        if block.get("type") == "text":
+            words.append(string_of(block.get("text")))
+        elif block.get("type") == "image":
+            words.append(await _image(conversation, object_of(block.get("source"))))
+        else:
+            raise UsageError(f"A prompt has text and images, not {quoted(block.get('type'))}.")
+    text = "\n".join(words)
+    if not text.strip():
+        raise UsageError("The prompt is empty.")
+    return text
+
+
+async def _image(conversation: Conversation, source: dict[str, Any]) -> str:
+    """Return the word that stands for an image in the prompt."""
+    try:
+        data = base64.b64decode(string_of(source.get("data")), validate=True)
+    except ValueError as error:
+        raise UsageError(f"An image isn't base64: {error}.") from error
+    if word := await conversation.images.of_image(data, "sent"):
+        return word
+    raise UsageError("An image can't be used.")
 
 
 async def answer_lines(options: Options, source: int, out: TextIO) -> int:
@@ -249,7 +257,7 @@ async def _until_end(
     source: int, stopped: asyncio.Event, lines: LineConversation, see: Any
 ) -> None:
     """Carry out each line, until the input ends or the conversation is stopped."""
-    read, number = _read(source), 0
+    read, number = read_lines(source), 0
     end = asyncio.create_task(stopped.wait(), name="stopped")
     try:
         while True:
@@ -271,7 +279,7 @@ async def _until_end(
         end.cancel()
 
 
-def _read(source: int) -> asyncio.Queue[bytes]:
+def read_lines(source: int) -> asyncio.Queue[bytes]:
     """Return a queue of the lines of an input, with b"" at its end; the rest of a line that is too
     long is left out.
 
@@ -291,7 +299,7 @@ def _read(source: int) -> asyncio.Queue[bytes]:
                 line = b""
             try:
                 asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
-            except RuntimeError:
+            except (RuntimeError, CancelledError):
                 return  # the conversation is over
             if not line:
                 return

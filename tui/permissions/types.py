@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.text_cleaning import visible
@@ -56,6 +56,8 @@ class Call:
     agent: str = ""
     """The sub-agent that makes it with its subject, or the task in a run of several; "" for the
     conversation itself."""
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    """The input as it would run, after hooks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +86,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The person's answer. `reason` is passed to the model with a "no"."""
+    """The person's answer. `reason` is passed to the model with a "no"; `changed` is the input that
+    the call gets instead of its own, with a yes."""
 
     answer: Literal["once", "session", "always", "no"]
     reason: str = ""
     by: str = "person"
+    changed: Mapping[str, Any] | None = None
 
 
 def written_rules(call: Call) -> str:

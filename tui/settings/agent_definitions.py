@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from tui.core import claude_names, front_matter
 from tui.core.files import read_small
@@ -257,6 +257,30 @@ def _with_skills(body: str, skills: Sequence[str]) -> str:
     if not skills:
         return body
     return f"{body}\n\nBefore you start, load these skills with `skill`: {', '.join(skills)}."
+
+
+def of_fields(name: str, fields: Mapping[str, object], prompt: str) -> AgentDefinition | str:
+    """The definition that a program gives by its fields, or why there is none, as the end of a
+    sentence."""
+    description, tools = fields.get("description"), fields.get("tools")
+    if not isinstance(description, str) or not description:
+        return "it has no description"
+    if tools is not None and not isinstance(tools, list):
+        return "its tools are no list"
+    without = fields.get("disallowedTools")
+    if without is not None and not isinstance(without, list):
+        return "its disallowedTools are no list"
+    names = map(str, cast("list[object]", tools or []))
+    model = fields.get("model")
+    return AgentDefinition(
+        name=name,
+        description=description,
+        prompt=prompt,
+        tools=None if tools is None else _ours(names),
+        without=_ours(map(str, cast("list[object]", without or []))),
+        model=model if isinstance(model, str) and model != INHERIT else "",
+        read_only=fields.get("permissionMode") == "plan",
+    )
 
 
 def _ours(names: Iterable[str]) -> tuple[str, ...]:

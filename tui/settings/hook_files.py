@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
@@ -95,6 +95,14 @@ _KEYS: Final = frozenset(
 _ROW_OF_NAMES = re.compile(r"[\w\-|, ]*")
 
 
+class HookCallback(Protocol):
+    """A hook that is a function of the program that drives this one."""
+
+    async def __call__(self, given: bytes) -> bytes:
+        """Return its answer, as a hook prints it. Raises HoldfastError where there is none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Hook:
     """A command for one event. `matcher` is for the name of a tool, or for why a session starts or
@@ -104,10 +112,10 @@ class Hook:
 
     With `args` the command is a program that gets them, and no shell reads it. `only_if` are the
     rules of its `condition`: it runs for the calls that one of them is about, for all where there
-    is none. One that is
-    `detached` is not waited for, and decides nothing.
+    is none. One that is `detached` is not waited for, and decides nothing.
 
-    One with a `problem` cannot run: it stands for a guard that is missing.
+    One with a `problem` cannot run: it stands for a guard that is missing. Of one with a
+    `callback`, `command` is only its name.
     """
 
     event: HookEvent
@@ -122,6 +130,7 @@ class Hook:
     condition: str = ""
     only_if: tuple[str, ...] = ()
     detached: bool = False
+    callback: HookCallback | None = field(default=None, compare=False)
 
     @property
     def line(self) -> str:

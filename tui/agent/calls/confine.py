@@ -76,7 +76,9 @@ async def run_command(shared: CallContext, call: CheckedCall, decision: Decision
     call = await _equipped(shared.ctx, call, trial) if reads else call
     ran = await _run(shared.ctx, call, trial)
     while (need := await _need(shared.ctx, call, decision, trial, ran)) is not None:
-        answer = Answer("once") if need.free else await ask_again(shared, call, need.asked)
+        before, answer = call.notes, Answer("once")
+        if not need.free:
+            call, answer = await ask_again(shared, call, need.asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
             output = await _with_git_settings(shared, call, decision, trial, ran[0])
@@ -85,7 +87,8 @@ async def run_command(shared: CallContext, call: CheckedCall, decision: Decision
         decision = replace(decision, by=answer.by)
         _drop_git_settings(shared.ctx)
         trial = need.trial
-        ran = await _run(shared.ctx, call, trial)
+        again, met = await _run(shared.ctx, call, trial)
+        ran = again.with_lines(call.notes[len(before) :]), met
     output = await _with_git_settings(shared, call, decision, trial, ran[0])
     return _stopped(shared, call, trial, (output, ran[1]))
 
@@ -113,7 +116,7 @@ async def _with_git_settings(
     why = f"It set {what}. Git may run what that names, or reach it, outside the walls."
     asked = Decision("ask", why, "sandbox", decision.risk, trial.level, walls=True, once=True)
     refused = shared.ctx.state.mode == "plan"
-    answer = Answer("no") if refused else await ask_again(shared, call, asked)
+    answer = Answer("no") if refused else (await ask_again(shared, call, asked))[1]
     if answer.answer == "no":
         reason = f" {answer.reason}" if answer.reason else ""
         return output.with_lines([f"[not put in its place: {what}.{reason}]"])

@@ -17,6 +17,7 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Decision
 from tui.tools.base import UrlAccess
 
+_HOOK = "a hook of the user"
 _CHANGED_BY_HOOK = "A hook changed what this call does: it is shown as it would run."
 _RULELESS = frozenset({"default", "sandbox"})
 """The sources of a question that is no rule of the person's."""
@@ -33,7 +34,7 @@ async def decide(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, D
     if decision.answer == "ask":
         call, decision = await _by_request_hooks(shared, call, decision)
     if decision.answer == "ask":
-        decision = await _by_person(shared, call, decision, hooked)
+        call, decision = await _by_person(shared, call, decision, hooked)
     elif decision.answer == "deny":
         _record(shared, call, "deny", decision)
     elif call.tool.effect not in {"none", "read"} or decision.by == "elevated":
@@ -57,14 +58,31 @@ def refusal(decision: Decision) -> ToolOutput:
     return ToolOutput.text(text, is_error=True, summary="denied")
 
 
-async def ask_again(shared: CallContext, call: CheckedCall, asked: Decision) -> Answer:
-    """Ask if a command that has run may run again with more."""
+async def ask_again(
+    shared: CallContext, call: CheckedCall, asked: Decision
+) -> tuple[CheckedCall, Answer]:
+    """Ask if a command that has run may run again with more. Return the answer, and the call as it
+    lets it run."""
     shown = await _with_preview(shared, call, asked.level)
     async with shared.ctx.rules.asking:
         answer = await _question(shared, shown, asked)
     call.state.started = shared.ctx.clock.monotonic()
+    if answer.answer != "no" and _changes(answer, call):
+        shown = call = await _as_answered(shared, call, answer)
+        if (decision := _by_rules(shared, call)).answer == "deny":
+            answer = Answer("no", decision.reason, by=decision.by)
     _record(shared, shown, answer.answer, replace(asked, by=answer.by, reason=answer.reason))
-    return answer
+    return call, answer
+
+
+def _changes(answer: Answer, call: CheckedCall) -> bool:
+    """True if an answer gives a call another input."""
+    return answer.changed is not None and dict(answer.changed) != call.state.input
+
+
+async def _as_answered(shared: CallContext, call: CheckedCall, answer: Answer) -> CheckedCall:
+    """Return a call with the input that an answer gives it. Raises ToolError."""
+    return await _with_input(shared, call, answer.changed or {}, "the user")
 
 
 def url_access(shared: CallContext, call: CheckedCall, url: str) -> UrlAccess:
@@ -80,7 +98,7 @@ async def _heard(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, H
     if hooked.context:
         call = replace(call, notes=(*call.notes, hooked.context))
     if hooked.changed is not None and not hooked.blocked:
-        call = await _with_input(shared, call, hooked.changed)
+        call = await _with_input(shared, call, hooked.changed, _HOOK)
     return call, hooked
 
 
@@ -95,7 +113,7 @@ async def _by_request_hooks(
     if hooked.verdict != "allow":
         return call, decision
     if hooked.changed is not None:
-        call = await _with_input(shared, call, hooked.changed)
+        call = await _with_input(shared, call, hooked.changed, _HOOK)
         decision = _by_rules(shared, call)
         if decision.answer == "deny":
             return call, decision
@@ -103,16 +121,18 @@ async def _by_request_hooks(
 
 
 async def _with_input(
-    shared: CallContext, call: CheckedCall, given: Mapping[str, Any]
+    shared: CallContext, call: CheckedCall, given: Mapping[str, Any], by: str
 ) -> CheckedCall:
+    """Return a call with another input, of which the model hears. Raises ToolError."""
     try:
         params = call.tool.parse(given)
     except ToolError as error:
-        raise ToolError(f"A hook gave the call an input that it can't have. {error}") from error
+        who = f"{by[0].upper()}{by[1:]}"
+        raise ToolError(f"{who} gave the call an input that it can't have. {error}") from error
     call.state.call = {**call.state.call, "input": dict(given)}
     shown = json.dumps(call.state.input, ensure_ascii=False, default=str)
-    note = f"[a hook of the user changed the input of this call to: {shown}]"
     changed = await check(shared, call.state, call.tool, params)
+    note = f"[{by} changed the input of this call to: {shown}]"
     return replace(changed, notes=(*call.notes, note))
 
 
@@ -153,19 +173,26 @@ def _with_hooks(decision: Decision, hooked: HookAnswer) -> Decision:
 
 async def _by_person(
     shared: CallContext, call: CheckedCall, decision: Decision, hooked: HookAnswer
-) -> Decision:
-    """Ask the person, record the answer, and return it as a decision."""
+) -> tuple[CheckedCall, Decision]:
+    """Ask the person, record the answer, and return it as a decision, with the call as they let it
+    run. What they changed about it is their own; only what is forbidden stays so."""
     shown = await _with_preview(shared, call, decision.level)
     answer = await _ask(shared, shown, decision, hooked)
     call.state.started = shared.ctx.clock.monotonic()  # their thinking is not the tool's time
     yes = answer.answer != "no"
+    if yes and _changes(answer, call):
+        shown = call = await _as_answered(shared, call, answer)
+        decision = _by_rules(shared, call)
+        if decision.answer == "deny":
+            _record(shared, call, "deny", decision)
+            return call, decision
     settled = replace(
         decision, answer="allow" if yes else "deny", by=answer.by, reason=answer.reason
     )
     _record(shared, shown, answer.answer, settled)
     if not yes:
         shared.stopped = None
-    return settled
+    return call, settled
 
 
 async def _with_preview(shared: CallContext, call: CheckedCall, level: Level) -> CheckedCall:

@@ -76,6 +76,7 @@ async def check(
         paths=tool.paths(params),
         background=bool(getattr(params, "background", False)),
         agent=ctx.role,
+        input=state.input,
     )
     context = tool_context(shared, state)
     levels = await confinement.levels() if confinement and command is not None else ()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,18 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("quit", "save and quit", "", "exit"),
 )
 """In the order of the help screen."""
+
+_OF_A_SCREEN: Final = frozenset(
+    {
+        *("bg", "fork", "login", "new", "recall", "repair", "resume", "rewind", "tree", "trust"),
+        "worktree",
+    }
+)
+"""Commands that lead to another session, or that are for the screen or the editor itself."""
+HEADLESS: Final = tuple(
+    sorted(one.name for one in COMMANDS if one.module and one.name not in _OF_A_SCREEN)
+)
+"""Commands that need no screen and stay within their session."""
 
 ELSEWHERE: dict[str, str] = {
     "allowed-tools": "permissions", "approvals": "permissions", "bashes": "jobs",

@@ -114,9 +114,14 @@ class PrintOptions:
     """Input and output without a screen. `headless` is -p or `run --headless`."""
 
     headless: bool = False
-    output_format: Literal["text", "json", "stream-json"] = "text"
-    input_format: Literal["text", "stream-json"] = "text"
+    output_format: Literal["text", "json", "stream-json", "claude-stream-json"] = "text"
+    input_format: Literal["text", "stream-json", "claude-stream-json"] = "text"
     json_schema: Path | None = None
+
+    @property
+    def for_claude(self) -> bool:
+        """True if a program reads Claude Code's stream."""
+        return self.output_format == "claude-stream-json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,22 +353,27 @@ def _check(options: Options) -> None:
             "-p already prints lines; --plain is for conversations.",
         ),
         (
-            printing.output_format != "text" and not printing.headless,
+            printing.output_format != "text"
+            and not printing.headless
+            and not (printing.for_claude and printing.input_format == printing.output_format),
             "--output-format needs -p.",
         ),
-        (printing.input_format != "text" and not printing.headless, "--input-format needs -p."),
+        (
+            printing.input_format == "stream-json" and not printing.headless,
+            "--input-format needs -p.",
+        ),
         (printing.json_schema is not None and not printing.headless, "--json-schema needs -p."),
         (
-            printing.input_format != "text" and printing.output_format != "stream-json",
-            "--input-format stream-json needs --output-format stream-json.",
+            printing.input_format not in {"text", printing.output_format},
+            f"--input-format {printing.input_format} needs the same --output-format.",
         ),
         (
             printing.input_format != "text" and printing.json_schema is not None,
-            "--json-schema is for one prompt, not for --input-format stream-json.",
+            f"--json-schema is for one prompt, not for --input-format {printing.input_format}.",
         ),
         (
             printing.input_format != "text" and o.prompt is not None,
-            "With --input-format stream-json, prompts come from standard input.",
+            f"With --input-format {printing.input_format}, prompts come from standard input.",
         ),
         (
             permissions.plan and permissions.permission_mode not in {None, "plan"},

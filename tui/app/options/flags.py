@@ -31,8 +31,8 @@ FAULTS = (
 SHELLS = ("bash", "zsh", "fish")
 SCHEMAS = ("config", "hooks", "events", "state", "theme")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
-FORMATS = ("text", "json", "stream-json")
-INPUT_FORMATS = ("text", "stream-json")
+FORMATS = ("text", "json", "stream-json", "claude-stream-json")
+INPUT_FORMATS = ("text", "stream-json", "claude-stream-json")
 MODES = ("ask", "edits", "plan")
 TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
@@ -225,12 +225,12 @@ MAIN = Command(
             ),
             _flag(
                 "--output-format",
-                "-p output: the answer, one JSON object, or one event per line",
+                "-p output: the answer, one JSON object, or one event per line (see claude)",
                 choices=FORMATS,
             ),
             _flag(
                 "--input-format",
-                "-p input: one prompt, or one JSON message per line (see print-mode)",
+                "-p input: one prompt, or one JSON message per line (see print-mode, claude)",
                 choices=INPUT_FORMATS,
             ),
             _flag("--json-schema FILE", "-p result: JSON that fits the schema in FILE"),

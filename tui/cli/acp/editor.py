@@ -15,7 +15,7 @@ from acp.connection import Connection
 from acp.utils import notify_model, request_model, serialize_params
 
 from tui.app.api import HeadlessFrontend
-from tui.app.commands import table
+from tui.app.commands.table import HEADLESS
 from tui.app.dialog_data import ChoiceQuestion, Question, YesNoQuestion
 from tui.app.services import AppServices
 from tui.cli.acp.updates import Content, SessionUpdates, Update, edits, notice, text_content
@@ -43,17 +43,6 @@ from tui.tools.registry import title, words_of
 
 T = TypeVar("T")
 
-_ELSEWHERE: Final = frozenset(
-    {
-        *("bg", "fork", "login", "new", "recall", "repair", "resume", "rewind", "tree", "trust"),
-        "worktree",
-    }
-)
-"""Commands that lead to another session, or that are for the screen or the editor itself."""
-COMMANDS: Final = tuple(
-    sorted(one.name for one in table.COMMANDS if one.module and one.name not in _ELSEWHERE)
-)
-"""The program's commands that need no screen and stay within their session."""
 PATIENCE_S: Final = 60.0
 """Seconds after which the person is reminded that an answer is awaited."""
 _NO_ANSWER: Final = "The editor closed the question without an answer."
@@ -297,7 +286,7 @@ class EditorFrontend(HeadlessFrontend):
         approver.clock = services.clock
 
     def view(self, name: str, argument: str) -> Coroutine[Any, Any, None] | None:  # noqa: ARG002 - as the port has it
-        return None if name in COMMANDS else self._no_view(name)
+        return None if name in HEADLESS else self._no_view(name)
 
     async def choose(self, question: Question) -> str | None:
         if not isinstance(question, ChoiceQuestion) or question.unasked:

@@ -15,13 +15,14 @@ from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.app.api import HeadlessConversation, opened
 from tui.app.commands import find, split
+from tui.app.commands.table import HEADLESS
 from tui.app.mcp_offers import prompts_of
 from tui.app.models import rows, use_model
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
 from tui.app.router import route
 from tui.app.session_path import workspace_of
-from tui.cli.acp.editor import COMMANDS, EditorApprover, EditorFrontend, Outbox
+from tui.cli.acp.editor import EditorApprover, EditorFrontend, Outbox
 from tui.cli.acp.prompts import read
 from tui.cli.acp.updates import SessionUpdates, info, notice
 from tui.core import facts
@@ -238,7 +239,7 @@ class EditorSession:
         own = self.conversation.user_commands
         await asyncio.to_thread(own.load)
         commands: dict[str, tuple[str, str]] = {}
-        for name in (*COMMANDS, "think", *(["elevated"] if self.options.permissions.yolo else [])):
+        for name in (*HEADLESS, "think", *(["elevated"] if self.options.permissions.yolo else [])):
             if command := find(name):
                 commands[name] = (command.help, command.argument)
         for name, one in own.commands.items():
