@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# @modelcontextprotocol/server-filesystem 0.6.2 (2024), installed today by its exact version: none of its
-# tools has an argument any more.
+# @modelcontextprotocol/server-filesystem 0.6.2 (2024), installed today by its exact version: its
+# tools have lost their arguments.
 #
 # Best guesses, written down before the run:
 #   1. A server that is pinned lists in 2026 what it listed in 2024: nine tools, all but one with
-#      their
-#      arguments ("path", "paths", "content" …) and `"type": "object"`.
+#      arguments ("path", "paths", "content" …), and `"type": "object"`.
 #   2. If one of its own dependencies had moved on in a way that breaks it, it would not start.
 #   3. A call with the arguments of old still works.
 #
