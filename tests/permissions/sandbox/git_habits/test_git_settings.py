@@ -106,7 +106,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def copies(root: Path, line: str = "git x", *, alone: bool = True) -> GitCopies:
-    return GitCopies.of(git_places(root), root.parent / "tmp", root, line, alone=alone)
+    return GitCopies.of(git_places(root), root.parent / "session", root, line, alone=alone)
 
 
 def copy_of(made: GitCopies, name: str) -> Path:
