@@ -29,6 +29,7 @@ from tui.core.in_place import write_over
 from tui.permissions.sandbox.git_settings import (
     Setting,
     are_free,
+    are_shown,
     in_words,
     is_address,
     needing_consent,
@@ -167,6 +168,9 @@ class GitCopies:
         keys = dict.fromkeys(key for key, _ in (*then, *after) if key in of_changed)
         changes = tuple((key, tuple(v for k, v in after if k == key)) for key in keys)
         asked = [one for one in needing_consent(after, then) if not self._is_own(copy.path, *one)]
+        if not are_shown(asked):
+            shown = f"{in_words(asked)} are more than a question can show; set them one by one"
+            return f"{copy.path} was left as it was: {shown}"
         return PendingSettings(copy.path, tuple(asked), changes, self.root)
 
     def _is_own(self, path: Path, key: str, value: str) -> bool:
@@ -178,12 +182,14 @@ class GitCopies:
 
 
 def _is_own_tree(path: Path, key: str, value: str) -> bool:
-    """True if a setting names to a submodule the folder that names it in turn, or none any more."""
+    """True if a setting names to a submodule the folder that names it in turn, or none any more. A
+    link on the way there could lead elsewhere later, and git would write there."""
     if key != "core.worktree" or not value:
         return key == "core.worktree"
-    link = Path(os.path.realpath(path.parent / value), ".git")
+    place = os.path.normpath(os.path.join(os.path.realpath(path.parent), value))  # noqa: PTH118
+    link = Path(place, ".git")
     with suppress(OSError):
-        return os.path.realpath(link.parent / folder_named(link, link=True)) == str(path.parent)
+        return os.path.realpath(place) == place and os.path.realpath(link.parent / folder_named(link, link=True)) == str(path.parent)
     return False
 
 
