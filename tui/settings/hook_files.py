@@ -13,16 +13,19 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
+from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
 from tui.core.messages import is_object, object_of, string_of
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.allowed_tools import restricted_tools
+from tui.settings.folder_hash import fingerprint
 
 HookEvent: TypeAlias = Literal[
     "PreToolUse",
@@ -131,6 +134,8 @@ class Hook:
     only_if: tuple[str, ...] = ()
     detached: bool = False
     callback: HookCallback | None = field(default=None, compare=False)
+    tree: tuple[Path, str] | None = None
+    """The folder of its plugin, with the hash of what the person trusts in it."""
 
     @property
     def line(self) -> str:
@@ -140,6 +145,10 @@ class Hook:
     def holds_in(self, workspace: Path) -> bool:
         """True if its scripts are unchanged: what a call has changed meanwhile is not what the
         person trusts. Blocks."""
+        if self.tree is not None:
+            with suppress(ConfigError):
+                return fingerprint(self.tree[0]) == self.tree[1]
+            return False
         return self.scripts is None or self.scripts == _hashes(self.line, workspace)
 
     def matches(self, names: Iterable[str]) -> bool:

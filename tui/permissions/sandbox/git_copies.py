@@ -117,7 +117,8 @@ class GitCopies:
                 continue
             place = made.folder / str(number) / path.name
             target = place if path.is_dir() else place.parent
-            for one in (session, made.folder.parent, made.folder, made.folder / str(number), target):
+            own = made.folder
+            for one in (session, own.parent, own, own / str(number), target):
                 one.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name, data in before.items():
                 (target / name).write_bytes(data)
@@ -189,7 +190,8 @@ def _is_own_tree(path: Path, key: str, value: str) -> bool:
     place = os.path.normpath(os.path.join(os.path.realpath(path.parent), value))  # noqa: PTH118
     link = Path(place, ".git")
     with suppress(OSError):
-        return os.path.realpath(place) == place and os.path.realpath(link.parent / folder_named(link, link=True)) == str(path.parent)
+        named = os.path.realpath(link.parent / folder_named(link, link=True))
+        return os.path.realpath(place) == place and named == str(path.parent)
     return False
 
 

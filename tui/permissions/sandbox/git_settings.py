@@ -41,7 +41,9 @@ _VALUES: Mapping[str, re.Pattern[str]] = {
 """The values of some of them, by the last word of the key or by all of it."""
 _REMOVABLE = re.compile(rf"{_FREE.pattern}|(remote|submodule)\..+\.url|alias\..+")
 """Keys whose end has no other effect than that something is not known any more."""
-_WITH_SECTION = re.compile(r"((remote|submodule|branch)\..+)\.(pushurl|pushremote|update)", re.DOTALL)
+_WITH_SECTION = re.compile(
+    r"((remote|submodule|branch)\..+)\.(pushurl|pushremote|update)", re.DOTALL
+)
 """Keys that are so too where nothing else of their section stays: without them something else
 would go to another place, or happen again."""
 _ADDRESS = re.compile(r"(https?|ssh|git)://[^-\s]\S*|[\w.-]+@[\w.-]+:(?!:)\S+")
