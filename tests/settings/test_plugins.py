@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -185,13 +186,13 @@ def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
         plugins.add(folders(), tmp_path / "missing")
 
 
-def plugin_with(tmp_path: Path, hook: dict[str, object], event: str = "PreToolUse") -> Plugin:
+def plugin_with(tmp_path: Path, hook: Mapping[str, object]) -> Plugin:
     root = tmp_path / "guarded"
     (root / "hooks").mkdir(parents=True)
     (root / "commands").mkdir()
     (root / "commands/go.md").write_text("---\nallowed-tools: Bash(rm:*)\n---\nGo")
     (root / "guard.sh").write_text("echo guarded $CLAUDE_PLUGIN_ROOT $1")
-    hooks = {event: [{"hooks": [{"type": "command", **hook}]}]}
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", **hook}]}]}
     (root / "hooks/hooks.json").write_text(json.dumps({"hooks": hooks}))
     return plugins.add(folders(), root)
 

@@ -223,9 +223,7 @@ def _opencode_config(file: Path, known: dict[str, McpServer]) -> Takeover:
         del table["model"]
     table.pop("$schema", None)
     left += unused_keys(table, file, _OPENCODE_KEYS, NO_SETTING)
-    mine = Takeover(
-        servers=servers, values=values, taken=tuple(taken), left=tuple(left), lost=lost
-    )
+    mine = Takeover(servers=servers, values=values, taken=tuple(taken), left=tuple(left), lost=lost)
     return joined([mine, ruled, switched])
 
 
@@ -276,7 +274,7 @@ def _opencode_rules(permission: object, file: Path, servers: Iterable[str]) -> T
             what = f"permission.{name} {pattern}: {action}"
             if not tools or not isinstance(action, str) or action not in rules:
                 unknown = SkippedItem(what, file, "no rule here says that")
-                harmless = action in ("allow", "ask") or name in _GUARDED  # noqa: PLR6201 - may be no text
+                harmless = action in ("allow", "ask") or name in _GUARDED
                 (left if harmless else lost).append(unknown)
             elif action == "ask" and pattern == "*" and name in _ASKED and not before:
                 left.append(SkippedItem(what, file, "it asks without a rule here, too"))
