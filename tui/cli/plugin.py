@@ -11,7 +11,6 @@ from tui.core.paths import folders, shorten
 from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
 from tui.settings import plugins
-from tui.settings.folder_hash import fingerprint
 from tui.settings.plugins import Added, Plugin
 
 
@@ -53,7 +52,7 @@ def _remove(options: Options) -> int:
 def _state(one: Added) -> tuple[Plugin | None, str]:
     """What a plugin brings now, and why it doesn't count, "" if it does."""
     try:
-        changed = fingerprint(one.path) != one.sha256
+        changed = plugins.has_changed(one)
         return plugins.read(one.path), "changed since you added it: it doesn't count" * changed
     except ConfigError as error:
         return None, f"it doesn't count: {error.message}"

@@ -25,7 +25,6 @@ from tui.core.json_files import parse_json
 from tui.core.messages import is_object, object_of, string_of
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.allowed_tools import restricted_tools
-from tui.settings.folder_hash import fingerprint
 
 HookEvent: TypeAlias = Literal[
     "PreToolUse",
@@ -146,6 +145,8 @@ class Hook:
         """True if its scripts are unchanged: what a call has changed meanwhile is not what the
         person trusts. Blocks."""
         if self.tree is not None:
+            from tui.settings.folder_hash import fingerprint  # noqa: PLC0415 - few are of a plugin
+
             with suppress(ConfigError):
                 return fingerprint(self.tree[0]) == self.tree[1]
             return False

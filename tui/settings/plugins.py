@@ -140,7 +140,7 @@ def installed(folders: Folders) -> Plugins:
         try:
             plugin = read(one.path)
             # Afterwards: what was read meanwhile is what the hash is of.
-            if fingerprint(one.path) != one.sha256:
+            if has_changed(one):
                 problems.append(
                     f"The plugin {one.name} was left out: its folder has changed since you added "
                     f"it. `holdfast plugin add {shorten(one.path)}` takes it as it is now."
@@ -157,6 +157,11 @@ def installed(folders: Folders) -> Plugins:
         found.append(plugin)
         problems += (f"The plugin {plugin.name}: {problem}" for problem in plugin.problems)
     return Plugins(tuple(found), tuple(problems))
+
+
+def has_changed(added: Added) -> bool:
+    """True if anything in a plugin's folder is not as it was added. Raises ConfigError. Blocks."""
+    return fingerprint(added.path) != added.sha256
 
 
 def added_plugins(folders: Folders) -> Sequence[Added]:
