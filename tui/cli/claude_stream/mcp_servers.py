@@ -39,6 +39,7 @@ class ListedTool:
     description: str
     input_schema: dict[str, Any]
     title: str = ""
+    output_schema: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
