@@ -670,7 +670,9 @@ async def test_a_changed_input_lifts_no_rule_and_must_be_one(make: Make, tmp_pat
     await events_of(agent, "go")
     first, *others = results(agent)
     assert first.startswith("Not allowed, not run: Denied by the rule write_file(no/*).")
-    assert all("A hook gave the call an input that it can't have." in one for one in others)
+    assert all(
+        "A hook of the user gave the call an input that it can't have." in one for one in others
+    )
     assert list((tmp_path / "workspace").iterdir()) == []
     await agent.close()
 
