@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -514,6 +515,30 @@ async def test_a_changed_input_is_judged_as_if_the_model_had_sent_it(
     assert not (tmp_path / "workspace/a.txt").exists()
     assert (tmp_path / "workspace/b.txt").read_text() == "y\n"
     assert "[the user's hook changed the input of this call to: " in results(agent)[0]
+    await agent.close()
+
+
+async def test_a_yes_of_one_hook_is_none_to_what_another_makes_of_the_call(
+    make: Make, tmp_path: Path
+) -> None:
+    file = tmp_path / "two.json"
+    answers = (
+        {"permissionDecision": "allow"},
+        {"updatedInput": {"path": "b.txt", "content": "y"}},
+    )
+    hooks = [
+        {
+            "type": "command",
+            "command": shlex.join(["echo", json.dumps({"hookSpecificOutput": one})]),
+        }
+        for a in answers
+    ]
+    file.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "", "hooks": hooks}]}}))
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    approver = Counts()
+    agent = make(provider, {}, find=partial(hook_files.load, [file]), approver=approver)
+    await events_of(agent, "go")
+    assert len(approver.reasons) == 1
     await agent.close()
 
 

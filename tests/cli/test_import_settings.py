@@ -458,6 +458,65 @@ def test_opencode(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert config()["mcp"]["l"]["command"] == ["x", "y"]
 
 
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        # opencode 1.18.33 (`debug config`) makes permissions of them
+        ('{"tools": {"bash": false, "patch": false, "grep": true}}', {"run_command", "edit_file"}),
+        ('{"tools": {"list": null}}', {"list_dir"}),
+    ],
+)
+def test_tools_of_opencode_that_are_off_are_denied(
+    home: Path, capsys: pytest.CaptureFixture[str], text: str, rules: set[str]
+) -> None:
+    write(home / "opencode", {"opencode.json": text})
+    found = imported(capsys, "--from", "opencode")
+    denied = {one["what"] for one in found["taken"] if one["kind"] == "deny"}
+    assert rules <= denied
+    assert "grep_search" not in denied
+
+
+def test_what_opencode_asks_about_last_is_asked_about(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '{"permission": {"bash": {"git *": "allow", "*": "ask"}}}'
+    write(home / "opencode", {"opencode.json": text})
+    found = imported(capsys, "--from", "opencode")
+    assert {"kind": "ask", "what": "run_command"}.items() <= found["taken"][-1].items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"permission": {"bash": "Deny"}}',
+        '{"permission": {"bash": {"rm": {"x": "deny"}}}}',
+        '{"permission": ["deny"]}',
+        '{"agent": {"build": {"permission": {"bash": "deny"}}}}',
+        '{"mode": {"build": {"tools": {"bash": false}}}}',
+        '{"permission": {"bash": "deny"},,}',
+    ],
+)
+def test_what_may_be_a_prohibition_of_opencode_is_an_error(
+    home: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    write(home / "opencode", {"opencode.json": text})
+    assert main(["import-settings", "--from", "opencode", "--yes"]) == 2
+    assert "Nothing was written" in capsys.readouterr().err
+
+
+def test_tools_of_a_server_that_codex_switched_off_stay_so(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `codex mcp get --json` of 0.171.0 has them."""
+    some = '[mcp_servers.some]\ncommand = "x"\nenabled_tools = ["ls"]\n'
+    text = f'{some}[mcp_servers.all]\ncommand = "y"\ndisabled_tools = ["rm"]\n'
+    write(home / "codex", {"config.toml": text})
+    found = imported(capsys, "--from", "codex")
+    taken = [(one["kind"], one["what"]) for one in found["taken"]]
+    assert taken == [("mcp", "all"), ("deny", "mcp__all__rm")]
+    assert "mcp_servers.some" in {one["what"] for one in found["left"]}
+
+
 def test_a_prohibition_of_opencode_that_no_rule_says_is_an_error(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

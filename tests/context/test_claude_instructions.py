@@ -14,6 +14,7 @@ from tui.context.project_files import find, nested
 from tui.context.system_prompt import Source
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
+from tui.permissions.policy import Policy
 from tui.settings import rule_files
 
 _HEAD = re.compile(
@@ -133,3 +134,30 @@ def test_rules_hold_for_the_same_files(name: str, tmp_path: Path) -> None:
     if name == "rules-spelled":  # `./src/**` holds nowhere there
         given.add(".claude/rules/h.md")
     assert later == given
+
+
+@pytest.mark.parametrize("rules", [{"deny": ["read_file(.env)"]}, {"ask": ["read_file(.env)"]}])
+def test_no_import_and_no_link_reads_what_rules_keep_from_readers(
+    rules: dict[str, list[str]], tmp_path: Path
+) -> None:
+    root = tmp_path / "w"
+    (root / "sub").mkdir(parents=True)
+    (root / ".git").mkdir()
+    (root / ".env").write_text("KEY=secret")
+    (root / "CLAUDE.md").write_text("See @.env and @notes.md")
+    (root / "notes.md").write_text("notes")
+    (root / "sub/CLAUDE.md").write_text("See @../.env")
+    place = Workspace.at(root, ceiling=tmp_path)
+    reads = Policy.of(**rules).reads_freely(place)
+    files = find(place, folders(), reads=reads)
+    below = nested(place, [root / "sub/x"], reads)
+    assert not any("secret" in one.text for one in (*files.sources, *below))
+    assert "notes" in {one.text for one in files.sources}
+    assert [one for one in files.problems if "your rules" in one] == [
+        ".env was left out: your rules don't let it be read without a question."
+    ]
+    assert any("secret" in one.text for one in find(place, folders()).sources)
+    (root / "CLAUDE.local.md").symlink_to(".env")
+    files = find(place, folders(), reads=reads)
+    assert not any("secret" in one.text for one in files.sources)
+    assert "CLAUDE.local.md was left out: your rules" in "".join(files.problems)

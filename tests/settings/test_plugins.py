@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -86,7 +87,7 @@ def test_its_hooks_and_servers(tmp_path: Path) -> None:
     assert plugin.servers == {
         "plugin_plug_srv": {
             "command": f"{plugin.root}/missing",
-            "env": {"CLAUDE_PLUGIN_ROOT": str(plugin.root)},
+            "env": {"CLAUDE_PLUGIN_ROOT": str(plugin.root), "PYTHONDONTWRITEBYTECODE": "1"},
         }
     }
     assert any(line.startswith("plugin:plug:srv ") for line in said)
@@ -183,3 +184,66 @@ def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
         plugins.add(folders(), tmp_path)
     with pytest.raises(UsageError, match="has nothing in it"):
         plugins.add(folders(), tmp_path / "missing")
+
+
+def plugin_with(tmp_path: Path, hook: Mapping[str, object]) -> Plugin:
+    root = tmp_path / "guarded"
+    (root / "hooks").mkdir(parents=True)
+    (root / "commands").mkdir()
+    (root / "commands/go.md").write_text("---\nallowed-tools: Bash(rm:*)\n---\nGo")
+    (root / "guard.sh").write_text("echo guarded $CLAUDE_PLUGIN_ROOT $1")
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", **hook}]}]}
+    (root / "hooks/hooks.json").write_text(json.dumps({"hooks": hooks}))
+    return plugins.add(folders(), root)
+
+
+def test_a_hook_whose_plugin_changes_meanwhile_does_not_run(tmp_path: Path) -> None:
+    """A command of the model's may write there, if the plugin is in the workspace."""
+    root = plugin_with(tmp_path, {"command": "sh ${CLAUDE_PLUGIN_ROOT}/guard.sh"}).root
+    (plugin,) = plugins.installed(folders()).all
+    assert plugin.hooks[0].holds_in(tmp_path)
+    (root / "guard.sh").write_text("touch canary")
+    assert not plugin.hooks[0].holds_in(tmp_path)
+
+
+def test_a_plugin_with_a_guard_that_is_left_out_is_missed(tmp_path: Path) -> None:
+    root = plugin_with(tmp_path, {"command": "true"}).root
+    (root / "new").touch()
+    (plugin,) = plugins.installed(folders()).all
+    (guard,) = plugin.hooks
+    assert guard.problem == "the plugin guarded was left out: its folder has changed"
+    assert (plugin.commands, guard.event, guard.command) == ({}, "PreToolUse", "")
+
+
+def test_a_hook_without_a_shell_finds_its_folder(tmp_path: Path) -> None:
+    hook = {"command": "sh", "args": ["${CLAUDE_PLUGIN_ROOT}/guard.sh", "a b"]}
+    plugin = plugin_with(tmp_path, hook)
+    (one,) = plugin.hooks
+    words = [one.command, *(one.args or ())]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"guarded {plugin.root} a b\n"
+
+
+def test_what_its_commands_allow_is_said(tmp_path: Path) -> None:
+    plugin = plugin_with(tmp_path, {"command": "true"})
+    assert (
+        "in the turns of its commands it allows without asking: run_command(rm *)" in plugin.brings
+    )
+
+
+@pytest.mark.parametrize("target", ["../outside.sh", ".git/x.sh", "/etc/passwd"])
+def test_no_link_leads_to_what_its_hash_is_not_of(tmp_path: Path, target: str) -> None:
+    root = laid_out("plugin-command", tmp_path)
+    (root / ".git").mkdir()
+    (root / ".git/x.sh").touch()
+    (root / "run.sh").symlink_to(target)
+    with pytest.raises(ConfigError, match="a link to what its folder doesn't have"):
+        plugins.add(folders(), root)
+
+
+def test_nothing_is_used_that_lies_in_gits_folder(tmp_path: Path) -> None:
+    root = laid_out("plugin-command", tmp_path)
+    (root / ".git").mkdir()
+    (root / ".git/x.md").write_text("X")
+    (root / plugins.MANIFEST).write_text(json.dumps({"name": "plug", "commands": "./.git/x.md"}))
+    assert plugins.read(root).commands == {}

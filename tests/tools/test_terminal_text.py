@@ -93,6 +93,17 @@ def test_moves_reach_no_further_than_the_screen() -> None:
     assert final.split("\n") == [*lines[:150], "top", *lines[151:]]
 
 
+def test_what_is_inserted_leaves_the_row_at_its_end() -> None:
+    """Else a few bytes again and again would take any amount of memory."""
+    final, dropped = shown("abc\r" + f"\x1b[{WIDTH}@" * 3)
+    assert (final.strip(), len(final), dropped) == ("", WIDTH, 3 + 2 * WIDTH)
+
+
+def test_a_character_combines_with_no_more_than_a_few() -> None:
+    final, dropped = shown("x\ra" + "\u0301" * 1000)
+    assert (len(final), dropped) == (31, 1 + 2 * 970)
+
+
 def test_no_more_is_held_than_a_screen() -> None:
     text = TerminalText()
     assert len(text.feed("x" * 1_000_000).final) == 1_000_000

@@ -494,7 +494,11 @@ def confinement_of(launch: Launch, what: str) -> Confinement:
 
 def _project_files(launch: Launch) -> ProjectFiles:
     files = project_files.find(
-        launch.workspace, launch.folders, boot=launch.boot, allows=launch.trust.allows
+        launch.workspace,
+        launch.folders,
+        boot=launch.boot,
+        allows=launch.trust.allows,
+        reads=_policy(launch).reads_freely(launch.workspace),
     )
     agents = _agents(launch)
     listed = Source("agents", LIST_NAME, "" if launch.answers_only else agents.listing().text)

@@ -386,6 +386,8 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
         if run.said.result is not None and run.said.result not in results:
             results.append(run.said.result)
     verdict = hook_answers.strictest(verdicts)
+    if verdict == "allow" and changed and not all(_allows_its_change(run) for run in runs):
+        verdict = ""  # a yes is to the input that its hook knew
     if len(changed) > 1:
         blocked.append("several hooks want to change what this call does")
     if len(results) > 1:
@@ -400,6 +402,11 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
         any(run.said.stops for run in runs),
         results[0] if results else None,
     )
+
+
+def _allows_its_change(run: _Run) -> bool:
+    """True unless a hook changed a call without a yes of its own."""
+    return run.said.changed is None or run.said.verdict == "allow"
 
 
 def _context(run: _Run) -> str:

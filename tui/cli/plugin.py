@@ -52,7 +52,7 @@ def _remove(options: Options) -> int:
 def _state(one: Added) -> tuple[Plugin | None, str]:
     """What a plugin brings now, and why it doesn't count, "" if it does."""
     try:
-        changed = plugins.fingerprint(one.path) != one.sha256
+        changed = plugins.has_changed(one)
         return plugins.read(
             one.path
         ), "its folder has changed since you added it, so it doesn't count" * changed

@@ -47,6 +47,7 @@ _COMMENT = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """A fence, or a comment that has its lines for itself."""
+_UNREAD: Final = "your rules don't let it be read without a question"
 MEMORY_FILES: Final = (f"{PRIVATE_DIR}/MEMORY.md", "MEMORY.md")
 """Names of the memory files of a workspace; all that exist are used."""
 _NAMES: Final = frozenset(Path(name).name for name in INSTRUCTIONS)
@@ -64,7 +65,15 @@ Allows: TypeAlias = Callable[[str, bytes], bool]
 """Returns True if the person trusts a folder's own file, given its name and content."""
 
 
+Reads: TypeAlias = Callable[[Path], bool]
+"""Returns True if the person's rules let a real path be read without a question."""
+
+
 def _all(_name: str, _content: bytes) -> bool:
+    return True
+
+
+def _any(_path: Path) -> bool:
     return True
 
 
@@ -74,12 +83,13 @@ def find(
     *,
     boot: Path | None = None,
     allows: Allows = _all,
+    reads: Reads = _any,
 ) -> ProjectFiles:
     """Collect the files of the folder, its repository and the person.
 
     `boot` is a boot file named elsewhere (a task file's directive) and replaces the usual ones; for
-    those, `allows` says if the person trusts the current content. Raises UsageError if the named
-    one cannot be read.
+    those, `allows` says if the person trusts the current content. What an instruction file imports
+    or links to counts if it `reads`. Raises UsageError if the named one cannot be read.
     """
     root = workspace.root
     sources: list[Source] = []
@@ -87,7 +97,7 @@ def find(
     top, into = _top(workspace), (sources, problems)
     seen = {os.path.realpath(path) for path in _candidates(root, top)}
     for path in _candidates(root, top):
-        _take_with_imports(path, "project", root, within=top, into=into, seen=seen)
+        _take_with_imports(path, "project", root, within=top, into=into, seen=seen, reads=reads)
     problems += _passed_over(root, top)
     # Rules without paths apply everywhere; the others are read with their files.
     rules, unread = rule_files.load(root, folders, allows)
@@ -98,11 +108,11 @@ def find(
             seen.add(real)
             sources.append(one := source_of(rule))
             inside = rule.path.parent if rule.own else top
-            _take_imports(rule.path, one, root, within=inside, into=into, seen=seen)
+            _take_imports(rule.path, one, root, within=inside, into=into, seen=seen, reads=reads)
     theirs = claude_folder() / "CLAUDE.md"
     if os.path.realpath(theirs) not in seen:
         anywhere = Path(theirs.anchor)
-        _take_with_imports(theirs, "user", root, within=anywhere, into=into, seen=seen)
+        _take_with_imports(theirs, "user", root, within=anywhere, into=into, seen=seen, reads=reads)
     own = folders.config / INSTRUCTIONS[0]
     _take(own, "user", shorten(own), within=None, into=into)
     if boot is not None:
@@ -124,7 +134,7 @@ def source_of(rule: RuleFile) -> Source:
     return Source("user" if rule.own else "project", rule.name, rule.text, rule.size)
 
 
-def nested(workspace: Workspace, touched: Iterable[Path]) -> Sequence[Source]:
+def nested(workspace: Workspace, touched: Iterable[Path], reads: Reads = _any) -> Sequence[Source]:
     """Return the instructions in folders below the root that apply to some files there, or to
     folders. Blocks."""
     root = workspace.root
@@ -138,11 +148,15 @@ def nested(workspace: Workspace, touched: Iterable[Path]) -> Sequence[Source]:
         for path in _instructions(folder):
             if (real := os.path.realpath(path)) not in seen:
                 seen.add(real)
-                _take_with_imports(path, "project", root, within=root, into=files, seen=seen)
+                _take_with_imports(
+                    path, "project", root, within=root, into=files, seen=seen, reads=reads
+                )
     return files[0]
 
 
-def nested_again(workspace: Workspace, names: Iterable[str]) -> Sequence[Source]:
+def nested_again(
+    workspace: Workspace, names: Iterable[str], reads: Reads = _any
+) -> Sequence[Source]:
     """Return the current version of the files that `nested` once returned under these names.
     Blocks."""
     paths = (Path(name) for name in names)
@@ -151,7 +165,7 @@ def nested_again(workspace: Workspace, names: Iterable[str]) -> Sequence[Source]
         for path in paths
         if path.name in _NAMES and not path.is_absolute() and path.parts[1:]
     ]
-    return nested(workspace, folders)
+    return nested(workspace, folders, reads)
 
 
 def _take_with_imports(
@@ -162,15 +176,18 @@ def _take_with_imports(
     within: Path,
     into: tuple[list[Source], list[str]],
     seen: set[str],
+    reads: Reads,
     deep: int = 0,
 ) -> None:
     """Take an instruction file, and after it the files that it names with `@`, and theirs."""
     sources, _ = into
     before = len(sources)
     name = shorten(path) if origin == "user" else _shown(path, root, within)
-    _take(path, origin, name, within=within, into=into)
+    _take(path, origin, name, within=within, into=into, reads=reads)
     if len(sources) > before:
-        _take_imports(path, sources[-1], root, within=within, into=into, seen=seen, deep=deep)
+        _take_imports(
+            path, sources[-1], root, within=within, into=into, seen=seen, reads=reads, deep=deep
+        )
 
 
 def _take_imports(
@@ -181,6 +198,7 @@ def _take_imports(
     within: Path,
     into: tuple[list[Source], list[str]],
     seen: set[str],
+    reads: Reads,
     deep: int = 0,
 ) -> None:
     """Take the files that an instruction file names with `@` in its text, and theirs."""
@@ -189,6 +207,8 @@ def _take_imports(
         if other is None or (name := os.path.realpath(other)) in seen:
             continue
         why = "it lies outside the project" if within not in Path(name).parents else ""
+        if not why and not reads(Path(name)):
+            why = _UNREAD
         if deep >= _DEEP or len(seen) > _IMPORTS:
             why = f"imports go at most {_DEEP} files deep, and to {_IMPORTS} files in all"
         seen.add(name)
@@ -196,7 +216,14 @@ def _take_imports(
             into[1].append(f"{_shown(other, root)} was left out: {why}.")
             continue
         _take_with_imports(
-            other, source.origin, root, within=within, into=into, seen=seen, deep=deep + 1
+            other,
+            source.origin,
+            root,
+            within=within,
+            into=into,
+            seen=seen,
+            reads=reads,
+            deep=deep + 1,
         )
 
 
@@ -262,6 +289,7 @@ def _take(
     within: Path | None,
     into: tuple[list[Source], list[str]],
     allows: Allows = _all,
+    reads: Reads = _any,
 ) -> bool:
     """Read a file if it exists. A link that leads out of `within` is not followed."""
     sources, problems = into
@@ -270,6 +298,9 @@ def _take(
     real = Path(os.path.realpath(path))
     if within is not None and within not in real.parents:
         problems.append(f"{name} was left out: it is a link that leads out of the project.")
+        return True
+    if path.is_symlink() and not reads(real):
+        problems.append(f"{name} was left out: {_UNREAD}.")
         return True
     try:
         data, size = _read(real, real=True)

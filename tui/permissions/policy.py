@@ -17,7 +17,7 @@ because a rule names it, or because the person saw it.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -120,6 +120,11 @@ class Policy:
             home=self.home,
             private=self.private,
         )
+
+    def reads_freely(self, workspace: Workspace) -> Callable[[Path], bool]:
+        """Return what tells if a real path may be read without a question."""
+        rules = self.reading(workspace)
+        return lambda path: rules.answer(path) == "allow"
 
     def denied_places(self, root: Path) -> tuple[Path, ...]:
         """The places that the walls hide from commands because rules deny reading them."""

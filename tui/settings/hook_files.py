@@ -13,11 +13,13 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
+from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
 from tui.core.messages import is_object, object_of, string_of
@@ -131,6 +133,8 @@ class Hook:
     only_if: tuple[str, ...] = ()
     detached: bool = False
     callback: HookCallback | None = field(default=None, compare=False)
+    tree: tuple[Path, str] | None = None
+    """The folder of its plugin, with the hash of what the person trusts in it."""
 
     @property
     def line(self) -> str:
@@ -140,6 +144,12 @@ class Hook:
     def holds_in(self, workspace: Path) -> bool:
         """True if its scripts are unchanged: what a call has changed meanwhile is not what the
         person trusts. Blocks."""
+        if self.tree is not None:
+            from tui.settings.folder_hash import fingerprint  # noqa: PLC0415 - few are of a plugin
+
+            with suppress(ConfigError):
+                return fingerprint(self.tree[0]) == self.tree[1]
+            return False
         return self.scripts is None or self.scripts == _hashes(self.line, workspace)
 
     def matches(self, names: Iterable[str]) -> bool:

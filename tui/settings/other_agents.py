@@ -73,11 +73,16 @@ def _codex_config(file: Path, known: dict[str, McpServer]) -> Takeover:
     except (OSError, ValueError, RecursionError) as error:
         return Takeover(left=(SkippedItem("", file, f"Can't read it: {error}."),))
     listed, left = dict[str, object](), list[SkippedItem]()
+    denied: list[str] = []
     for name, one in object_of(table.pop("mcp_servers", {})).items():
         entry = object_of(one)
-        if entry.pop("enabled", True) is False:
-            left.append(SkippedItem(f"mcp_servers.{name}", file, "switched off there"))
+        why = "switched off there" if entry.pop("enabled", True) is False else ""
+        if entry.pop("enabled_tools", None) is not None:
+            why = why or "no rule here can say that only some of its tools count"
+        if why:
+            left.append(SkippedItem(f"mcp_servers.{name}", file, why))
             continue
+        denied += [f"mcp__{name}__{tool}" for tool in list_of(entry.pop("disabled_tools", []))]
         variable = string_of(entry.pop("bearer_token_env_var", ""))
         headers = object_of(entry.pop("http_headers", {}))
         headers |= {k: f"${{{v}}}" for k, v in object_of(entry.pop("env_http_headers", {})).items()}
@@ -86,7 +91,9 @@ def _codex_config(file: Path, known: dict[str, McpServer]) -> Takeover:
         listed[name] = entry | ({"headers": headers, "type": "http"} if headers else {})
     servers, taken, more = new_servers(listed, file, known, everywhere=False)
     left += [*more, *unused_keys(table, file, _CODEX_KEYS, NO_SETTING)]
-    return Takeover(servers=servers, taken=tuple(taken), left=tuple(left))
+    taken += [ImportedItem("deny", rule, file) for rule in denied]
+    rules = {"deny": tuple(denied)}
+    return Takeover(rules, servers=servers, taken=tuple(taken), left=tuple(left))
 
 
 _DECISIONS: Final = {"allow": "allow", "prompt": "ask", "forbidden": "deny"}
@@ -188,7 +195,8 @@ def _opencode_config(file: Path, known: dict[str, McpServer]) -> Takeover:
     except (FileNotFoundError, NotADirectoryError):
         return Takeover()
     except (OSError, ValueError, RecursionError) as error:
-        return Takeover(left=(SkippedItem("", file, f"Can't read it: {error}."),))
+        # It may forbid something.
+        return Takeover(lost=(SkippedItem(file.name, file, f"can't read it: {error}"),))
     table, left = object_of(parsed), list[SkippedItem]()
     listed: dict[str, object] = {}
     for name, one in object_of(table.pop("mcp", {})).items():
@@ -203,6 +211,12 @@ def _opencode_config(file: Path, known: dict[str, McpServer]) -> Takeover:
     servers, taken, more = new_servers(listed, file, known, everywhere=False)
     left += more
     ruled = _opencode_rules(table.pop("permission", {}), file, listed)
+    switched = _opencode_rules(_switched_off(table.pop("tools", {})), file, listed)
+    lost = tuple(
+        SkippedItem(key, file, "it forbids something to an agent, which no rule here says")
+        for key in ("agent", "mode")
+        if _forbids(table.get(key))
+    )
     model = string_of(table.get("model"))
     values: dict[str, str] = {}
     if model.startswith("anthropic/claude-"):
@@ -211,8 +225,28 @@ def _opencode_config(file: Path, known: dict[str, McpServer]) -> Takeover:
         del table["model"]
     table.pop("$schema", None)
     left += unused_keys(table, file, _OPENCODE_KEYS, NO_SETTING)
-    mine = Takeover(servers=servers, values=values, taken=tuple(taken), left=tuple(left))
-    return joined([mine, ruled])
+    mine = Takeover(servers=servers, values=values, taken=tuple(taken), left=tuple(left), lost=lost)
+    return joined([mine, ruled, switched])
+
+
+def _switched_off(tools: object) -> object:
+    """The permissions that a table of tools stands for, as opencode makes them of it."""
+    if not is_object(tools):
+        return tools
+    named = {"write": "edit", "patch": "edit"}
+    return {named.get(name, name): "deny" for name, on in tools.items() if on is not True}
+
+
+def _forbids(value: object) -> bool:
+    """True if anything in a value denies something, or switches it off."""
+    left: list[object] = [value]
+    while left:
+        one = left.pop()
+        if is_object(one):
+            left += one.values()
+        elif one is False or one == "deny":
+            return True
+    return False
 
 
 _OPENCODE_KEYS: Final = {
@@ -232,18 +266,24 @@ def _opencode_rules(permission: object, file: Path, servers: Iterable[str]) -> T
     rules: dict[str, list[str]] = {"allow": [], "ask": [], "deny": []}
     left: list[SkippedItem] = []
     lost: list[SkippedItem] = []
+    if not is_object(permission):
+        lost.append(SkippedItem("permission", file, "it is no object"))
     for name, given in object_of(permission).items():
         tools = _OPENCODE_TOOLS.get(name) or _tools_of_servers(name, servers)
         patterns = object_of(given) if is_object(given) else {"*": given}
+        before = False
         for pattern, action in patterns.items():
             what = f"permission.{name} {pattern}: {action}"
-            if not tools or action not in rules:
+            if not tools or not isinstance(action, str) or action not in rules:
                 unknown = SkippedItem(what, file, "no rule here can express it")
-                (lost if action == "deny" and name not in _GUARDED else left).append(unknown)
-            elif action == "ask" and pattern == "*" and name in {"bash", "edit", "webfetch"}:
+                harmless = action in ("allow", "ask") or name in _GUARDED
+                (left if harmless else lost).append(unknown)
+            elif action == "ask" and pattern == "*" and name in _ASKED and not before:
                 left.append(SkippedItem(what, file, "Holdfast asks without a rule, too"))
             else:
-                rules[string_of(action)] += _opencode_rule(tools, pattern)
+                rules[action] += _opencode_rule(tools, pattern)
+            # What a later pattern asks about is not allowed by an earlier one.
+            before = before or action == "allow"
     found = {kind: tuple(for_all_editors(texts, kind)) for kind, texts in rules.items() if texts}
     taken = tuple(ImportedItem(kind, text, file) for kind, texts in found.items() for text in texts)
     return Takeover(found, taken=taken, left=tuple(left), lost=tuple(lost))
@@ -255,6 +295,8 @@ def _tools_of_servers(name: str, servers: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"mcp__{server}__{name.removeprefix(f'{server}_')}" for server in of)
 
 
+_ASKED: Final = frozenset({"bash", "edit", "webfetch"})
+"""Actions that are asked about where no rule says anything."""
 _GUARDED: Final = frozenset(
     {"external_directory", "doom_loop", "question", "plan_enter", "plan_exit"}
 )

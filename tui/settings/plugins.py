@@ -8,18 +8,17 @@ folder's name counts, and the usual folders. All that it brings is named `PLUGIN
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import shlex
-import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
+from tui.core import front_matter
 from tui.core.errors import ConfigError, StorageError, UsageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.formatting import plural
@@ -28,16 +27,17 @@ from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.settings import hook_files, mcp_json
 from tui.settings.agent_definitions import agent_files
+from tui.settings.allowed_tools import allowed_tools
+from tui.settings.folder_hash import fingerprint, leads_out
 from tui.settings.hook_files import Hook
 
 MANIFEST: Final = ".claude-plugin/plugin.json"
 MARKETPLACE: Final = ".claude-plugin/marketplace.json"
 ROOT: Final = "CLAUDE_PLUGIN_ROOT"
 """The variable by which its texts and commands name a plugin's folder."""
-_FILES_MAX: Final = 3000
-_BYTES_MAX: Final = 50_000_000
+_NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
+"""So that a plugin in Python does not change its own folder by running."""
 _SIZE_MAX: Final = 1_000_000
-_SKIPPED: Final = frozenset({".git"})
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.IGNORECASE)
 _LEFT: Final = {
     "lspServers": "language servers",
@@ -93,8 +93,10 @@ class Plugin:
             for what, names in counts.items()
             if names
         ]
+        if granted := ", ".join(dict.fromkeys(_granted(self.commands.values()))):
+            lines.append(f"in the turns of its commands it allows without asking: {granted}")
         lines += [
-            f"a hook for {hook.event}, outside the sandbox: {hook.command}" for hook in self.hooks
+            f"a hook for {hook.event}, outside the sandbox: {hook.line}" for hook in self.hooks
         ]
         lines += [
             f"an MCP server {name}: {entry.get('url') or ' '.join(_words(entry))}"
@@ -110,6 +112,13 @@ class Added:
     name: str
     path: Path
     sha256: str
+    guards: bool = False
+    """True if it has hooks that judge calls."""
+
+    def missing(self, why: str) -> Sequence[Plugin]:
+        """What stands for it where it does not count: guards that can't run."""
+        guard = Hook("PreToolUse", "", "", problem=f"the plugin {self.name} was left out: {why}")
+        return [Plugin(self.name, self.path, hooks=(guard,))] if self.guards else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,19 +138,30 @@ def installed(folders: Folders) -> Plugins:
         return Plugins(problems=(f"{error.message} No plugin counts.",))
     for one in added:
         try:
-            if fingerprint(one.path) != one.sha256:
+            plugin = read(one.path)
+            # Afterwards: what was read meanwhile is what the hash is of.
+            if has_changed(one):
                 problems.append(
                     f"The plugin {one.name} was left out: its folder has changed since you added "
                     f"it. `holdfast plugin add {shorten(one.path)}` takes it as it is now."
                 )
+                found += one.missing("its folder has changed")
                 continue
-            plugin = read(one.path)
         except ConfigError as error:
             problems.append(f"The plugin {one.name} was left out: {error.message}")
+            found += one.missing(error.message.rstrip("."))
             continue
+        tree = one.path, one.sha256
+        hooks = tuple(replace(hook, tree=tree) for hook in plugin.hooks)
+        plugin = replace(plugin, hooks=hooks)
         found.append(plugin)
         problems += (f"The plugin {plugin.name}: {problem}" for problem in plugin.problems)
     return Plugins(tuple(found), tuple(problems))
+
+
+def has_changed(added: Added) -> bool:
+    """True if anything in a plugin's folder is not as it was added. Raises ConfigError. Blocks."""
+    return fingerprint(added.path) != added.sha256
 
 
 def added_plugins(folders: Folders) -> Sequence[Added]:
@@ -155,7 +175,12 @@ def added_plugins(folders: Folders) -> Sequence[Added]:
         raise ConfigError(shorten(file), "", f"can't be read: {error}") from error
     entries = map(object_of, list_of(object_of(contents).get("plugins")))
     return [
-        Added(string_of(one.get("name")), Path(path), string_of(one.get("sha256")))
+        Added(
+            string_of(one.get("name")),
+            Path(path),
+            string_of(one.get("sha256")),
+            guards=one.get("guards") is True,
+        )
         for one in entries
         if (path := string_of(one.get("path")))
     ]
@@ -185,7 +210,8 @@ def add(folders: Folders, path: Path) -> Plugin:
             f"You already have a plugin named {plugin.name}.",
             hint=f"Remove it first: holdfast plugin remove {plugin.name}",
         )
-    _write(folders, [*others, Added(plugin.name, root, fingerprint(root))])
+    guards = any(hook.event == "PreToolUse" for hook in plugin.hooks)
+    _write(folders, [*others, Added(plugin.name, root, fingerprint(root), guards)])
     return plugin
 
 
@@ -250,52 +276,12 @@ def offered(root: Path) -> tuple[Sequence[Path], Sequence[str]]:
     return places, far
 
 
-def fingerprint(root: Path) -> str:
-    """The hash of all that is in a plugin's folder. Raises ConfigError. Blocks."""
-    names: list[tuple[str, int, int, int, int]] = []
-    size = 0
-    for where, inner, files in os.walk(root):
-        inner[:] = sorted(one for one in inner if one not in _SKIPPED)
-        links = [one for one in inner if os.path.islink(os.path.join(where, one))]  # noqa: PTH114, PTH118
-        for one in sorted((*files, *links)):
-            path = Path(where, one)
-            try:
-                state = path.lstat()
-            except OSError as error:
-                raise ConfigError(shorten(path), "", f"can't be read: {error.strerror}") from error
-            size += state.st_size
-            name = path.relative_to(root).as_posix()
-            names.append((name, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
-            if len(names) > _FILES_MAX or size > _BYTES_MAX:
-                most = f"{_FILES_MAX:,} files or {_BYTES_MAX // 1_000_000} MB"
-                raise ConfigError(shorten(root), "", f"it has more than {most}")
-    if not names:
-        raise ConfigError(shorten(root), "", "isn't a folder with files in it")
-    return _hash_of(root, tuple(names))
-
-
-@lru_cache(maxsize=64)
-def _hash_of(root: Path, names: tuple[tuple[str, int, int, int, int], ...]) -> str:
-    """Hash the files; once for as long as nothing about them changes."""
-    whole = hashlib.sha256()
-    for name, mode, *_ in names:
-        path = root / name
-        try:
-            if stat.S_ISLNK(mode):
-                data = os.fsencode(path.readlink())
-            else:
-                data = read_small(path, limit=_BYTES_MAX)[0] if stat.S_ISREG(mode) else b""
-        except OSError as error:
-            raise ConfigError(shorten(path), "", f"can't be read: {error.strerror}") from error
-        runs = bool(mode & stat.S_IXUSR)
-        whole.update(json.dumps([name, stat.S_IFMT(mode), runs, len(data)]).encode())
-        whole.update(data)
-    return whole.hexdigest()
-
-
 def _write(folders: Folders, added: Sequence[Added]) -> None:
     file = folders.plugins_file
-    entries = [{"name": one.name, "path": str(one.path), "sha256": one.sha256} for one in added]
+    entries = [
+        {"name": one.name, "path": str(one.path), "sha256": one.sha256, "guards": one.guards}
+        for one in added
+    ]
     what = f"Can't write {shorten(file)}"
     with os_error_as(StorageError, what, hint="Nothing was changed."), locked(file.parent):
         replace_file(file, json.dumps({"plugins": entries}, indent=1).encode())
@@ -319,8 +305,8 @@ def _manifest(root: Path) -> dict[str, Any]:
 
 def _inside(root: Path, name: str) -> Path | None:
     """A path of a plugin, None if it leads out of it."""
-    real = Path(os.path.realpath(root / name))
-    return real if real == root or root in real.parents else None
+    path = root / name
+    return None if leads_out(path, root) else Path(os.path.realpath(path))
 
 
 def _paths(root: Path, given: object, problems: list[str]) -> Iterator[Path]:
@@ -360,6 +346,14 @@ def _commands(root: Path, given: object, problems: list[str]) -> Mapping[str, Pa
     return found
 
 
+def _granted(files: Iterable[Path]) -> Iterator[str]:
+    """The rules in the files of commands that allow something without a question."""
+    for path in files:
+        with suppress(OSError):
+            data = read_small(path, limit=_SIZE_MAX)[0]
+            yield from allowed_tools(front_matter.parse(data).names("allowed-tools") or ()).rules
+
+
 def _skills(root: Path, given: object, problems: list[str]) -> tuple[Path, ...]:
     """The folders of skills: of the usual place, of those that the manifest names, the root."""
     found = [root] if (root / "SKILL.md").is_file() else []
@@ -386,11 +380,18 @@ def _hooks(plugin: Plugin, given: object, problems: list[str]) -> tuple[Hook, ..
         parsed = hook_files.of_contents(path, contents)
         problems += parsed.problems
         found += parsed.all
-    before = f"export {ROOT}={shlex.quote(str(plugin.root))}; "
-    return tuple(
-        replace(hook, command=before + plugin.filled(hook.command)) if hook.command else hook
-        for hook in found
-    )
+    return tuple(_in_its_folder(plugin, hook) if hook.command else hook for hook in found)
+
+
+def _in_its_folder(plugin: Plugin, hook: Hook) -> Hook:
+    """A hook that finds its plugin's folder in ROOT."""
+    folder, command = str(plugin.root), plugin.filled(hook.command)
+    if hook.args is None:
+        return replace(
+            hook, command=f"export {ROOT}={shlex.quote(folder)} {_NO_BYTECODE}=1; {command}"
+        )
+    args = (f"{ROOT}={folder}", f"{_NO_BYTECODE}=1", command, *map(plugin.filled, hook.args))
+    return replace(hook, command="env", args=args)
 
 
 def _servers(plugin: Plugin, given: object, problems: list[str]) -> Mapping[str, dict[str, Any]]:
@@ -408,7 +409,8 @@ def _servers(plugin: Plugin, given: object, problems: list[str]) -> Mapping[str,
     servers = {f"plugin_{plugin.name}_{name}": entry for name, entry in found.servers.items()}
     for entry in servers.values():
         if entry.get("command"):
-            entry["env"] = {**object_of(entry.get("env")), ROOT: str(plugin.root)}
+            own = {ROOT: str(plugin.root), _NO_BYTECODE: "1"}
+            entry["env"] = {**object_of(entry.get("env")), **own}
     return servers
 
 

@@ -231,6 +231,10 @@ class Tool(ABC, Generic[P]):
             "input_schema": input_schema(self.params),
         }
 
+    def input_shown(self, params: P, given: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return the input of a call as hooks and who is asked see it; `given` is the model's."""
+        return given
+
     def parse(self, arguments: object) -> P:
         """Convert arguments of the model to Params. Raises ToolError that names the wrong
         argument."""

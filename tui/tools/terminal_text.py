@@ -30,6 +30,8 @@ _EDITS = frozenset({*"JKXP@LMhl", "\x1bc"})
 _ROW_EDITS = frozenset({*"JLMhl", "\x1bc"})
 _TAB = 8
 _STYLE_CHARS = 200
+_COMBINED: Final = 30
+"""Characters that combine with one: as many as Unicode wants to be taken together (UAX 15)."""
 
 
 class ShownText(NamedTuple):
@@ -74,21 +76,25 @@ class _Row:
             cells = list(part) if part.isascii() else []
             for char in part if not cells else "":
                 if not (width := _width(char)):
-                    self._combine(at, cells, char)
+                    lost += self._combine(at, cells, char)
                 else:
                     cells += [char, ""][:width]
             lost += self._put(at, cells, style)
             at += len(cells)
         return at, lost
 
-    def _combine(self, at: int, cells: list[str], char: str) -> None:
-        """Add to the character before."""
-        before = cells or self.cells[:at]
-        place = len(before) - 1
+    def _combine(self, at: int, cells: list[str], char: str) -> int:
+        """Add to the character before. Returns the bytes that it has no room for."""
+        before = cells or self.cells
+        place = len(cells) - 1 if cells else min(at, len(before)) - 1
         while place > 0 and not before[place]:
             place -= 1
-        if place >= 0:
-            (cells or self.cells)[place] += char
+        if place < 0:
+            return 0
+        if len(before[place]) > _COMBINED:
+            return len(char.encode())
+        before[place] += char
+        return 0
 
     def _put(self, at: int, cells: list[str], style: str) -> int:
         if at > len(self.cells) and cells:
@@ -103,15 +109,22 @@ class _Row:
         self._spell_tabs(start)
         del self.cells[start:stop], self.styles[start:stop]
 
-    def insert(self, at: int, count: int) -> None:
+    def insert(self, at: int, count: int) -> int:
+        """Insert blanks. Returns the bytes that leave the row at its end."""
         self._spell_tabs(at)
-        if at < len(self.cells):
-            self.blank(at, at)
-            self.cells[at:at] = [" "] * count
-            self.styles[at:at] = [""] * count
+        if at >= len(self.cells):
+            return 0
+        self.blank(at, at)
+        self.cells[at:at] = [" "] * count
+        self.styles[at:at] = [""] * count
+        lost = len("".join(self.cells[WIDTH:]).encode())
+        del self.cells[WIDTH:], self.styles[WIDTH:]
+        return lost
 
     def _spell_tabs(self, start: int) -> None:
         """Make blanks of tabs: what is behind them moves."""
+        if "\t" not in self.cells:
+            return
         in_tab = False
         for at, cell in enumerate(self.cells[start:], start):
             in_tab = cell == "\t" or (in_tab and not cell)
@@ -127,7 +140,7 @@ class _Row:
         gone = self.cells[start:stop]
         self.cells[start:stop] = [" "] * len(gone)
         self.styles[start:stop] = [""] * len(gone)
-        return sum(len(cell.encode()) for cell in gone)
+        return len("".join(gone).encode())
 
 
 _AnyRow: TypeAlias = _Row | str
@@ -373,7 +386,7 @@ class TerminalText:
                 self.dropped += row.blank(self._x, self._x + count)
                 row.remove(self._x, self._x + count)
             case "@":
-                row.insert(self._x, count)
+                self.dropped += row.insert(self._x, count)
             case "L" | "M":
                 self._shift_rows(count if name == "L" else -count)
             case _:  # h, l

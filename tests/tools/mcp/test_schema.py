@@ -111,3 +111,14 @@ def test_exchanged_names_do_not_collide() -> None:
     }
     assert len(made(odd).schema()["input_schema"]["properties"]) == 4
     assert made(odd).schema() == made(odd).schema(), "the request's bytes stay the same"
+
+
+def test_who_guards_a_call_sees_the_names_that_the_server_gets() -> None:
+    """A guard that looks for `$filter` would find nothing under the name that the API has."""
+    tool = made(ODD_NAMES)
+    safe = next(name for name in tool.schema()["input_schema"]["properties"] if "filter" in name)
+    params = tool.parse({safe: "x"})
+    assert tool.input_shown(params, {safe: "x"}) == {"$filter": "x"}
+    assert tool.parse({"$filter": "x"}) == params, "as a hook gives it back"
+    plain = made(PATH)
+    assert plain.input_shown(plain.parse({"path": "a"}), {"path": "a"}) == {"path": "a"}

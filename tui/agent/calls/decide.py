@@ -77,7 +77,7 @@ async def ask_again(
 
 def _changes(answer: Answer, call: CheckedCall) -> bool:
     """True if an answer gives a call another input."""
-    return answer.changed is not None and dict(answer.changed) != call.state.input
+    return answer.changed is not None and dict(answer.changed) != dict(call.call.input)
 
 
 async def _as_answered(shared: CallContext, call: CheckedCall, answer: Answer) -> CheckedCall:
@@ -94,7 +94,7 @@ def url_access(shared: CallContext, call: CheckedCall, url: str) -> UrlAccess:
 
 async def _heard(shared: CallContext, call: CheckedCall) -> tuple[CheckedCall, HookAnswer]:
     """Let hooks look at a call; with the input that they give it, it is another call from here."""
-    hooked = await shared.hooks.before_tool(call.call, call.state.input)
+    hooked = await shared.hooks.before_tool(call.call, call.call.input)
     if hooked.context:
         call = replace(call, notes=(*call.notes, hooked.context))
     if hooked.changed is not None and not hooked.blocked:
@@ -107,7 +107,7 @@ async def _by_request_hooks(
 ) -> tuple[CheckedCall, Decision]:
     """Let hooks answer in the person's place. A yes to another input is one to that input alone,
     and only where nothing forbids it."""
-    hooked = await shared.hooks.at_request(call.call, call.state.input)
+    hooked = await shared.hooks.at_request(call.call, call.call.input)
     if hooked.blocked:
         return call, replace(decision, answer="deny", reason=hooked.blocked, by="hook")
     if hooked.verdict != "allow":

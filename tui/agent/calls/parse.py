@@ -33,6 +33,7 @@ def parse(ctx: AgentContext, state: PendingCall, seconds: float) -> tuple[Tool[A
         raise
     label = tool.label(params)
     label = label if len(label) <= _SHOWN_LABEL_CHARS else f"{label[: _SHOWN_LABEL_CHARS - 1]}…"
+    shown = dict(tool.input_shown(params, shown))
     ctx.publish(ToolStarted(state.id, state.name, shown, label, seconds))
     state.tool = tool
     return tool, params
@@ -76,7 +77,7 @@ async def check(
         paths=tool.paths(params),
         background=bool(getattr(params, "background", False)),
         agent=ctx.role,
-        input=state.input,
+        input=tool.input_shown(params, state.input),
     )
     context = tool_context(shared, state)
     levels = await confinement.levels() if confinement and command is not None else ()

@@ -59,7 +59,8 @@ async def after_hooks(
 ) -> ToolOutput:
     """Add what hooks say about a result, or put theirs in its place, and note the files that they
     changed after it."""
-    hooked = await shared.hooks.after_tool(state.id, state.name, state.input, output, about)
+    given = state.input if about is None else about.input
+    hooked = await shared.hooks.after_tool(state.id, state.name, given, output, about)
     if hooked is not NOTHING and not output.is_error:
         details, changed = await asyncio.to_thread(as_now, output.details)
         names = ", ".join(shared.ctx.workspace.show(path) for path in changed)

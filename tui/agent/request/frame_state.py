@@ -24,7 +24,7 @@ from tui.context.project_files import nested, nested_again, source_of
 from tui.context.record_index import RecordIndex
 from tui.context.request_trail import has_thinking
 from tui.context.rules.blocks import is_paused
-from tui.context.system_prompt import environment, hash_of, newer_version
+from tui.context.system_prompt import Source, environment, hash_of, newer_version
 from tui.core.facts import ContextBroken, FrameMade, ModelNotice, Notice, ThinkingBroken
 from tui.core.formatting import plural
 from tui.core.git.branch import branch_of
@@ -159,7 +159,7 @@ class FrameState:
         known = {source.name for source in sources}
         # Instructions of a folder, and rules of some files, are said once a call went there.
         below = [name for name in told if told[name] and name not in known]
-        again = [*await asyncio.to_thread(nested_again, self._ctx.workspace, below)]
+        again = [*await asyncio.to_thread(self._nested_again, below)]
         again += [source_of(rule) for rule in await self._rules() if rule.name in below]
         sources = [*sources, *(source for source in again if source.name in below)]
         own = any(record.type == "memory" for record in self._ctx.records)
@@ -192,8 +192,7 @@ class FrameState:
             return
         told, root = self._known_files(), ctx.workspace.root
         found = [
-            (one, "the files in its folder")
-            for one in await asyncio.to_thread(nested, ctx.workspace, fresh)
+            (one, "the files in its folder") for one in await asyncio.to_thread(self._nested, fresh)
         ]
         found += [
             (source_of(rule), ", ".join(rule.paths))
@@ -207,6 +206,17 @@ class FrameState:
                 files = {source.name: hash_of(source)}
                 self._files.append({"kind": "file", "text": text, "files": files})
                 told = {**told, **files}
+
+    def _nested(self, touched: Iterable[Path]) -> Sequence[Source]:
+        """Read the instructions of the folders of some files. Blocks."""
+        ctx = self._ctx
+        reads = ctx.rules.gate.policy.reads_freely(ctx.workspace)
+        return nested(ctx.workspace, touched, reads)
+
+    def _nested_again(self, names: Iterable[str]) -> Sequence[Source]:
+        """Read such instructions again, by their names. Blocks."""
+        reads = self._ctx.rules.gate.policy.reads_freely(self._ctx.workspace)
+        return nested_again(self._ctx.workspace, names, reads)
 
     async def _rules(self) -> Sequence[RuleFile]:
         """The rules that hold for some files only, as they are now."""

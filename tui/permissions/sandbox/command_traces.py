@@ -333,8 +333,8 @@ class CommandTraces:
                 self._places[root] = self._of_session(root, places)
             places = self._places[root]
             if sets:
-                temporary, alone = self._of.folder / "tmp", not self.writing()
-                made = GitCopies.of(places, temporary, root, sets, alone=alone)
+                alone = not self.writing()
+                made = GitCopies.of(places, self._of.folder, root, sets, alone=alone)
                 self._copies.append(made)
                 walls = replace(walls, copies=(*walls.copies, *made.mounts))
             walls = with_git(walls, places)

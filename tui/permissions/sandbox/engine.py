@@ -33,7 +33,7 @@ from tui.permissions.sandbox.environment import (
     clean_environment,
     without_server_info,
 )
-from tui.permissions.sandbox.walls import Level, Plan, Walls, plan, prepare
+from tui.permissions.sandbox.walls import COPIES, COPIES_INSIDE, Level, Plan, Walls, plan, prepare
 
 _ROOT = str(Path(__file__).parents[3])
 _PROBE_S = 10.0
@@ -289,7 +289,7 @@ class Sandbox:
             "network": made.network,
             "mounts": made.mounts,
             "movable": made.movable,
-            "temporary": made.temporary,
+            "copies": [os.path.realpath(walls.session / COPIES), COPIES_INSIDE],
             "argv": list(argv),
             "env": env,
             "cwd": folder,

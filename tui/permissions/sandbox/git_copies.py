@@ -29,6 +29,7 @@ from tui.core.in_place import write_over
 from tui.permissions.sandbox.git_settings import (
     Setting,
     are_free,
+    are_shown,
     in_words,
     is_address,
     needing_consent,
@@ -36,6 +37,7 @@ from tui.permissions.sandbox.git_settings import (
     settings_in,
 )
 from tui.permissions.sandbox.git_walls import GitPlaces
+from tui.permissions.sandbox.walls import COPIES, COPIES_INSIDE
 
 _FILES = frozenset({"config", "config.worktree"})
 _INFO = "info"
@@ -88,7 +90,7 @@ class _Copy:
 
 @dataclass(slots=True)
 class GitCopies:
-    """The copies of one command, in a folder of the session's /tmp."""
+    """The copies of one command, in a folder that no other command reaches."""
 
     folder: Path
     root: Path
@@ -100,31 +102,31 @@ class GitCopies:
 
     @classmethod
     def of(
-        cls, places: GitPlaces, temporary: Path, root: Path, line: str, *, alone: bool
+        cls, places: GitPlaces, session: Path, root: Path, line: str, *, alone: bool
     ) -> GitCopies:
-        """Make the copies of what a repository protects, for a line of the shell. Blocks."""
+        """Make the copies of what a repository protects, for a line of the shell, in the private
+        folder of a session. Blocks."""
         # It finds out whether modes count by changing that of the file.
         probes = "init" in line and "filemode" not in line.lower()
         ignored = frozenset({"core.filemode"} if probes else ())
-        temporary = temporary.resolve()
-        made = cls(temporary / f".git-{secrets.token_hex(8)}", root, alone, ignored)
+        made = cls(session.resolve() / COPIES / secrets.token_hex(8), root, alone, ignored)
         paths = [one for one in places.protected if one.name in {*_FILES, _INFO}]
-        paths = [one for one in paths if not one.is_symlink()][:_MOST]
-        for number, path in enumerate(paths):
-            before = _content(path)
+        for number, path in enumerate(paths[:_MOST]):
+            before = _content(path.parent.resolve() / path.name)
             if before is None:
                 continue
             place = made.folder / str(number) / path.name
             target = place if path.is_dir() else place.parent
-            for one in (made.folder, made.folder / str(number), target):
+            own = made.folder
+            for one in (session, own.parent, own, own / str(number), target):
                 one.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name, data in before.items():
                 (target / name).write_bytes(data)
             stand_in = place
             if target != place:
                 stand_in = target / "link"
-                # As commands call it.
-                stand_in.symlink_to(f"/tmp/{place.relative_to(temporary)}")  # noqa: S108
+                # As the command calls it.
+                stand_in.symlink_to(f"{COPIES_INSIDE}/{made.folder.name}/{number}/{path.name}")
             made.copies.append(_Copy(path, place, stand_in, before))
         return made
 
@@ -167,6 +169,9 @@ class GitCopies:
         keys = dict.fromkeys(key for key, _ in (*then, *after) if key in of_changed)
         changes = tuple((key, tuple(v for k, v in after if k == key)) for key in keys)
         asked = [one for one in needing_consent(after, then) if not self._is_own(copy.path, *one)]
+        if not are_shown(asked):
+            shown = f"{in_words(asked)} are more than a question can show; set them one by one"
+            return f"{copy.path} was left as it was: {shown}"
         return PendingSettings(copy.path, tuple(asked), changes, self.root)
 
     def _is_own(self, path: Path, key: str, value: str) -> bool:
@@ -178,12 +183,15 @@ class GitCopies:
 
 
 def _is_own_tree(path: Path, key: str, value: str) -> bool:
-    """True if a setting names to a submodule the folder that names it in turn, or none any more."""
+    """True if a setting names to a submodule the folder that names it in turn, or none any more. A
+    link on the way there could lead elsewhere later, and git would write there."""
     if key != "core.worktree" or not value:
         return key == "core.worktree"
-    link = Path(os.path.realpath(path.parent / value), ".git")
+    place = os.path.normpath(os.path.join(os.path.realpath(path.parent), value))  # noqa: PTH118
+    link = Path(place, ".git")
     with suppress(OSError):
-        return os.path.realpath(link.parent / folder_named(link, link=True)) == str(path.parent)
+        named = os.path.realpath(link.parent / folder_named(link, link=True))
+        return os.path.realpath(place) == place and named == str(path.parent)
     return False
 
 
@@ -197,14 +205,14 @@ def _content(path: Path, like: Path | None = None) -> dict[str, bytes] | None:
     a link could lead anywhere."""
     try:
         if not (like or path).is_dir():
-            return {path.name: read_small(path, real=like is not None, follow=like is None)[0]}
+            return {path.name: read_small(path, real=True)[0]}
         if path.is_symlink():
             return None
         names = sorted(os.listdir(path))  # noqa: PTH208 - names alone
         found: dict[str, bytes] = {}
         for name in names[:_MOST_FILES]:
             if stat.S_ISREG((path / name).lstat().st_mode):
-                found[name] = read_small(path / name, real=like is not None, follow=False)[0]
+                found[name] = read_small(path / name, real=True)[0]
     except OSError:
         return None
     return found

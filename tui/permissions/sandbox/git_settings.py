@@ -39,14 +39,16 @@ _VALUES: Mapping[str, re.Pattern[str]] = {
     "color.pager": re.compile(r"true|false"),
 }
 """The values of some of them, by the last word of the key or by all of it."""
-_REMOVABLE = re.compile(
-    rf"{_FREE.pattern}|(remote|submodule)\..+\.(url|pushurl|update)|branch\..+\.pushremote"
-    r"|alias\..+"
-)
+_REMOVABLE = re.compile(rf"{_FREE.pattern}|(remote|submodule)\..+\.url|alias\..+")
 """Keys whose end has no other effect than that something is not known any more."""
+_WITH_SECTION = re.compile(
+    r"((remote|submodule|branch)\..+)\.(pushurl|pushremote|update)", re.DOTALL
+)
+"""Keys that are so too where nothing else of their section stays: without them something else
+would go to another place, or happen again."""
 _ADDRESS = re.compile(r"(https?|ssh|git)://[^-\s]\S*|[\w.-]+@[\w.-]+:(?!:)\S+")
 """Addresses on another machine: a folder as a remote has hooks of its own."""
-_MOST, _LONGEST = 8, 160
+_MOST, _LONGEST = 12, 300
 """Maximum numbers of settings that are shown, and of their characters."""
 _SHOWN = re.compile(r"[^\x00-\x1f\x7f]*")
 _OF_NEW = re.compile(
@@ -69,9 +71,19 @@ def needing_consent(now: Iterable[Setting], then: Iterable[Setting]) -> list[Set
     known = {name for key, _ in then if (name := _remote_of(key))}
     before = dict(then)
     asked = [one for one in added if not _is_free(*one, known, before)]
-    keys = {key for key, _ in now}
-    gone = {key for key, _ in removed if key not in keys and not _REMOVABLE.fullmatch(key)}
+    keys, new = {key for key, _ in now}, {key for key, _ in added}
+    gone = {key for key, _ in removed if key not in new and not _may_go(key, keys)}
     return [*asked, *((key, "") for key in sorted(gone))]
+
+
+def _may_go(key: str, keys: Iterable[str]) -> bool:
+    """True if the end of a setting needs no yes; `keys` are those that stay. Of one that has other
+    values still, these count now."""
+    if key in keys:
+        return bool(_FREE.fullmatch(key))
+    section = _WITH_SECTION.fullmatch(key)
+    alone = section is not None and not any(one.startswith(f"{section[1]}.") for one in keys)
+    return alone or bool(_REMOVABLE.fullmatch(key))
 
 
 def _is_free(key: str, value: str, remotes: Iterable[str], before: Mapping[str, str]) -> bool:
@@ -139,8 +151,20 @@ def _settings(listed: str) -> Iterator[Setting]:
         yield name, value if assigned else "true"
 
 
+def are_shown(settings: Iterable[Setting]) -> bool:
+    """True if `in_words` shows all of each setting: nobody can agree to more than they see."""
+    settings = list(settings)
+    longest = max((len(line) for line in map(_line, settings)), default=0)
+    return len(settings) <= _MOST and longest <= _LONGEST
+
+
+def _line(setting: Setting) -> str:
+    key, value = setting
+    return one_line(f"{key} = {value}" if value else key)
+
+
 def in_words(settings: Iterable[Setting]) -> str:
     """Settings for a person, in one line."""
-    lines = [one_line(f"{key} = {value}" if value else key) for key, value in settings]
+    lines = [_line(setting) for setting in settings]
     shown = [line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in lines[:_MOST]]
     return ", ".join(shown) + (f" and {len(lines) - _MOST} more" if lines[_MOST:] else "")

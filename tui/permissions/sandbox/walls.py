@@ -57,6 +57,9 @@ _CLOSED = ("denied-file", "denied-folder")
 _HOMES = ("/home", "/root", "/mnt", "/media", "/srv", "/Users", "/Volumes")
 _RUN = "/run"
 _EMPTY = (_RUN, "/var/tmp")  # noqa: S108
+COPIES, COPIES_INSIDE = "git", "/run/holdfast/git"
+"""The folder in that of the session with copies of what is protected, and where a command finds its
+own: what other commands reach, such as /tmp, could lead its writing anywhere."""
 _SYSTEM = ("/proc", "/dev", "/sys")
 _HOST_SOCKETS = Path("/proc/net/unix")
 _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
@@ -177,7 +180,8 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912, PLR0915 - 
                 shown[path] = ("ro-bind", path, path)
         for path in pins:  # mounts cannot be moved away
             shown.setdefault(path, ("bind", path, path))
-    shown, links = _with_copies(shown, walls.copies if writes else ())
+    copies = walls.copies if writes and Path(_RUN).is_dir() else ()
+    shown, links = _with_copies(shown, copies, walls.session)
     for path in _existing(_real(path) for path in walls.sockets):
         shown[path] = ("ro-bind", path, path)
 
@@ -213,19 +217,23 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912, PLR0915 - 
 
 
 def _with_copies(
-    shown: dict[str, Mount], copies: Iterable[tuple[Path, Path]]
+    shown: dict[str, Mount], copies: Iterable[tuple[Path, Path]], session: Path
 ) -> tuple[dict[str, Mount], tuple[Mount, ...]]:
     """Return what is visible with copies of protected folders, and links to copies of protected
     files, which are mounted on these."""
     pairs = [(_real(target), copy) for target, copy in copies]
     pairs = [(path, copy) for path, copy in pairs if path in shown]
+    place = _real(session / COPIES)
+    names = dict.fromkeys(_real(copy.parent).removeprefix(place).split("/")[1] for _, copy in pairs)
+    own = {f"{COPIES_INSIDE}/{name}": f"{place}/{name}" for name in names}
     folders = {path: ("bind", _real(copy), path) for path, copy in pairs if not copy.is_symlink()}
     links = [
         ("link", f"{_real(copy.parent)}/{copy.name}", path)
         for path, copy in pairs
         if copy.is_symlink()
     ]
-    return shown | folders, tuple(links)
+    reached: dict[str, Mount] = {inside: ("bind", path, inside) for inside, path in own.items()}
+    return {**shown, **folders, **reached}, tuple(links)
 
 
 def check_workspace(walls: Walls) -> tuple[str, ...]:

@@ -319,6 +319,7 @@ def _mount_links(process: int, spec: dict[str, Any]) -> None:
     links = [mount for mount in spec["mounts"] if mount[0] == "link"]
     if not links:
         return
+    copies, copies_inside = spec["copies"]
     failure, theirs = os.pipe()
     child = os.fork()
     if not child:
@@ -327,7 +328,7 @@ def _mount_links(process: int, spec: dict[str, Any]) -> None:
             system.setns(system.owner_of(inside), system.NEWUSER)
             system.setns(inside, system.NEWNS)
             for kind, source, target in links:
-                place = "/tmp" + source.removeprefix(spec["temporary"])  # noqa: S108
+                place = copies_inside + source.removeprefix(copies)
                 _mount_in_place(kind, target, system.clone_link(place))
         except OSError as error:
             os.write(theirs, words(error).encode())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
 import threading
 from asyncio.subprocess import PIPE, Process
@@ -452,7 +453,7 @@ def _path(uri: object) -> Path | None:
     """The file of an address; None where it is none."""
     with suppress(ValueError, AttributeError, TypeError):
         if isinstance(uri, str) and uri.startswith("file:") and (path := to_fs_path(uri)):
-            return Path(path)
+            return Path(os.path.normpath(path))  # `..` would lead out of the workspace unseen
     return None
 
 

@@ -97,6 +97,10 @@ class McpTool(Tool[McpParams]):
         shown = json.dumps(params.arguments, ensure_ascii=False, indent=2)
         return CallPreview("text", f"{self.own_name} of the MCP server {self.server}\n{shown}")
 
+    def input_shown(self, params: McpParams, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Under the names that the server gets: a guard knows those."""
+        return params.arguments if self._names or self._wrapped else given
+
     def label(self, params: McpParams) -> str:
         shown = ", ".join(f"{name}={_short(value)}" for name, value in params.arguments.items())
         return shown[:LABEL_MAX]

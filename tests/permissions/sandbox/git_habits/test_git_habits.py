@@ -52,3 +52,18 @@ async def test_git_does_and_says_the_same_behind_the_walls(
     inside = await place.inside(habit, engine)
     assert differences(outside, inside) == []
     assert len(inside.asked) == habit.asks, inside.asked
+
+
+@pytest.mark.parametrize("engine", [Engine.BUBBLEWRAP, Engine.LAUNCHER])
+async def test_no_other_command_reaches_the_copies_of_gits_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probe_folder: Path, engine: Engine
+) -> None:
+    """What could put a link in their place would lead our writing, or a mount, anywhere."""
+    await asyncio.to_thread(runnable, engine, probe_folder)
+    place = await asyncio.to_thread(Place, tmp_path)
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
+    shared = "git config branch.z.merge refs/heads/z; ls -A /tmp | grep git; readlink .git/config"
+    inside = await place.inside(Habit(shared), engine)
+    assert inside.said.startswith("/run/holdfast/git/")
+    assert inside.state["work: git config --local --list"].count("branch.z.merge") == 1

@@ -98,6 +98,25 @@ def test_the_end_of_a_guard_needs_a_yes_and_that_of_a_remote_none() -> None:
     assert needing_consent([BASE[0], BASE[3]], BASE) == []
 
 
+@pytest.mark.parametrize(
+    ("gone", "stays", "asked"),
+    [
+        ("remote.o.pushurl", ("remote.o.url", "x"), True),
+        ("remote.o.pushurl", ("remote.other.url", "x"), False),
+        ("branch.main.pushremote", ("branch.main.remote", "o"), True),
+        ("branch.main.pushremote", ("branch.mai.remote", "o"), False),
+        ("submodule.lib.update", ("submodule.lib.url", "x"), True),
+        ("core.hookspath", ("core.hookspath", "other"), True),
+        ("remote.o.url", ("remote.o.url", "other"), True),
+        ("remote.o.fetch", ("remote.o.fetch", "other"), False),
+    ],
+)
+def test_what_would_go_elsewhere_without_a_setting_needs_a_yes(
+    gone: str, stays: Setting, asked: bool
+) -> None:
+    assert needing_consent([stays], [stays, (gone, "y")]) == ([(gone, "")] if asked else [])
+
+
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
@@ -106,7 +125,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def copies(root: Path, line: str = "git x", *, alone: bool = True) -> GitCopies:
-    return GitCopies.of(git_places(root), root.parent / "tmp", root, line, alone=alone)
+    return GitCopies.of(git_places(root), root.parent / "session", root, line, alone=alone)
 
 
 def copy_of(made: GitCopies, name: str) -> Path:
@@ -228,3 +247,31 @@ def test_settings_of_worktrees_count_only_with_a_harmless_file(root: Path) -> No
         if content is not None:
             named.write_text(content)
         assert bool(made.settle()[1]) != free
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "\n".join(f"[alias]\n\ta{number} = log" for number in range(30)),
+        f"[alias]\n\ta = log {'-' * 500}",
+    ],
+)
+def test_nobody_is_asked_about_more_than_the_question_shows(root: Path, hidden: str) -> None:
+    real, made = root / ".git/config", copies(root)
+    before = real.read_bytes()
+    with copy_of(made, "config").open("a") as file:
+        file.write(f"{hidden}\n[core]\n\tfsmonitor = ./run\n")
+    (line,), pending = made.settle()
+    assert "more than a question can show" in line
+    assert (pending, real.read_bytes()) == ([], before)
+
+
+def test_a_folder_behind_a_link_is_not_a_submodules_own(root: Path) -> None:
+    """The link can lead to another folder later, and git would write there."""
+    (root / "sub").mkdir()
+    (root / "sub/.git").write_text("gitdir: ../.git\n")
+    (root / "link").symlink_to("sub")
+    for value, asks in (("../link", True), ("../sub", False)):
+        made = copies(root)
+        config(copy_of(made, "config"), "core.worktree", value)
+        assert bool(made.settle()[1]) == asks, value
