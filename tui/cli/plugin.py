@@ -53,7 +53,9 @@ def _state(one: Added) -> tuple[Plugin | None, str]:
     """What a plugin brings now, and why it doesn't count, "" if it does."""
     try:
         changed = plugins.fingerprint(one.path) != one.sha256
-        return plugins.read(one.path), "changed since you added it: it doesn't count" * changed
+        return plugins.read(
+            one.path, one.name
+        ), "changed since you added it: it doesn't count" * changed
     except ConfigError as error:
         return None, f"it doesn't count: {error.message}"
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -215,8 +215,10 @@ _LIMITS: Final = (
 """Fields that take something from a sub-agent."""
 
 
+@lru_cache(maxsize=FILES_MAX)
 def parsed(path: Path, data: bytes) -> AgentDefinition | str:
-    """The definition in a file, or why there is none, as the end of a sentence."""
+    """The definition in a file, or why there is none, as the end of a sentence; read once for as
+    long as it stays."""
     file = front_matter.parse(data)
     if unread := [name for name in _LIMITS if name in file.unclear]:
         return (

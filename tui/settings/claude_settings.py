@@ -6,16 +6,17 @@ Commands, skills and sub-agents in its folder need no taking over: they are read
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
 from tui.core.claude_names import claude_folder
+from tui.core.config import Config
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
 from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.core.paths import Folders
-from tui.settings import agent_definitions, hook_files, user_commands
+from tui.settings import agent_definitions, hook_files, output_styles, user_commands
 from tui.settings.allowed_tools import AllowedTools, allowed_tools, restricted_tools
 from tui.settings.hook_files import Hook
 from tui.settings.takeover import KINDS, ImportedItem, SkippedItem, Takeover, unused_keys
@@ -27,12 +28,14 @@ _EDITORS: Final = ("edit_file", "write_file", "apply_patch")
 
 NO_SETTING: Final = "no setting here does that"
 _NO_RULE: Final = "no rule here says that"
+_SETTINGS: Final = {"model": "model", "outputStyle": "output_style"}
+"""Settings with one of ours by their side."""
 _WHYS: Final = {
     "env": "set it where you start holdfast, and [sandbox] keep_env for commands",
     "statusLine": "its command gets other JSON here; write one for [status] command",
     "model": "it names no model in full; set model, or start with -m",
-    "outputStyle": "write instructions into AGENTS.md, or --append-system-prompt",
-    "enabledPlugins": "add a plugin's folder with holdfast plugin add",
+    "outputStyle": "output_style is set, or you have no style of that name: built-in ones stay",
+    "extraKnownMarketplaces": "no list is followed: add a plugin's folder, holdfast plugin add",
     "apiKeyHelper": "keys are set with holdfast login, or in the environment",
     "disableAllHooks": "take the hooks out of hooks.json instead",
     "cleanupPeriodDays": "sessions are kept until you delete them",
@@ -48,23 +51,21 @@ _MODES: Final = {
     "default": "it is the default here, too",
 }
 _FOLDER_WHY: Final = "of one folder: rules belong in its .holdfast/config.toml"
-_IN_PLACE: Final = {"commands": "command", "agents": "sub-agent", "skills": "skill"}
+_READ: Final = frozenset(
+    {NAME, "CLAUDE.md", "agents", "commands", "output-styles", "plugins", "rules", "skills"}
+)
+"""What is read where it lies, or taken over."""
 _OTHER_FILES: Final = {
-    "CLAUDE.md": "put what holds everywhere into AGENTS.md in the configuration folder",
     ".credentials.json": "sign-ins are never taken over; holdfast login",
     "keybindings.json": "keys are set in [keys]",
-    "output-styles": "write instructions into AGENTS.md, or --append-system-prompt",
-    "plugins": "add a plugin's folder with holdfast plugin add",
     "projects": "sessions stay where they are; holdfast sessions import reads them",
 }
 _DATA: Final = "what Claude Code keeps for itself"
 
 
-def plan(
-    source: Path, folders: Folders, known: Mapping[str, Sequence[str]], model: str
-) -> Takeover:
-    """Collect from a settings file what is not here yet; `known` are the rules that there are, by
-    kind, `model` the one that is set, "" for none. Blocks; never raises."""
+def plan(source: Path, folders: Folders, workspace: Path, config: Config) -> Takeover:
+    """Collect from a settings file what is not here yet, by the person's own configuration. Blocks;
+    never raises."""
     settings = read_object(source)
     if isinstance(settings, str):
         return Takeover(left=(SkippedItem("", source, settings),) if settings else ())
@@ -74,7 +75,9 @@ def plan(
     lost: list[SkippedItem] = []
     for kind in KINDS:
         read = _rules(permissions, kind)
-        rules[kind] = tuple(rule for rule in read.rules if rule not in known.get(kind, ()))
+        rules[kind] = tuple(
+            rule for rule in read.rules if rule not in getattr(config.permissions, kind)
+        )
         (lost if kind == "deny" else left).extend(
             SkippedItem(f"{kind} {one}", source, _NO_RULE) for one in read.ignored
         )
@@ -86,12 +89,18 @@ def plan(
             for rule in [", ".join(restricted_tools([one]).rules)]
         ]
     hooks, problems = _hooks(source, folders)
-    chosen = string_of(settings.get("model"))
-    values = {"model": chosen} if chosen.startswith("claude-") and chosen != model else {}
-    values = {} if model else values
+    chosen, style = string_of(settings.get("model")), string_of(settings.get("outputStyle"))
+    values: dict[str, str] = {}
+    if chosen.startswith("claude-") and config.model == Config().model:
+        values["model"] = chosen
+    if not config.output_style and output_styles.is_own(style, workspace, folders):
+        values["output_style"] = style
     left += [SkippedItem("hooks", source, one) for one in problems]
     left += _other_permissions(permissions, source)
-    taken_keys = {"permissions", "hooks", "$schema", *values}
+    taken_keys = {"permissions", "hooks", "$schema", "enabledPlugins"}
+    taken_keys |= {key for key, ours in _SETTINGS.items() if ours in values}
+    if style.casefold() in {"default", config.output_style.casefold()}:
+        taken_keys.add("outputStyle")
     rest = {key: value for key, value in settings.items() if key not in taken_keys}
     left += _other_settings(rest, source)
     taken = [ImportedItem(kind, rule, source) for kind in KINDS for rule in rules[kind]]
@@ -165,6 +174,9 @@ def in_place(workspace: Path) -> Takeover:
             "command": user_commands.command_files(folder / "commands"),
             "skill": (folder / "skills").glob("*/SKILL.md"),
             "sub-agent": agent_definitions.agent_files(folder / "agents"),
+            "output style": agent_definitions.agent_files(folder / "output-styles"),
+            "rule": agent_definitions.agent_files(folder / "rules"),
+            "instructions": folder.glob("CLAUDE.md"),
         }
         for kind, files in names.items():
             taken += [ImportedItem(kind, _name_of(file), file) for file in sorted(files)]
@@ -184,7 +196,7 @@ def _other_files(folder: Path) -> Iterator[SkippedItem]:
     except OSError:
         return
     for name in names:
-        if name not in {NAME, "rules", *_IN_PLACE}:
+        if name not in _READ:
             yield SkippedItem(name, folder, _OTHER_FILES.get(name, _DATA))
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from tui.core.errors import ConfigError, StorageError, UsageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
@@ -32,8 +32,12 @@ from tui.settings.hook_files import Hook
 
 MANIFEST: Final = ".claude-plugin/plugin.json"
 MARKETPLACE: Final = ".claude-plugin/marketplace.json"
+PARTS: Final = ("commands", "agents", "skills", "hooks", mcp_json.NAME, "output-styles")
+"""The usual places of what a plugin brings."""
 ROOT: Final = "CLAUDE_PLUGIN_ROOT"
 """The variable by which its texts and commands name a plugin's folder."""
+_ADDED_MAX: Final = 1000
+"""Plugins that are remembered as they were read."""
 _FILES_MAX: Final = 3000
 _BYTES_MAX: Final = 50_000_000
 _SIZE_MAX: Final = 1_000_000
@@ -129,15 +133,15 @@ def installed(folders: Folders) -> Plugins:
         return Plugins(problems=(f"{error.message} No plugin counts.",))
     for one in added:
         try:
-            if fingerprint(one.path) != one.sha256:
-                problems.append(
-                    f"The plugin {one.name} was left out: its folder has changed since you added "
-                    f"it. `holdfast plugin add {shorten(one.path)}` takes it as it is now."
-                )
-                continue
-            plugin = read(one.path)
+            plugin = _as_added(one, _files_in(one.path))
         except ConfigError as error:
             problems.append(f"The plugin {one.name} was left out: {error.message}")
+            continue
+        if plugin is None:
+            problems.append(
+                f"The plugin {one.name} was left out: its folder has changed since you added "
+                f"it. `holdfast plugin add {shorten(one.path)}` takes it as it is now."
+            )
             continue
         found.append(plugin)
         problems += (f"The plugin {plugin.name}: {problem}" for problem in plugin.problems)
@@ -161,9 +165,22 @@ def added_plugins(folders: Folders) -> Sequence[Added]:
     ]
 
 
-def add(folders: Folders, path: Path) -> Plugin:
-    """Add the plugin in a folder, or take it as it is now, and trust it. Raises ConfigError,
-    UsageError and StorageError. Blocks."""
+def add(folders: Folders, path: Path, name: str = "", *, replacing: Path | None = None) -> Plugin:
+    """Add the plugin in a folder, or take it as it is now, and trust it. `name` is what it is
+    called if it doesn't say so; one of its name below the folder `replacing` goes. Raises
+    ConfigError, UsageError and StorageError. Blocks."""
+    plugin = addable(folders, path, name, replacing=replacing)
+    others = [
+        one for one in added_plugins(folders) if plugin.name != one.name and one.path != plugin.root
+    ]
+    _write(folders, [*others, Added(plugin.name, plugin.root, fingerprint(plugin.root))])
+    return plugin
+
+
+def addable(
+    folders: Folders, path: Path, name: str = "", *, replacing: Path | None = None
+) -> Plugin:
+    """Read a folder that `add` could add; raises as it does. Blocks."""
     root = Path(os.path.realpath(path))
     if not (root / MANIFEST).is_file() and (root / MARKETPLACE).is_file():
         places, far = offered(root)
@@ -173,18 +190,18 @@ def add(folders: Folders, path: Path) -> Plugin:
             f"{shorten(root)} is a list of plugins, not one.{more}",
             hint=f"Add one of its folders: {here}.",
         )
-    plugin = read(root)
+    plugin = read(root, name)
     if not (plugin.brings):
         raise UsageError(
             f"{shorten(root)} brings nothing that Holdfast knows.",
             hint="A plugin has commands/, agents/, skills/, hooks/hooks.json or .mcp.json.",
         )
     others = [one for one in added_plugins(folders) if one.path != root]
-    if any(one.name == plugin.name for one in others):
+    kept = [one for one in others if replacing is None or replacing not in one.path.parents]
+    if any(one.name == plugin.name for one in kept):
         raise UsageError(
             f"There is a plugin {plugin.name} already.", hint="Remove it first (plugin remove)."
         )
-    _write(folders, [*others, Added(plugin.name, root, fingerprint(root))])
     return plugin
 
 
@@ -202,10 +219,11 @@ def remove(folders: Folders, named: str) -> Added:
     return gone
 
 
-def read(root: Path) -> Plugin:
-    """Read what a folder brings. Raises ConfigError where it is no plugin. Blocks."""
+def read(root: Path, name: str = "") -> Plugin:
+    """Read what a folder brings; `name` is what it is called if it doesn't say so, else as the
+    folder. Raises ConfigError where it is no plugin. Blocks."""
     manifest = _manifest(root)
-    name = string_of(manifest.get("name")) or root.name
+    name = string_of(manifest.get("name")) or name or root.name
     if not _NAME.fullmatch(name):
         raise ConfigError(
             shorten(root / MANIFEST), "name", f"{name!r} has other than letters, digits, -, _, dots"
@@ -235,47 +253,75 @@ def read(root: Path) -> Plugin:
 def offered(root: Path) -> tuple[Sequence[Path], Sequence[str]]:
     """The folders of the plugins that a marketplace lists and has, and the names of the others,
     which lie elsewhere. Raises ConfigError. Blocks."""
-    contents = _json(root, MARKETPLACE)
-    places, far = list[Path](), list[str]()
-    for entry in map(object_of, list_of(contents.get("plugins"))):
+    every = _offered(root)
+    here = [place for place in every.values() if place]
+    return here, [name for name, place in every.items() if place is None]
+
+
+def offered_as(root: Path, name: str) -> Path | None:
+    """The folder of a plugin that a marketplace lists by this name, None if it lies elsewhere.
+    Raises ConfigError. Blocks."""
+    return _offered(root).get(name)
+
+
+def _offered(root: Path) -> Mapping[str, Path | None]:
+    found: dict[str, Path | None] = {}
+    for entry in map(object_of, list_of(_json(root, MARKETPLACE).get("plugins"))):
         source = entry.get("source")
         place = _inside(root, source) if isinstance(source, str) else None
-        if place is not None and place.is_dir():
-            places.append(place)
-        else:
-            far.append(string_of(entry.get("name")))
-    return places, far
+        found[string_of(entry.get("name"))] = place if place and place.is_dir() else None
+    return found
 
 
 def fingerprint(root: Path) -> str:
     """The hash of all that is in a plugin's folder. Raises ConfigError. Blocks."""
-    names: list[tuple[str, int, int, int, int]] = []
-    size = 0
-    for where, inner, files in os.walk(root):
-        inner[:] = sorted(one for one in inner if one not in _SKIPPED)
-        links = [one for one in inner if os.path.islink(os.path.join(where, one))]  # noqa: PTH114, PTH118
-        for one in sorted((*files, *links)):
-            path = Path(where, one)
-            try:
-                state = path.lstat()
-            except OSError as error:
-                raise ConfigError(shorten(path), "", f"can't be read: {error.strerror}") from error
+    return _hash_of(root, _files_in(root))
+
+
+_Files: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+"""The files of a folder: name, mode, size, and when contents and state changed."""
+
+
+def _files_in(root: Path) -> _Files:
+    """Everything below a folder but what is never looked at. Raises ConfigError."""
+    found: list[tuple[str, int, int, int, int]] = []
+    size, waiting = 0, [(str(root), "")]
+    while waiting:
+        folder, before = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            states = [(entry, entry.stat(follow_symlinks=False)) for entry in entries]
+        except OSError as error:
+            if not before and isinstance(error, FileNotFoundError | NotADirectoryError):
+                break
+            raise ConfigError(shorten(folder), "", f"can't be read: {error.strerror}") from error
+        for entry, state in states:
+            name = f"{before}{entry.name}"
+            if stat.S_ISDIR(state.st_mode):
+                waiting += [] if entry.name in _SKIPPED else [(entry.path, f"{name}/")]
+                continue
             size += state.st_size
-            name = path.relative_to(root).as_posix()
-            names.append((name, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
-            if len(names) > _FILES_MAX or size > _BYTES_MAX:
+            found.append((name, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+            if len(found) > _FILES_MAX or size > _BYTES_MAX:
                 most = f"{_FILES_MAX:,} files or {_BYTES_MAX // 1_000_000} MB"
                 raise ConfigError(shorten(root), "", f"it has more than {most}")
-    if not names:
+    if not found:
         raise ConfigError(shorten(root), "", "it is no folder with files in it")
-    return _hash_of(root, tuple(names))
+    return tuple(sorted(found))
 
 
-@lru_cache(maxsize=64)
-def _hash_of(root: Path, names: tuple[tuple[str, int, int, int, int], ...]) -> str:
+@lru_cache(maxsize=_ADDED_MAX)
+def _as_added(one: Added, files: _Files) -> Plugin | None:
+    """A plugin, None if it isn't as it was added; read once for as long as its files stay. Raises
+    ConfigError."""
+    return read(one.path, one.name) if _hash_of(one.path, files) == one.sha256 else None
+
+
+@lru_cache(maxsize=_ADDED_MAX)
+def _hash_of(root: Path, files: _Files) -> str:
     """Hash the files; once for as long as nothing about them changes."""
     whole = hashlib.sha256()
-    for name, mode, *_ in names:
+    for name, mode, *_ in files:
         path = root / name
         try:
             if stat.S_ISLNK(mode):
