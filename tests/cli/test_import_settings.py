@@ -198,8 +198,7 @@ def test_the_client_of_a_sign_in_comes_along_and_what_means_nothing_is_named(
     (claude / ".claude.json").write_text(json.dumps({"mcpServers": {"door": door}}))
     assert main(["import-settings", "--yes"]) == 0
     shown = capsys.readouterr().out
-    assert "  left   door: alwaysLoad means nothing here" in shown
-    assert "  left   door: oauth.xaa means nothing here" in shown
+    assert "  left   mcp.door.alwaysLoad, mcp.door.oauth.xaa: no setting here" in shown
     assert config()["mcp"]["door"] == {
         "type": "http", "url": url, "client_id": "my-id", "callback_port": 8123,
     }  # fmt: skip

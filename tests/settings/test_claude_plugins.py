@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     seen: dict[str, Any] = json.loads(SEEN.read_text())
     home = tmp_path / "home/.claude"
     for name, text in seen["files"].items():
-        for one in ("home", "shop", "work"):
-            text = text.replace(f"{{{one}}}", str(tmp_path / one))
         (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text(text)
+        (home / name).write_text(re.sub(r"\{(home|shop|work)\}", rf"{tmp_path}/\1", text))
     entries = [{"name": one, "source": f"./plugins/{one}"} for one in ("on", "off", "here")]
     (tmp_path / "shop/.claude-plugin").mkdir(parents=True)
     (tmp_path / "shop/.claude-plugin/marketplace.json").write_text(json.dumps({"plugins": entries}))

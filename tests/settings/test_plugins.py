@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.settings.claude_code.seen import lay_out, lines_of, prompt_of, seen
+from tui.agent.hook_process import HookProcess
 from tui.app.commands.own import turn_variables, user_commands
 from tui.core.errors import ConfigError, UsageError
 from tui.core.paths import folders
 from tui.settings import agent_definitions, plugins
+from tui.settings.hook_files import Hook
 from tui.settings.plugins import Plugin
 from tui.settings.skills import InstalledSkills
 from tui.settings.trust import Trust
@@ -79,8 +81,7 @@ def test_its_hooks_and_servers(tmp_path: Path) -> None:
     plugin = added("plugin-command", tmp_path)
     (hook,) = plugin.hooks
     assert hook.event == "UserPromptSubmit"
-    done = subprocess.run(["sh", "-c", hook.command], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"hook of {plugin.root} {plugin.root}"
+    assert printed(hook, tmp_path) == f"hook of {plugin.root} {plugin.root}"
     said = lines_of(seen()["plugin-command"])
     assert "UserPromptSubmit hook success: hook of <WORK>/plug <WORK>/plug" in said
     assert plugin.servers == {
@@ -90,6 +91,23 @@ def test_its_hooks_and_servers(tmp_path: Path) -> None:
         }
     }
     assert any(line.startswith("plugin:plug:srv ") for line in said)
+
+
+def test_a_hook_with_words_of_its_own_has_the_folder_too(tmp_path: Path) -> None:
+    root = tmp_path / "a plug"
+    (root / "hooks").mkdir(parents=True)
+    words = ["-c", 'echo "$CLAUDE_PLUGIN_ROOT" "$0"', "${CLAUDE_PLUGIN_ROOT}/x"]
+    entry = {"type": "command", "command": "/bin/sh", "args": words}
+    hooks = {"hooks": {"Stop": [{"hooks": [entry]}]}}
+    (root / "hooks/hooks.json").write_text(json.dumps(hooks))
+    (hook,) = plugins.read(root, "plug").hooks
+    assert printed(hook, tmp_path) == f"{root} {root}/x"
+
+
+def printed(hook: Hook, workspace: Path) -> str:
+    process = HookProcess(hook, workspace, 5)
+    assert asyncio.run(process.run(b"{}"))[0] == "ok"
+    return process.out.decode().strip()
 
 
 def test_the_manifest_says_where_its_parts_lie(tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ LEFT_OUT: Final = frozenset(
 OnError: TypeAlias = Literal["continue", "block"]
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
 
+PLUGIN_ROOT: Final = "CLAUDE_PLUGIN_ROOT"
+"""The variable by which a plugin's texts and commands name its folder."""
 NAME: Final = "hooks.json"
 HOOK_FILES: Final = (
     ".claude/settings.json",
@@ -130,6 +132,8 @@ class Hook:
     condition: str = ""
     only_if: tuple[str, ...] = ()
     detached: bool = False
+    plugin: Path | None = None
+    """The folder of the plugin that brings it."""
     callback: HookCallback | None = field(default=None, compare=False)
 
     @property

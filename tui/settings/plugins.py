@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,14 +27,12 @@ from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.core.paths import Folders, shorten
 from tui.settings import hook_files, mcp_json
 from tui.settings.agent_definitions import agent_files
-from tui.settings.hook_files import Hook
+from tui.settings.hook_files import PLUGIN_ROOT, Hook
 
 MANIFEST: Final = ".claude-plugin/plugin.json"
 MARKETPLACE: Final = ".claude-plugin/marketplace.json"
 PARTS: Final = ("commands", "agents", "skills", "hooks", mcp_json.NAME, "output-styles")
 """The usual places of what a plugin brings."""
-ROOT: Final = "CLAUDE_PLUGIN_ROOT"
-"""The variable by which its texts and commands name a plugin's folder."""
 _ADDED_MAX: Final = 1000
 """Plugins that are remembered as they were read."""
 _FILES_MAX: Final = 3000
@@ -73,7 +70,7 @@ class Plugin:
     @property
     def variables(self) -> Mapping[str, str]:
         """What its texts may name."""
-        return {ROOT: str(self.root)}
+        return {PLUGIN_ROOT: str(self.root)}
 
     def named(self, name: str) -> str:
         """The name here of something that it brings."""
@@ -81,7 +78,7 @@ class Plugin:
 
     def filled(self, text: str) -> str:
         """A text with the plugin's folder in its places."""
-        return text.replace(f"${{{ROOT}}}", str(self.root))
+        return text.replace(f"${{{PLUGIN_ROOT}}}", str(self.root))
 
     @property
     def brings(self) -> Sequence[str]:
@@ -98,7 +95,7 @@ class Plugin:
             if names
         ]
         lines += [
-            f"a hook for {hook.event}, outside the sandbox: {hook.command}" for hook in self.hooks
+            f"a hook for {hook.event}, outside the sandbox: {hook.line}" for hook in self.hooks
         ]
         lines += [
             f"an MCP server {name}: {entry.get('url') or ' '.join(_words(entry))}"
@@ -415,7 +412,7 @@ def _skills(root: Path, given: object, problems: list[str]) -> tuple[Path, ...]:
 
 
 def _hooks(plugin: Plugin, given: object, problems: list[str]) -> tuple[Hook, ...]:
-    """The hooks of its file and of the manifest, which run with the plugin's folder in ROOT."""
+    """The hooks of its file and of the manifest, which know its folder by a variable."""
     found = list[Hook]()
     usual = plugin.root / "hooks" / hook_files.NAME
     files = [usual] if usual.is_file() else []
@@ -429,9 +426,13 @@ def _hooks(plugin: Plugin, given: object, problems: list[str]) -> tuple[Hook, ..
         parsed = hook_files.of_contents(path, contents)
         problems += parsed.problems
         found += parsed.all
-    before = f"export {ROOT}={shlex.quote(str(plugin.root))}; "
     return tuple(
-        replace(hook, command=before + plugin.filled(hook.command)) if hook.command else hook
+        replace(
+            hook,
+            command=plugin.filled(hook.command),
+            args=None if hook.args is None else tuple(map(plugin.filled, hook.args)),
+            plugin=plugin.root,
+        )
         for hook in found
     )
 
@@ -451,7 +452,7 @@ def _servers(plugin: Plugin, given: object, problems: list[str]) -> Mapping[str,
     servers = {f"plugin_{plugin.name}_{name}": entry for name, entry in found.servers.items()}
     for entry in servers.values():
         if entry.get("command"):
-            entry["env"] = {**object_of(entry.get("env")), ROOT: str(plugin.root)}
+            entry["env"] = {**object_of(entry.get("env")), PLUGIN_ROOT: str(plugin.root)}
     return servers
 
 
