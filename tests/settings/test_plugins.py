@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.settings.claude_code.seen import lay_out, lines_of, prompt_of, seen
+from tests.settings.claude_plugins.record import SEEN
 from tui.agent.hook_process import HookProcess
 from tui.app.commands.own import turn_variables, user_commands
 from tui.core.errors import ConfigError, UsageError
@@ -191,8 +192,30 @@ def test_a_marketplace_is_a_list_of_folders(tmp_path: Path) -> None:
     (tmp_path / plugins.MARKETPLACE).write_text(json.dumps({"name": "m", "plugins": listed}))
     with pytest.raises(UsageError, match="a list of plugins, not one") as no:
         plugins.add(folders(), tmp_path)
-    assert no.value.hint.endswith("plugins/a.")
+    assert no.value.message.endswith("can't be fetched: b.")
+    assert no.value.hint.endswith(": a.")
+    assert plugins.offered(tmp_path, "a") == tmp_path / "plugins/a"
     assert plugins.add(folders(), tmp_path / "plugins/a").name == "a"
+
+
+def test_plugins_that_are_the_marketplaces_own_folder(tmp_path: Path) -> None:
+    own = json.loads(SEEN.read_text())["own"]
+    for name in ("a", "b", "c"):
+        (tmp_path / "skills" / name).mkdir(parents=True)
+        (tmp_path / "skills" / name / "SKILL.md").write_text("---\ndescription: d\n---\nDo it.")
+    (tmp_path / "commands").mkdir()
+    (tmp_path / "commands/cc.md").write_text("Do it.")
+    (tmp_path / ".claude-plugin").mkdir()
+    (tmp_path / plugins.MARKETPLACE).write_text(json.dumps(own["marketplace"]))
+    with pytest.raises(UsageError, match="a list of plugins, not one"):
+        plugins.add(folders(), tmp_path)
+    for name in ("docs", "other", "all", "docs"):
+        assert plugins.add(folders(), tmp_path, name).name == name
+    found = plugins.installed(folders()).all
+    brought = {p.name: [*(one.name for one in p.skills), *p.commands] for p in found}
+    assert brought == own["skills_and_commands"]
+    plugins.remove(folders(), "other")
+    assert [one.name for one in plugins.installed(folders()).all] == ["all", "docs"]
 
 
 def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def plan(folders: Folders) -> Takeover:
     enabled = object_of(_read(home / NAME).get("enabledPlugins"))
     found: dict[Path, str] = {}
     taken, left = list[ImportedItem](), list[SkippedItem]()
-    for name, path in {**_installed(place, enabled), **_beside_skills(home, enabled)}.items():
+    for name, path in {**_installed(place, enabled), **_skill_plugins(home, enabled)}.items():
         if isinstance(path, str):
             left.append(SkippedItem(name, place, path))
             continue
@@ -85,12 +85,12 @@ def _in_folder(marketplace: Mapping[str, object], plugin: str) -> Path | None:
         return None
     root = Path(string_of(marketplace.get("installLocation")))
     try:
-        return plugins.offered_as(root, plugin)
+        return plugins.offered(root, plugin)
     except ConfigError:
         return None
 
 
-def _beside_skills(home: Path, enabled: Mapping[str, object]) -> Mapping[str, Path | str]:
+def _skill_plugins(home: Path, enabled: Mapping[str, object]) -> Mapping[str, Path | str]:
     """The plugins below `skills/` that bring more than the skill that is read there anyway."""
     found: dict[str, Path | str] = {}
     for manifest in sorted((home / "skills").glob(f"*/{plugins.MANIFEST}")):

@@ -167,9 +167,7 @@ def add(folders: Folders, path: Path, name: str = "", *, replacing: Path | None 
     called if it doesn't say so; one of its name below the folder `replacing` goes. Raises
     ConfigError, UsageError and StorageError. Blocks."""
     plugin = addable(folders, path, name, replacing=replacing)
-    others = [
-        one for one in added_plugins(folders) if plugin.name != one.name and one.path != plugin.root
-    ]
+    others = [one for one in _others(folders, plugin.root) if one.name != plugin.name]
     _write(folders, [*others, Added(plugin.name, plugin.root, fingerprint(plugin.root))])
     return plugin
 
@@ -179,13 +177,14 @@ def addable(
 ) -> Plugin:
     """Read a folder that `add` could add; raises as it does. Blocks."""
     root = Path(os.path.realpath(path))
-    if not (root / MANIFEST).is_file() and (root / MARKETPLACE).is_file():
-        places, far = offered(root)
-        here = ", ".join(shorten(place) for place in places) or "none"
-        more = f" Those that are not here can't be fetched: {', '.join(far)}." if far else ""
+    if _is_list(root) and name not in _listed_here(root):
+        every = _offered(root)
+        here = ", ".join(name for name, place in every.items() if place) or "none"
+        far = ", ".join(name for name, place in every.items() if not place)
+        more = f" Those that are not here can't be fetched: {far}." if far else ""
         raise UsageError(
             f"{shorten(root)} is a list of plugins, not one.{more}",
-            hint=f"Add one of its folders: {here}.",
+            hint=f"Add one of them, as NAME@{shorten(root)}: {here}.",
         )
     plugin = read(root, name)
     if not (plugin.brings):
@@ -193,13 +192,21 @@ def addable(
             f"{shorten(root)} brings nothing that Holdfast knows.",
             hint="A plugin has commands/, agents/, skills/, hooks/hooks.json or .mcp.json.",
         )
-    others = [one for one in added_plugins(folders) if one.path != root]
-    kept = [one for one in others if replacing is None or replacing not in one.path.parents]
+    kept = [
+        one
+        for one in _others(folders, root)
+        if one.path != root and (replacing is None or replacing not in one.path.parents)
+    ]
     if any(one.name == plugin.name for one in kept):
         raise UsageError(
             f"There is a plugin {plugin.name} already.", hint="Remove it first (plugin remove)."
         )
     return plugin
+
+
+def _others(folders: Folders, root: Path) -> Sequence[Added]:
+    """The plugins that stay when one of a folder is added: of a list that has several, all."""
+    return [one for one in added_plugins(folders) if one.path != root or _is_list(root)]
 
 
 def remove(folders: Folders, named: str) -> Added:
@@ -219,7 +226,8 @@ def remove(folders: Folders, named: str) -> Added:
 def read(root: Path, name: str = "") -> Plugin:
     """Read what a folder brings; `name` is what it is called if it doesn't say so, else as the
     folder. Raises ConfigError where it is no plugin. Blocks."""
-    manifest = _manifest(root)
+    listed = _listed_here(root).get(name, {}) if _is_list(root) else {}
+    manifest = listed or _manifest(root)
     name = string_of(manifest.get("name")) or name or root.name
     if not _NAME.fullmatch(name):
         raise ConfigError(
@@ -239,7 +247,7 @@ def read(root: Path, name: str = "") -> Plugin:
         string_of(manifest.get("description")),
         commands,
         agents,
-        _skills(root, manifest.get("skills"), problems),
+        _skills(root, manifest.get("skills"), problems, usual=not listed.get("skills")),
         styles,
         _hooks(bare, manifest.get("hooks"), problems),
         _servers(bare, manifest.get("mcpServers"), problems),
@@ -247,27 +255,36 @@ def read(root: Path, name: str = "") -> Plugin:
     )
 
 
-def offered(root: Path) -> tuple[Sequence[Path], Sequence[str]]:
-    """The folders of the plugins that a marketplace lists and has, and the names of the others,
-    which lie elsewhere. Raises ConfigError. Blocks."""
-    every = _offered(root)
-    here = [place for place in every.values() if place]
-    return here, [name for name, place in every.items() if place is None]
-
-
-def offered_as(root: Path, name: str) -> Path | None:
-    """The folder of a plugin that a marketplace lists by this name, None if it lies elsewhere.
-    Raises ConfigError. Blocks."""
+def offered(root: Path, name: str) -> Path | None:
+    """The folder of a plugin that a marketplace lists by this name, None if it isn't there. Raises
+    ConfigError. Blocks."""
     return _offered(root).get(name)
 
 
 def _offered(root: Path) -> Mapping[str, Path | None]:
+    """The plugins of a marketplace: their folders by name, None for one that lies elsewhere."""
     found: dict[str, Path | None] = {}
-    for entry in map(object_of, list_of(_json(root, MARKETPLACE).get("plugins"))):
+    for name, entry in _entries(root).items():
         source = entry.get("source")
         place = _inside(root, source) if isinstance(source, str) else None
-        found[string_of(entry.get("name"))] = place if place and place.is_dir() else None
+        found[name] = place if place and place.is_dir() else None
     return found
+
+
+def _entries(root: Path) -> Mapping[str, dict[str, Any]]:
+    entries = map(object_of, list_of(_json(root, MARKETPLACE).get("plugins")))
+    return {string_of(one.get("name")): one for one in entries}
+
+
+def _is_list(root: Path) -> bool:
+    """True if a folder is a marketplace and no plugin by a manifest of its own."""
+    return not (root / MANIFEST).is_file() and (root / MARKETPLACE).is_file()
+
+
+def _listed_here(root: Path) -> Mapping[str, dict[str, Any]]:
+    """The plugins of a marketplace that are its own folder, as it describes them."""
+    places = _offered(root)
+    return {name: one for name, one in _entries(root).items() if places[name] == root}
 
 
 def fingerprint(root: Path) -> str:
@@ -400,10 +417,14 @@ def _commands(root: Path, given: object, problems: list[str]) -> Mapping[str, Pa
     return found
 
 
-def _skills(root: Path, given: object, problems: list[str]) -> tuple[Path, ...]:
-    """The folders of skills: of the usual place, of those that the manifest names, the root."""
-    found = [root] if (root / "SKILL.md").is_file() else []
-    for place in [root / "skills", *_paths(root, given, problems)]:
+def _skills(
+    root: Path, given: object, problems: list[str], *, usual: bool = True
+) -> tuple[Path, ...]:
+    """The folders of skills: the root, the usual place, those that the manifest names; only these
+    where it is not `usual`."""
+    found = [root] if usual and (root / "SKILL.md").is_file() else []
+    places = [root / "skills"] if usual else []
+    for place in [*places, *_paths(root, given, problems)]:
         if (place / "SKILL.md").is_file():
             found.append(place)
         elif place.is_dir():
