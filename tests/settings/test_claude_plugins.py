@@ -81,7 +81,7 @@ def test_one_of_that_name_that_is_here_already_stays(home: Path, tmp_path: Path)
     (mine / "commands/own.md").write_text("Mine.")
     plugins.add(folders(), mine)
     found = claude_plugins.plan(folders())
-    assert "There is a plugin on already" in whys(found)["on@shop"]
+    assert "already have a plugin named on" in whys(found)["on@shop"]
     assert list(found.plugins.values()) == ["fetched"]
 
 

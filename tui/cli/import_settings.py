@@ -61,9 +61,9 @@ def run(options: Options) -> int:
         raise ConfigError(
             shorten(first),
             "permissions.deny" if source == "claude" else "",
-            f"holds what no rule here can say: {one_line(said)}. Nothing was written.",
-            hint=f"Forbid it by a rule of your own in {shorten(own.config_file)} "
-            "(holdfast help permissions), and take it out there.",
+            f"no rule here can express {one_line(said)}. Nothing was written.",
+            hint=f"Forbid it with a rule of your own in {shorten(own.config_file)} "
+            "(holdfast help permissions), and remove it there.",
         )
     if not takeover:
         note("Nothing more to take over.")

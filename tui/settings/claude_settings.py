@@ -27,30 +27,30 @@ _SIZE_MAX: Final = 1_000_000
 _EDITORS: Final = ("edit_file", "write_file", "apply_patch")
 
 NO_SETTING: Final = "no setting here does that"
-_NO_RULE: Final = "no rule here says that"
+_NO_RULE: Final = "no rule here can express it"
 _SETTINGS: Final = {"model": "model", "outputStyle": "output_style"}
 """Settings with one of ours by their side."""
 _WHYS: Final = {
-    "env": "set it where you start holdfast, and [sandbox] keep_env for commands",
+    "env": "set it where you start holdfast; for commands, name it in [sandbox] keep_env",
     "statusLine": "its command gets other JSON here; write one for [status] command",
-    "model": "it names no model in full; set model, or start with -m",
-    "outputStyle": "output_style is set, or you have no style of that name: built-in ones stay",
-    "extraKnownMarketplaces": "no list is followed: add a plugin's folder, holdfast plugin add",
+    "model": "not a full model name; set model, or start with -m",
+    "outputStyle": "set output_style to one of your own styles",
+    "extraKnownMarketplaces": "add a plugin's folder with holdfast plugin add",
     "apiKeyHelper": "keys are set with holdfast login, or in the environment",
-    "disableAllHooks": "take the hooks out of hooks.json instead",
+    "disableAllHooks": "remove hooks from hooks.json instead",
     "cleanupPeriodDays": "sessions are kept until you delete them",
-    "includeCoAuthoredBy": "commits are signed by nobody but you",
+    "includeCoAuthoredBy": "Holdfast adds no co-author to commits",
     "enabledMcpjsonServers": "servers of .mcp.json start once you trust the folder",
-    "disabledMcpjsonServers": "don't trust that server, or take it out of .mcp.json",
+    "disabledMcpjsonServers": "don't trust that server, or remove it from .mcp.json",
 }
 _MODES: Final = {
     "plan": "start with --permission-mode plan",
     "acceptEdits": "start with --permission-mode edits",
     "bypassPermissions": "type /elevated on in a session that needs it",
-    "dontAsk": "with -p nothing is asked: what no rule allows is refused",
-    "default": "it is the default here, too",
+    "dontAsk": "-p never asks: what no rule allows is refused",
+    "default": "the default here, too",
 }
-_FOLDER_WHY: Final = "of one folder: rules belong in its .holdfast/config.toml"
+_FOLDER_WHY: Final = "for one folder only: put rules into its .holdfast/config.toml"
 _READ: Final = frozenset(
     {NAME, "CLAUDE.md", "agents", "commands", "output-styles", "plugins", "rules", "skills"}
 )
@@ -60,7 +60,7 @@ _OTHER_FILES: Final = {
     "keybindings.json": "keys are set in [keys]",
     "projects": "sessions stay where they are; holdfast sessions import reads them",
 }
-_DATA: Final = "what Claude Code keeps for itself"
+_DATA: Final = "Claude Code's own data"
 
 
 def plan(source: Path, folders: Folders, workspace: Path, config: Config) -> Takeover:
@@ -82,9 +82,7 @@ def plan(source: Path, folders: Folders, workspace: Path, config: Config) -> Tak
             SkippedItem(f"{kind} {one}", source, _NO_RULE) for one in read.ignored
         )
         left += [
-            SkippedItem(
-                f"{kind} {one}", source, f"only what forbids or asks about more can be said: {rule}"
-            )
+            SkippedItem(f"{kind} {one}", source, f"only stricter rules can be taken over: {rule}")
             for one in read.wider
             for rule in [", ".join(restricted_tools([one]).rules)]
         ]
@@ -125,8 +123,8 @@ def read_object(source: Path) -> dict[str, object] | str:
     except OSError as error:
         return f"Can't read it: {error.strerror or error}."
     except (ValueError, RecursionError):
-        return "It is not valid JSON."
-    return settings if is_object(settings) else "It is no object."
+        return "It isn't valid JSON."
+    return settings if is_object(settings) else "It isn't an object."
 
 
 def _hooks(source: Path, folders: Folders) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
@@ -141,7 +139,7 @@ def _hooks(source: Path, folders: Folders) -> tuple[tuple[Hook, ...], tuple[str,
 def _other_permissions(permissions: object, source: Path) -> Iterator[SkippedItem]:
     """Yield what stays of the permissions, but for the rules."""
     if not is_object(permissions):
-        yield SkippedItem("permissions", source, "Its permissions are no object.")
+        yield SkippedItem("permissions", source, "Its permissions aren't an object.")
     rest = {key: one for key, one in object_of(permissions).items() if key not in KINDS}
     mode = string_of(rest.pop("defaultMode", ""))
     if mode:

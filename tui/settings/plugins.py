@@ -85,9 +85,9 @@ class Plugin:
         """What it brings, a line for each kind; hooks and servers with what they run."""
         counts = {
             "command": [f"/{self.named(name)}" for name in self.commands],
-            "sub-agent": [path.stem for path in self.agents],
-            "skill": [path.name for path in self.skills],
-            "output style": [path.stem for path in self.styles],
+            "sub-agent": [self.named(path.stem) for path in self.agents],
+            "skill": [self.named(path.name) for path in self.skills],
+            "output style": [self.named(path.stem) for path in self.styles],
         }
         lines = [
             f"{plural(len(names), what)}: {', '.join(names)}"
@@ -179,17 +179,18 @@ def addable(
     root = Path(os.path.realpath(path))
     if _is_list(root) and name not in _listed_here(root):
         every = _offered(root)
-        here = ", ".join(name for name, place in every.items() if place) or "none"
+        here = ", ".join(name for name, place in every.items() if place)
         far = ", ".join(name for name, place in every.items() if not place)
-        more = f" Those that are not here can't be fetched: {far}." if far else ""
+        more = f" These are elsewhere, and can't be fetched: {far}." if far else ""
+        hint = f"Add one of them, as NAME@{shorten(root)}: {here}."
         raise UsageError(
-            f"{shorten(root)} is a list of plugins, not one.{more}",
-            hint=f"Add one of them, as NAME@{shorten(root)}: {here}.",
+            f"{shorten(root)} is a marketplace, a list of plugins.{more}",
+            hint=hint if here else "None of its plugins is in it.",
         )
     plugin = read(root, name)
     if not (plugin.brings):
         raise UsageError(
-            f"{shorten(root)} brings nothing that Holdfast knows.",
+            f"{shorten(root)} has nothing in it that Holdfast can use.",
             hint="A plugin has commands/, agents/, skills/, hooks/hooks.json or .mcp.json.",
         )
     kept = [
@@ -199,7 +200,8 @@ def addable(
     ]
     if any(one.name == plugin.name for one in kept):
         raise UsageError(
-            f"There is a plugin {plugin.name} already.", hint="Remove it first (plugin remove)."
+            f"You already have a plugin named {plugin.name}.",
+            hint=f"Remove it first: holdfast plugin remove {plugin.name}",
         )
     return plugin
 
@@ -231,10 +233,12 @@ def read(root: Path, name: str = "") -> Plugin:
     name = string_of(manifest.get("name")) or name or root.name
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            shorten(root / MANIFEST), "name", f"{name!r} has other than letters, digits, -, _, dots"
+            shorten(root / MANIFEST),
+            "name",
+            f"{name!r} may have only letters, digits, -, _ and dots",
         )
     problems = [
-        f"{words} ({key}) are not taken up." for key, words in _LEFT.items() if manifest.get(key)
+        f"{words} ({key}) aren't supported." for key, words in _LEFT.items() if manifest.get(key)
     ]
     bare = Plugin(name, root)
     commands = _commands(root, manifest.get("commands"), problems)
@@ -366,7 +370,7 @@ def _json(root: Path, name: str) -> dict[str, Any]:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ConfigError(shorten(path), "", f"can't be read: {why}") from error
     if not is_object(contents):
-        raise ConfigError(shorten(path), "", "is not an object")
+        raise ConfigError(shorten(path), "", "isn't an object")
     return contents
 
 
@@ -385,7 +389,7 @@ def _paths(root: Path, given: object, problems: list[str]) -> Iterator[Path]:
     for one in [given] if isinstance(given, str) else list_of(given):
         path = _inside(root, one) if isinstance(one, str) else None
         if path is None or not path.exists():
-            problems.append(f"{one!r} is nothing that lies in its folder.")
+            problems.append(f"{one!r} isn't in its folder.")
         else:
             yield path
 
