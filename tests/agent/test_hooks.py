@@ -529,7 +529,7 @@ async def test_a_yes_of_one_hook_is_none_to_what_another_makes_of_the_call(
     hooks = [
         {
             "type": "command",
-            "command": shlex.join(["echo", json.dumps({"hookSpecificOutput": one})]),
+            "command": shlex.join(["echo", json.dumps({"hookSpecificOutput": a})]),
         }
         for a in answers
     ]

@@ -22,7 +22,8 @@ from tui.core.messages import text_of
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.permissions.gate import RulesOnly
-from tui.provider.base import Request
+from tui.provider import catalogue
+from tui.provider.base import ModelInfo, Request
 from tui.session.session import Session
 from tui.settings.trust import Trust
 
@@ -241,6 +242,32 @@ async def test_a_session_from_before_the_first_skill_is_continued_as_it_is(
         assert (told, kinds) == ([], ["file", "tools"])
     else:
         assert (told, kinds) == (["1 new tool waits (skill). /reload takes it now."], [])
+
+
+class CataloguedProvider(ScriptedProvider):
+    """Its models are as the catalogue has them."""
+
+    async def model_info(self, model: str) -> ModelInfo:
+        return catalogue.model_info(model)
+
+
+@pytest.mark.parametrize("features", ["all", "basic"])
+async def test_a_list_that_outgrows_its_room_gets_its_search(opened: Open, features: Any) -> None:
+    skill(claude(), "pdf")
+    search = call("search_installed", "1", query="tables")
+    provider = CataloguedProvider(say("1"), [search], say("2"))
+    agent = opened(provider, config=Config(api_features=features))
+    await turn(agent)
+    for number in range(40):
+        skill(claude(), f"s{number:02}", f"About {'tables' if number == 7 else 'x' * 900}.")
+    told = await turn(agent)
+    assert types(agent, "break") == []
+    kinds = [data["kind"] for data in types(agent, "notice") if data["kind"] != "state"]
+    if features == "all":
+        assert (told, kinds) == ([], ["file", "tools"])
+        assert "skill s07: About tables." in outputs(agent)[0]
+    else:
+        assert told == ["1 new tool waits (search_installed). /reload takes it now."]
 
 
 async def test_what_is_left_out_is_said(opened: Open, tmp_path: Path) -> None:

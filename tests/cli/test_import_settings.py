@@ -307,6 +307,45 @@ def test_every_key_of_claude_codes_files_is_taken_or_left_with_a_reason(
     assert config()["model"] == "claude-sonnet-5-5"
 
 
+def test_an_output_style_of_ones_own_is_chosen_here_too(
+    claude: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (claude / "settings.json").write_text(json.dumps({"outputStyle": "Loud"}))
+    assert [one["what"] for one in imported(capsys)["left"]] == ["outputStyle"]
+    (claude / "output-styles").mkdir()
+    (claude / "output-styles/loud.md").write_text("---\nname: Loud\n---\nBe loud.")
+    found = imported(capsys)
+    assert ("setting", "output_style = Loud") in {(o["kind"], o["what"]) for o in found["taken"]}
+    assert found["left"] == []
+    assert main(["import-settings", "--yes"]) == 0
+    assert config()["output_style"] == "Loud"
+    capsys.readouterr()
+    again = imported(capsys)
+    assert "setting" not in {one["kind"] for one in again["taken"]}
+    assert again["left"] == []
+
+
+def test_what_a_plugin_brings_is_shown_before_it_is_taken(
+    claude: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "plug"
+    (root / "hooks").mkdir(parents=True)
+    hooks = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./stop.sh"}]}]}}
+    (root / "hooks/hooks.json").write_text(json.dumps(hooks))
+    (claude / "settings.json").write_text(json.dumps({"enabledPlugins": {"plug@shop": True}}))
+    (claude / "plugins").mkdir()
+    listed = {"plug@shop": [{"scope": "user", "installPath": str(root)}]}
+    (claude / "plugins/installed_plugins.json").write_text(json.dumps({"plugins": listed}))
+    assert main(["import-settings", "--yes"]) == 0
+    shown = capsys.readouterr()
+    assert "plugin plug@shop" in shown.out
+    assert "a hook for Stop, outside the sandbox" in shown.out
+    assert "./stop.sh" in shown.out
+    assert "1 plugin" in shown.err
+    assert main(["plugin", "list", "--json"]) == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)["plugins"]] == ["plug"]
+
+
 def test_a_rule_for_which_a_wider_one_stands_is_named(
     claude: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,3 +32,17 @@ def test_a_plugin_is_added_listed_and_removed(
     assert main(["plugin", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"plugins": []}
     assert main(["plugin", "add", str(tmp_path / "missing")]) == 2
+
+
+def test_one_of_a_marketplace_is_added_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plugins/a/commands").mkdir(parents=True)
+    (tmp_path / "plugins/a/commands/x.md").write_text("X")
+    (tmp_path / ".claude-plugin").mkdir()
+    listed = {"name": "m", "plugins": [{"name": "fix", "source": "./plugins/a"}]}
+    (tmp_path / ".claude-plugin/marketplace.json").write_text(json.dumps(listed))
+    assert main(["plugin", "add", f"fix@{tmp_path}"]) == 0
+    assert "command: /fix:x" in capsys.readouterr().out
+    assert main(["plugin", "add", f"fax@{tmp_path}"]) == 2
+    assert f"NAME@{tmp_path}: fix." in capsys.readouterr().err

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.settings.claude_code.seen import lay_out, lines_of, prompt_of, seen
+from tests.settings.claude_plugins.record import SEEN
+from tests.support.clock import PATIENCE_S
+from tui.agent.hook_process import HookProcess
 from tui.app.commands.own import turn_variables, user_commands
 from tui.core.errors import ConfigError, UsageError
 from tui.core.paths import folders
 from tui.settings import agent_definitions, plugins
+from tui.settings.hook_files import Hook
 from tui.settings.plugins import Plugin
 from tui.settings.skills import InstalledSkills
 from tui.settings.trust import Trust
@@ -80,8 +84,7 @@ def test_its_hooks_and_servers(tmp_path: Path) -> None:
     plugin = added("plugin-command", tmp_path)
     (hook,) = plugin.hooks
     assert hook.event == "UserPromptSubmit"
-    done = subprocess.run(["sh", "-c", hook.command], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"hook of {plugin.root} {plugin.root}"
+    assert printed(hook, tmp_path) == f"hook of {plugin.root} {plugin.root}"
     said = lines_of(seen()["plugin-command"])
     assert "UserPromptSubmit hook success: hook of <WORK>/plug <WORK>/plug" in said
     assert plugin.servers == {
@@ -91,6 +94,23 @@ def test_its_hooks_and_servers(tmp_path: Path) -> None:
         }
     }
     assert any(line.startswith("plugin:plug:srv ") for line in said)
+
+
+def test_a_hook_with_words_of_its_own_has_the_folder_too(tmp_path: Path) -> None:
+    root = tmp_path / "a plug"
+    (root / "hooks").mkdir(parents=True)
+    words = ["-c", 'echo "$CLAUDE_PLUGIN_ROOT" "$0"', "${CLAUDE_PLUGIN_ROOT}/x"]
+    entry = {"type": "command", "command": "/bin/sh", "args": words}
+    hooks = {"hooks": {"Stop": [{"hooks": [entry]}]}}
+    (root / "hooks/hooks.json").write_text(json.dumps(hooks))
+    (hook,) = plugins.read(root, "plug").hooks
+    assert printed(hook, tmp_path) == f"{root} {root}/x"
+
+
+def printed(hook: Hook, workspace: Path) -> str:
+    process = HookProcess(hook, workspace, 5)
+    assert asyncio.run(process.run(b"{}"))[0] == "ok"
+    return process.out.decode().strip()
 
 
 def test_the_manifest_says_where_its_parts_lie(tmp_path: Path) -> None:
@@ -174,8 +194,30 @@ def test_a_marketplace_is_a_list_of_folders(tmp_path: Path) -> None:
     (tmp_path / plugins.MARKETPLACE).write_text(json.dumps({"name": "m", "plugins": listed}))
     with pytest.raises(UsageError, match="a marketplace, a list of plugins") as no:
         plugins.add(folders(), tmp_path)
-    assert no.value.hint.endswith("plugins/a.")
+    assert no.value.message.endswith("can't be fetched: b.")
+    assert no.value.hint.endswith(": a.")
+    assert plugins.offered(tmp_path, "a") == tmp_path / "plugins/a"
     assert plugins.add(folders(), tmp_path / "plugins/a").name == "a"
+
+
+def test_plugins_that_are_the_marketplaces_own_folder(tmp_path: Path) -> None:
+    own = json.loads(SEEN.read_text())["own"]
+    for name in ("a", "b", "c"):
+        (tmp_path / "skills" / name).mkdir(parents=True)
+        (tmp_path / "skills" / name / "SKILL.md").write_text("---\ndescription: d\n---\nDo it.")
+    (tmp_path / "commands").mkdir()
+    (tmp_path / "commands/cc.md").write_text("Do it.")
+    (tmp_path / ".claude-plugin").mkdir()
+    (tmp_path / plugins.MARKETPLACE).write_text(json.dumps(own["marketplace"]))
+    with pytest.raises(UsageError, match="is a marketplace"):
+        plugins.add(folders(), tmp_path)
+    for name in ("docs", "other", "all", "docs"):
+        assert plugins.add(folders(), tmp_path, name).name == name
+    found = plugins.installed(folders()).all
+    brought = {p.name: [*(one.name for one in p.skills), *p.commands] for p in found}
+    assert brought == own["skills_and_commands"]
+    plugins.remove(folders(), "other")
+    assert [one.name for one in plugins.installed(folders()).all] == ["all", "docs"]
 
 
 def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
@@ -215,13 +257,13 @@ def test_a_plugin_with_a_guard_that_is_left_out_is_missed(tmp_path: Path) -> Non
     assert (plugin.commands, guard.event, guard.command) == ({}, "PreToolUse", "")
 
 
-def test_a_hook_without_a_shell_finds_its_folder(tmp_path: Path) -> None:
+async def test_a_hook_without_a_shell_finds_its_folder(tmp_path: Path) -> None:
     hook = {"command": "sh", "args": ["${CLAUDE_PLUGIN_ROOT}/guard.sh", "a b"]}
     plugin = plugin_with(tmp_path, hook)
     (one,) = plugin.hooks
-    words = [one.command, *(one.args or ())]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout == f"guarded {plugin.root} a b\n"
+    process = HookProcess(one, tmp_path, PATIENCE_S)
+    assert await process.run(b"") == ("ok", "")
+    assert bytes(process.out).decode() == f"guarded {plugin.root} a b\n"
 
 
 def test_what_its_commands_allow_is_said(tmp_path: Path) -> None:
@@ -237,7 +279,7 @@ def test_no_link_leads_to_what_its_hash_is_not_of(tmp_path: Path, target: str) -
     (root / ".git").mkdir()
     (root / ".git/x.sh").touch()
     (root / "run.sh").symlink_to(target)
-    with pytest.raises(ConfigError, match="a link to what its folder doesn't have"):
+    with pytest.raises(ConfigError, match="a link to something outside of its folder"):
         plugins.add(folders(), root)
 
 

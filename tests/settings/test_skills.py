@@ -214,15 +214,25 @@ def test_a_list_that_is_too_long_shortens_all_alike(workspace: Path):
     )
 
 
-def test_what_a_list_has_no_room_for_is_counted(workspace: Path):
+def test_where_no_descriptions_fit_all_names_are_there(workspace: Path):
     for number in range(300):
-        write(
-            Path.home() / f".claude/skills/s{number:03}", described(f"s{number:03}", "word " * 60)
-        )
+        name = f"s{number:03}"
+        write(Path.home() / f".claude/skills/{name}", described(name, "word " * 60))
+    listing = installed(workspace).listing()
+    assert (listing.cut, listing.unlisted) == (300, ())
+    *names, last = listing.text.splitlines()
+    assert names == [f"- s{number:03}" for number in range(300)]
+    assert last.startswith("- 300 descriptions are left out: search_installed finds")
+
+
+def test_what_a_list_has_no_room_for_is_counted(workspace: Path):
+    every = [f"s{number:03}-{'x' * 50}" for number in range(300)]
+    for name in every:
+        write(Path.home() / f".claude/skills/{name}", described(name, "word " * 60))
     listing = installed(workspace).listing()
     assert len(listing.text) <= LIST_MAX
     there = listing.text.count("\n- s") + 1
-    assert listing.unlisted == tuple(f"s{number:03}" for number in range(there, 300))
+    assert listing.unlisted == tuple(every[there:])
     assert listing.text.splitlines()[-1].startswith(f"- {300 - there} more skills are not listed")
 
 

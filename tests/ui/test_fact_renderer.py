@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.world import record
-from tui.core.facts import Debug, RepairApplied
+from tui.core.facts import Debug, HookFinished, RepairApplied
 from tui.session.records import Record
 from tui.ui.widgets.conversation.item_renderer import source
 from tui.ui.widgets.conversation.items import (
@@ -228,6 +228,17 @@ def test_one_repair_and_many() -> None:
     assert "in 2 places" in two.text
 
 
+def test_a_long_hook_is_named_in_short_with_the_whole_below() -> None:
+    fact = HookFinished("PreToolUse", "npx guard " + "--x " * 90, "failed", 1, 5, "no such " * 90)
+    item = fact_item(fact, None)
+    assert isinstance(item, NoticeItem)
+    assert len(item.text) < 520
+    assert "(exit 1)" in item.text
+    assert fact.command in item.detail
+    assert fact.text.strip() in item.detail
+    assert item.folded
+
+
 def test_a_debug_block_is_opened() -> None:
     item = fact_item(Debug("\n\n[DEBUG] Tool: x\n[DEBUG] Tokens: 3\n"), None)
     assert isinstance(item, NoticeItem)
@@ -244,3 +255,8 @@ def test_9_what_went_along_with_a_prompt_is_seen_when_the_session_is_resumed() -
         "Included your shell output (2 lines)",
         "$ pytest\n1 failed",
     )
+    command = {"name": "fix", "path": "/x/fix.md"}
+    line = record("user", content=prompt, text="fix it", command=command)
+    assert "Included the command's text (2 lines)" in [
+        one.text for one in items_of([line]) if isinstance(one, NoticeItem)
+    ]

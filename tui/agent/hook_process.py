@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui.agent.hook_answers import OUTPUT_MAX
 from tui.core.redaction import child_environment
-from tui.settings.hook_files import Hook
+from tui.settings.hook_files import NO_BYTECODE, PLUGIN_ROOT, Hook
 from tui.tools.process import shell
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class HookProcess:
         if hook.problem:
             return "failed", hook.problem
         environment = child_environment() | {"CLAUDE_PROJECT_DIR": str(self.root)}
+        if hook.plugin:
+            environment |= {PLUGIN_ROOT: str(hook.plugin), NO_BYTECODE: "1"}
         if not await asyncio.to_thread(hook.holds_in, self.root):
             return "failed", _CHANGED
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import convert
@@ -23,12 +23,19 @@ from tui.core.formatting import plural
 from tui.core.paths import Folders, folders, shorten
 from tui.core.standard_output import note, print_data, print_text
 from tui.core.text_cleaning import one_line
-from tui.settings import claude_servers, claude_settings, hook_files, layers, other_agents
+from tui.settings import (
+    claude_plugins,
+    claude_servers,
+    claude_settings,
+    hook_files,
+    layers,
+    other_agents,
+)
 from tui.settings.claude_settings import NAME
 from tui.settings.takeover import KINDS, Takeover, joined, take_over
 from tui.tools.mcp import address_of
 
-_IN_PLACE = ("command", "skill", "sub-agent", "output style")
+_IN_PLACE = ("command", "skill", "sub-agent", "output style", "rule", "instructions")
 
 
 def run(options: Options) -> int:
@@ -69,6 +76,7 @@ def run(options: Options) -> int:
     parts = [plural(count, "rule"), plural(len(takeover.hooks), "hook")]
     parts += [plural(len(takeover.values), "setting")] if takeover.values else []
     parts += [plural(len(takeover.copies), "file")] if takeover.copies else []
+    parts += [plural(len(takeover.plugins), "plugin")] if takeover.plugins else []
     note(f"Took over {', '.join(parts)} and {plural(len(takeover.servers), 'MCP server')}.")
     return 0
 
@@ -76,13 +84,11 @@ def run(options: Options) -> int:
 def _takeover_from(source: str, workspace: Path, own: Folders, config: Config) -> Takeover:
     """All that a program has."""
     if source == "claude":
-        rules = config.permissions
-        known = {kind: getattr(rules, kind) for kind in KINDS}
-        model = config.model if config.model != Config().model else ""
         return joined(
             [
-                claude_settings.plan(claude_folder() / NAME, own, known, model),
+                claude_settings.plan(claude_folder() / NAME, own, workspace, config),
                 claude_servers.plan(workspace, config.mcp),
+                claude_plugins.plan(own),
                 claude_settings.in_place(workspace),
             ]
         )
@@ -99,12 +105,12 @@ def _new(found: Takeover, config: Config) -> Takeover:
     fresh = {
         kind: tuple(r for r in found.rules.get(kind, ()) if r not in kept[kind]) for kind in KINDS
     }
-    values = dict(found.values) if config.model == Config().model else dict[str, str]()
+    values = {k: v for k, v in found.values.items() if getattr(config, k) == getattr(Config(), k)}
     taken = [
         one
         for one in found.taken
         if (one.kind not in KINDS or one.what in fresh[one.kind])
-        and (one.kind != "setting" or values)
+        and (one.kind != "setting" or one.what.partition(" = ")[0] in values)
     ]
     return Takeover(
         fresh,
@@ -112,6 +118,7 @@ def _new(found: Takeover, config: Config) -> Takeover:
         found.servers,
         values,
         found.copies,
+        found.plugins,
         tuple(taken),
         found.left,
         found.lost,
@@ -140,8 +147,10 @@ def _lines(found: Takeover) -> Iterator[str]:
         for one in shown:
             if one.where == place:
                 what = _server(one.what, found.servers) if one.kind == "mcp" else one.what
-                end = f"; {one.note}" if one.note else ""
+                first, *more = one.note.splitlines() if one.kind == "plugin" else [one.note]
+                end = f"; {first}" if first and not more else ""
                 yield f"  {one.kind:<6} {one_line(what)}{end}"
+                yield from (f"    {one_line(line)}" for line in (first, *more) if more)
         for label, rest in (("left", found.left), ("lost", found.lost)):
             whys = dict.fromkeys(one.why for one in rest if one.where == place)
             for why in whys:
@@ -151,7 +160,11 @@ def _lines(found: Takeover) -> Iterator[str]:
         yield "Read where they are, without taking them over:"
         for kind in _IN_PLACE:
             if names := [one.what for one in used if one.kind == kind]:
-                yield f"  {plural(len(names), kind)}: {one_line(', '.join(names))}"
+                yield f"  {_count(names, kind)}: {one_line(', '.join(names))}"
+
+
+def _count(names: Sequence[str], kind: str) -> str:
+    return kind if kind == "instructions" else plural(len(names), kind)
 
 
 def _server(name: str, servers: Mapping[str, dict[str, object]]) -> str:

@@ -20,7 +20,12 @@ def run(options: Options) -> int:
 
 
 def _add(options: Options) -> int:
-    plugin = plugins.add(folders(), Path(str(options.target)).expanduser())
+    path, name = Path(str(options.target)).expanduser(), ""
+    if not path.exists() and "@" in str(options.target):
+        name, _, listing = str(options.target).partition("@")
+        path = Path(listing).expanduser()
+        path = plugins.offered(path, name) or path  # a name that it hasn't is said by `add`
+    plugin = plugins.add(folders(), path, name)
     for line in _lines(plugin):
         print_text(line)
     note(f"Added {plugin.name}. It applies to new sessions, until its folder changes.")
@@ -54,7 +59,7 @@ def _state(one: Added) -> tuple[Plugin | None, str]:
     try:
         changed = plugins.has_changed(one)
         return plugins.read(
-            one.path
+            one.path, one.name
         ), "its folder has changed since you added it, so it doesn't count" * changed
     except ConfigError as error:
         return None, f"it doesn't count: {error.message}"

@@ -29,6 +29,8 @@ _HEADERS: Final = 3
 """Unanswered questions that a sentence names; the others are counted."""
 _HOOK_CHARS: Final = 300
 """Maximum characters that a sentence repeats of a hook's output."""
+_HOOK_NAME: Final = 160
+"""And of its command."""
 _PLAN_TOOL: Final = "present_plan"
 RELOAD_WAITS: Final = "The next compaction picks up the changes."
 
@@ -114,7 +116,10 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.QuestionAnswered(by="default"):
             return Sentence(_unanswered(fact))
         case facts.HookFinished() if sentence := _hook(fact):
-            return Sentence(f"{sentence}.", "info" if fact.outcome == "ok" else "warning")
+            level = "info" if fact.outcome == "ok" else "warning"
+            whole = f"{fact.command}\n{fact.text}".strip()
+            short = len(one_line(fact.command)) <= _HOOK_NAME and len(fact.text) <= _HOOK_CHARS
+            return Sentence(f"{sentence}.", level, "" if short else whole)
         case facts.JobStarted():
             how = "moved to the background" if fact.moved_by else "started in the background"
             about = f": {fact.command}" if fact.command else ""
@@ -306,17 +311,21 @@ def _moment(then: datetime, now: datetime | None) -> str:
 def _hook(fact: facts.HookFinished) -> str:
     """Describe a hook's failure, or its output for the person; "" if there is nothing to report, or
     others report it."""
-    hook = " ".join(filter(None, ("The", fact.event, "hook", one_line(fact.command))))
-    printed = one_line(fact.text)
+    name = _cut(one_line(fact.command), _HOOK_NAME)
+    hook = " ".join(filter(None, ("The", fact.event, "hook", name)))
+    printed = _cut(one_line(fact.text), _HOOK_CHARS)
     if fact.outcome == "ok" and printed:
-        cut = printed if len(printed) <= _HOOK_CHARS else f"{printed[: _HOOK_CHARS - 1]}…"
-        return f"{hook} says: {cut}"
+        return f"{hook} says: {printed}"
     if fact.outcome in {"ok", "blocked"}:
         return ""
     if fact.outcome == "cancelled":
         return f"{hook} was stopped"
     code = "" if fact.exit_code is None else f" (exit {fact.exit_code})"
     return f"{hook} failed{code}{f': {printed}' if printed else ''}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _unanswered(fact: facts.QuestionAnswered) -> str:

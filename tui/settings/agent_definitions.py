@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -40,7 +40,7 @@ OWN_NAMES: Final = ("explore", "general")
 
 LIST_MAX: Final = 15_000
 """Characters of a list."""
-_LENGTHS: Final = (600, 400, 250, 160, 100, 60)
+_LENGTHS: Final = (600, 400, 250, 160, 100, 60, 0)
 _LAST_LINE: Final = 200
 _WORKTREE: Final = "worktree"
 INHERIT: Final = "inherit"
@@ -215,8 +215,10 @@ _LIMITS: Final = (
 """Fields that take something from a sub-agent."""
 
 
+@lru_cache(maxsize=FILES_MAX)
 def parsed(path: Path, data: bytes) -> AgentDefinition | str:
-    """The definition in a file, or why there is none, as the end of a sentence."""
+    """The definition in a file, or why there is none, as the end of a sentence; read once for as
+    long as it stays."""
     file = front_matter.parse(data)
     if unread := [name for name in _LIMITS if name in file.unclear]:
         return (
@@ -323,8 +325,8 @@ def listed(entries: Iterable[tuple[str, str]], what: str, budget: int = LIST_MAX
     `what` are several of them in a word.
 
     While all descriptions fit they stand there whole. Else all are cut to one length, the longest
-    that fits; where not even short ones fit, the last entries are left out, and the list says how
-    many. What is cut or left out is found by a search.
+    that fits; where not even short ones fit, only names are left, and of these the last may be left
+    out. The list says how many. What is cut or left out is found by a search.
     """
     every = list(entries)
     lines = [_line(name, about, len(about)) for name, about in every]
@@ -344,13 +346,16 @@ def listed(entries: Iterable[tuple[str, str]], what: str, budget: int = LIST_MAX
     unlisted = tuple(name for name, _ in every[kept:])
     cut = sum(len(about) > most for _, about in every[:kept])
     about_rest = f"{len(unlisted):,} more {what} are not listed" if unlisted else ""
-    about_cut = f"{cut:,} descriptions are shortened" if cut else ""
+    done = "shortened" if most else "left out"
+    about_cut = f"{cut:,} descriptions are {done}" if cut else ""
     told = " and ".join(filter(None, (about_rest, about_cut)))
     lines = [*lines[:kept], f"- {told}: search_installed finds all of them by words."]
     return BoundedList("\n".join(lines), cut, unlisted)
 
 
 def _line(name: str, about: str, most: int) -> str:
+    if not most and about:
+        return f"- {name}"
     return f"- {name}: {about if len(about) <= most else _shorter(about, most)}"
 
 

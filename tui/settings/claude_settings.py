@@ -6,16 +6,17 @@ Commands, skills and sub-agents in its folder need no taking over: they are read
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, cast
 
 from tui.core.claude_names import claude_folder
+from tui.core.config import Config
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
 from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.core.paths import Folders
-from tui.settings import agent_definitions, hook_files, user_commands
+from tui.settings import agent_definitions, hook_files, output_styles, user_commands
 from tui.settings.allowed_tools import AllowedTools, allowed_tools, restricted_tools
 from tui.settings.hook_files import Hook
 from tui.settings.takeover import KINDS, ImportedItem, SkippedItem, Takeover, unused_keys
@@ -27,12 +28,14 @@ _EDITORS: Final = ("edit_file", "write_file", "apply_patch")
 
 NO_SETTING: Final = "no setting here does that"
 _NO_RULE: Final = "no rule here can express it"
+_SETTINGS: Final = {"model": "model", "outputStyle": "output_style"}
+"""Settings with one of ours by their side."""
 _WHYS: Final = {
     "env": "set it where you start holdfast; for commands, name it in [sandbox] keep_env",
     "statusLine": "its command gets other JSON here; write one for [status] command",
     "model": "not a full model name; set model, or start with -m",
     "outputStyle": "set output_style to one of your own styles",
-    "enabledPlugins": "add a plugin's folder with holdfast plugin add",
+    "extraKnownMarketplaces": "add a plugin's folder with holdfast plugin add",
     "apiKeyHelper": "keys are set with holdfast login, or in the environment",
     "disableAllHooks": "remove hooks from hooks.json instead",
     "cleanupPeriodDays": "sessions are kept until you delete them",
@@ -48,23 +51,21 @@ _MODES: Final = {
     "default": "the default here, too",
 }
 _FOLDER_WHY: Final = "for one folder only: put rules into its .holdfast/config.toml"
-_IN_PLACE: Final = frozenset(
-    {"CLAUDE.md", "agents", "commands", "output-styles", "rules", "skills"}
+_READ: Final = frozenset(
+    {NAME, "CLAUDE.md", "agents", "commands", "output-styles", "plugins", "rules", "skills"}
 )
+"""What is read where it lies, or taken over."""
 _OTHER_FILES: Final = {
     ".credentials.json": "sign-ins are never taken over; holdfast login",
     "keybindings.json": "keys are set in [keys]",
-    "plugins": "add a plugin's folder with holdfast plugin add",
     "projects": "sessions stay where they are; holdfast sessions import reads them",
 }
 _DATA: Final = "Claude Code's own data"
 
 
-def plan(
-    source: Path, folders: Folders, known: Mapping[str, Sequence[str]], model: str
-) -> Takeover:
-    """Collect from a settings file what is not here yet; `known` are the rules that there are, by
-    kind, `model` the one that is set, "" for none. Blocks; never raises."""
+def plan(source: Path, folders: Folders, workspace: Path, config: Config) -> Takeover:
+    """Collect from a settings file what is not here yet, by the person's own configuration. Blocks;
+    never raises."""
     settings = read_object(source)
     if isinstance(settings, str):
         return Takeover(left=(SkippedItem("", source, settings),) if settings else ())
@@ -74,7 +75,9 @@ def plan(
     lost: list[SkippedItem] = []
     for kind in KINDS:
         read = _rules(permissions, kind)
-        rules[kind] = tuple(rule for rule in read.rules if rule not in known.get(kind, ()))
+        rules[kind] = tuple(
+            rule for rule in read.rules if rule not in getattr(config.permissions, kind)
+        )
         (lost if kind == "deny" else left).extend(
             SkippedItem(f"{kind} {one}", source, _NO_RULE) for one in read.ignored
         )
@@ -84,12 +87,18 @@ def plan(
             for rule in [", ".join(restricted_tools([one]).rules)]
         ]
     hooks, problems = _hooks(source, folders)
-    chosen = string_of(settings.get("model"))
-    values = {"model": chosen} if chosen.startswith("claude-") and chosen != model else {}
-    values = {} if model else values
+    chosen, style = string_of(settings.get("model")), string_of(settings.get("outputStyle"))
+    values: dict[str, str] = {}
+    if chosen.startswith("claude-") and config.model == Config().model:
+        values["model"] = chosen
+    if not config.output_style and output_styles.is_own(style, workspace, folders):
+        values["output_style"] = style
     left += [SkippedItem("hooks", source, one) for one in problems]
     left += _other_permissions(permissions, source)
-    taken_keys = {"permissions", "hooks", "$schema", *values}
+    taken_keys = {"permissions", "hooks", "$schema", "enabledPlugins"}
+    taken_keys |= {key for key, ours in _SETTINGS.items() if ours in values}
+    if style.casefold() in {"default", config.output_style.casefold()}:
+        taken_keys.add("outputStyle")
     rest = {key: value for key, value in settings.items() if key not in taken_keys}
     left += _other_settings(rest, source)
     taken = [ImportedItem(kind, rule, source) for kind in KINDS for rule in rules[kind]]
@@ -164,6 +173,8 @@ def in_place(workspace: Path) -> Takeover:
             "skill": (folder / "skills").glob("*/SKILL.md"),
             "sub-agent": agent_definitions.agent_files(folder / "agents"),
             "output style": agent_definitions.agent_files(folder / "output-styles"),
+            "rule": agent_definitions.agent_files(folder / "rules"),
+            "instructions": folder.glob("CLAUDE.md"),
         }
         for kind, files in names.items():
             taken += [ImportedItem(kind, _name_of(file), file) for file in sorted(files)]
@@ -183,7 +194,7 @@ def _other_files(folder: Path) -> Iterator[SkippedItem]:
     except OSError:
         return
     for name in names:
-        if name not in {NAME, *_IN_PLACE}:
+        if name not in _READ:
             yield SkippedItem(name, folder, _OTHER_FILES.get(name, _DATA))
 
 

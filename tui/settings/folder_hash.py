@@ -12,7 +12,7 @@ import os
 import stat
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
@@ -20,40 +20,55 @@ from tui.core.paths import shorten
 
 _FILES_MAX: Final = 3000
 _BYTES_MAX: Final = 50_000_000
+_REMEMBERED: Final = 1000
 _SKIPPED: Final = frozenset({".git"})
+
+
+Files: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+"""The files of a folder: name, mode, size, and when contents and state changed."""
 
 
 def fingerprint(root: Path) -> str:
     """The hash of all that is in a folder. Raises ConfigError. Blocks."""
-    names: list[tuple[str, int, int, int, int]] = []
-    size = 0
-    for where, inner, files in os.walk(root):
-        inner[:] = sorted(one for one in inner if one not in _SKIPPED)
-        links = [one for one in inner if os.path.islink(os.path.join(where, one))]  # noqa: PTH114, PTH118
-        for one in sorted((*files, *links)):
-            path = Path(where, one)
-            try:
-                state = path.lstat()
-            except OSError as error:
-                raise ConfigError(shorten(path), "", f"can't be read: {error.strerror}") from error
-            if stat.S_ISLNK(state.st_mode) and leads_out(path, root):
-                raise ConfigError(shorten(path), "", "it is a link to what its folder doesn't have")
+    return _hash_of(root, files_in(root))
+
+
+def files_in(root: Path) -> Files:
+    """Everything below a folder but what is never looked at. Raises ConfigError. Blocks."""
+    found: list[tuple[str, int, int, int, int]] = []
+    size, waiting = 0, [(str(root), "")]
+    while waiting:
+        folder, before = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            states = [(entry, entry.stat(follow_symlinks=False)) for entry in entries]
+        except OSError as error:
+            if not before and isinstance(error, FileNotFoundError | NotADirectoryError):
+                break
+            raise ConfigError(shorten(folder), "", f"can't be read: {error.strerror}") from error
+        for entry, state in states:
+            name = f"{before}{entry.name}"
+            if stat.S_ISDIR(state.st_mode):
+                waiting += [] if entry.name in _SKIPPED else [(entry.path, f"{name}/")]
+                continue
+            if stat.S_ISLNK(state.st_mode) and leads_out(Path(entry.path), root):
+                why = "is a link to something outside of its folder"
+                raise ConfigError(shorten(entry.path), "", why)
             size += state.st_size
-            name = path.relative_to(root).as_posix()
-            names.append((name, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
-            if len(names) > _FILES_MAX or size > _BYTES_MAX:
+            found.append((name, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+            if len(found) > _FILES_MAX or size > _BYTES_MAX:
                 most = f"{_FILES_MAX:,} files or {_BYTES_MAX // 1_000_000} MB"
-                raise ConfigError(shorten(root), "", f"it has more than {most}")
-    if not names:
-        raise ConfigError(shorten(root), "", "it is no folder with files in it")
-    return _hash_of(root, tuple(names))
+                raise ConfigError(shorten(root), "", f"has more than {most}")
+    if not found:
+        raise ConfigError(shorten(root), "", "isn't a folder with files in it")
+    return tuple(sorted(found))
 
 
-@lru_cache(maxsize=64)
-def _hash_of(root: Path, names: tuple[tuple[str, int, int, int, int], ...]) -> str:
+@lru_cache(maxsize=_REMEMBERED)
+def _hash_of(root: Path, files: Files) -> str:
     """Hash the files; once for as long as nothing about them changes."""
     whole = hashlib.sha256()
-    for name, mode, *_ in names:
+    for name, mode, *_ in files:
         path = root / name
         try:
             if stat.S_ISLNK(mode):

@@ -59,6 +59,10 @@ LEFT_OUT: Final = frozenset(
 OnError: TypeAlias = Literal["continue", "block"]
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
 
+PLUGIN_ROOT: Final = "CLAUDE_PLUGIN_ROOT"
+"""The variable by which a plugin's texts and commands name its folder."""
+NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
+"""Set so that a plugin in Python does not change its own folder by running."""
 NAME: Final = "hooks.json"
 HOOK_FILES: Final = (
     ".claude/settings.json",
@@ -132,6 +136,8 @@ class Hook:
     condition: str = ""
     only_if: tuple[str, ...] = ()
     detached: bool = False
+    plugin: Path | None = None
+    """The folder of the plugin that brings it."""
     callback: HookCallback | None = field(default=None, compare=False)
     tree: tuple[Path, str] | None = None
     """The folder of its plugin, with the hash of what the person trusts in it."""

@@ -60,6 +60,11 @@ def find(
     return None, (*problems, f"There is no output style {name!r}: answers are as usual.")
 
 
+def is_own(name: str, workspace: Path, folders: Folders) -> bool:
+    """True if a style of that name is the person's own, or a plugin's. Blocks; never raises."""
+    return find(name, workspace, folders, lambda _name, _data: False)[0] is not None
+
+
 def _all(workspace: Path, folders: Folders) -> Iterator[tuple[Path, str, str, bool]]:
     """Each file, its shown name, what its style's name begins with, and if the workspace brings
     it."""

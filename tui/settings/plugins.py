@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -28,15 +28,15 @@ from tui.core.paths import Folders, shorten
 from tui.settings import hook_files, mcp_json
 from tui.settings.agent_definitions import agent_files
 from tui.settings.allowed_tools import allowed_tools
-from tui.settings.folder_hash import fingerprint, leads_out
-from tui.settings.hook_files import Hook
+from tui.settings.folder_hash import Files, files_in, fingerprint, leads_out
+from tui.settings.hook_files import NO_BYTECODE, PLUGIN_ROOT, Hook
 
 MANIFEST: Final = ".claude-plugin/plugin.json"
 MARKETPLACE: Final = ".claude-plugin/marketplace.json"
-ROOT: Final = "CLAUDE_PLUGIN_ROOT"
-"""The variable by which its texts and commands name a plugin's folder."""
-_NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
-"""So that a plugin in Python does not change its own folder by running."""
+PARTS: Final = ("commands", "agents", "skills", "hooks", mcp_json.NAME, "output-styles")
+"""The usual places of what a plugin brings."""
+_ADDED_MAX: Final = 1000
+"""Plugins that are remembered as they were read."""
 _SIZE_MAX: Final = 1_000_000
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.IGNORECASE)
 _LEFT: Final = {
@@ -69,7 +69,7 @@ class Plugin:
     @property
     def variables(self) -> Mapping[str, str]:
         """What its texts may name."""
-        return {ROOT: str(self.root)}
+        return {PLUGIN_ROOT: str(self.root)}
 
     def named(self, name: str) -> str:
         """The name here of something that it brings."""
@@ -77,7 +77,7 @@ class Plugin:
 
     def filled(self, text: str) -> str:
         """A text with the plugin's folder in its places."""
-        return text.replace(f"${{{ROOT}}}", str(self.root))
+        return text.replace(f"${{{PLUGIN_ROOT}}}", str(self.root))
 
     @property
     def brings(self) -> Sequence[str]:
@@ -138,22 +138,18 @@ def installed(folders: Folders) -> Plugins:
         return Plugins(problems=(f"{error.message} No plugin counts.",))
     for one in added:
         try:
-            plugin = read(one.path)
-            # Afterwards: what was read meanwhile is what the hash is of.
-            if has_changed(one):
-                problems.append(
-                    f"The plugin {one.name} was left out: its folder has changed since you added "
-                    f"it. `holdfast plugin add {shorten(one.path)}` takes it as it is now."
-                )
-                found += one.missing("its folder has changed")
-                continue
+            plugin = _as_added(one, files_in(one.path))
         except ConfigError as error:
             problems.append(f"The plugin {one.name} was left out: {error.message}")
             found += one.missing(error.message.rstrip("."))
             continue
-        tree = one.path, one.sha256
-        hooks = tuple(replace(hook, tree=tree) for hook in plugin.hooks)
-        plugin = replace(plugin, hooks=hooks)
+        if plugin is None:
+            problems.append(
+                f"The plugin {one.name} was left out: its folder has changed since you added "
+                f"it. `holdfast plugin add {shorten(one.path)}` takes it as it is now."
+            )
+            found += one.missing("its folder has changed")
+            continue
         found.append(plugin)
         problems += (f"The plugin {plugin.name}: {problem}" for problem in plugin.problems)
     return Plugins(tuple(found), tuple(problems))
@@ -186,33 +182,55 @@ def added_plugins(folders: Folders) -> Sequence[Added]:
     ]
 
 
-def add(folders: Folders, path: Path) -> Plugin:
-    """Add the plugin in a folder, or take it as it is now, and trust it. Raises ConfigError,
-    UsageError and StorageError. Blocks."""
+def add(folders: Folders, path: Path, name: str = "", *, replacing: Path | None = None) -> Plugin:
+    """Add the plugin in a folder, or take it as it is now, and trust it. `name` is what it is
+    called if it doesn't say so; one of its name below the folder `replacing` goes. Raises
+    ConfigError, UsageError and StorageError. Blocks."""
+    plugin = addable(folders, path, name, replacing=replacing)
+    others = [one for one in _others(folders, plugin.root) if one.name != plugin.name]
+    guards = any(hook.event == "PreToolUse" for hook in plugin.hooks)
+    added = Added(plugin.name, plugin.root, fingerprint(plugin.root), guards)
+    _write(folders, [*others, added])
+    return plugin
+
+
+def addable(
+    folders: Folders, path: Path, name: str = "", *, replacing: Path | None = None
+) -> Plugin:
+    """Read a folder that `add` could add; raises as it does. Blocks."""
     root = Path(os.path.realpath(path))
-    if not (root / MANIFEST).is_file() and (root / MARKETPLACE).is_file():
-        places, far = offered(root)
-        here = ", ".join(map(shorten, places))
-        more = f" These are elsewhere, and can't be fetched: {', '.join(far)}." if far else ""
+    if _is_list(root) and name not in _listed_here(root):
+        every = _offered(root)
+        here = ", ".join(name for name, place in every.items() if place)
+        far = ", ".join(name for name, place in every.items() if not place)
+        more = f" These are elsewhere, and can't be fetched: {far}." if far else ""
+        hint = f"Add one of them, as NAME@{shorten(root)}: {here}."
         raise UsageError(
             f"{shorten(root)} is a marketplace, a list of plugins.{more}",
-            hint=f"Add one of its folders: {here}." if here else "None of its plugins is in it.",
+            hint=hint if here else "None of its plugins is in it.",
         )
-    plugin = read(root)
+    plugin = read(root, name)
     if not (plugin.brings):
         raise UsageError(
             f"{shorten(root)} has nothing in it that Holdfast can use.",
             hint="A plugin has commands/, agents/, skills/, hooks/hooks.json or .mcp.json.",
         )
-    others = [one for one in added_plugins(folders) if one.path != root]
-    if any(one.name == plugin.name for one in others):
+    kept = [
+        one
+        for one in _others(folders, root)
+        if one.path != root and (replacing is None or replacing not in one.path.parents)
+    ]
+    if any(one.name == plugin.name for one in kept):
         raise UsageError(
             f"You already have a plugin named {plugin.name}.",
             hint=f"Remove it first: holdfast plugin remove {plugin.name}",
         )
-    guards = any(hook.event == "PreToolUse" for hook in plugin.hooks)
-    _write(folders, [*others, Added(plugin.name, root, fingerprint(root), guards)])
     return plugin
+
+
+def _others(folders: Folders, root: Path) -> Sequence[Added]:
+    """The plugins that stay when one of a folder is added: of a list that has several, all."""
+    return [one for one in added_plugins(folders) if one.path != root or _is_list(root)]
 
 
 def remove(folders: Folders, named: str) -> Added:
@@ -229,10 +247,12 @@ def remove(folders: Folders, named: str) -> Added:
     return gone
 
 
-def read(root: Path) -> Plugin:
-    """Read what a folder brings. Raises ConfigError where it is no plugin. Blocks."""
-    manifest = _manifest(root)
-    name = string_of(manifest.get("name")) or root.name
+def read(root: Path, name: str = "") -> Plugin:
+    """Read what a folder brings; `name` is what it is called if it doesn't say so, else as the
+    folder. Raises ConfigError where it is no plugin. Blocks."""
+    listed = _listed_here(root).get(name, {}) if _is_list(root) else {}
+    manifest = listed or _manifest(root)
+    name = string_of(manifest.get("name")) or name or root.name
     if not _NAME.fullmatch(name):
         raise ConfigError(
             shorten(root / MANIFEST),
@@ -253,7 +273,7 @@ def read(root: Path) -> Plugin:
         string_of(manifest.get("description")),
         commands,
         agents,
-        _skills(root, manifest.get("skills"), problems),
+        _skills(root, manifest.get("skills"), problems, usual=not listed.get("skills")),
         styles,
         _hooks(bare, manifest.get("hooks"), problems),
         _servers(bare, manifest.get("mcpServers"), problems),
@@ -261,19 +281,48 @@ def read(root: Path) -> Plugin:
     )
 
 
-def offered(root: Path) -> tuple[Sequence[Path], Sequence[str]]:
-    """The folders of the plugins that a marketplace lists and has, and the names of the others,
-    which lie elsewhere. Raises ConfigError. Blocks."""
-    contents = _json(root, MARKETPLACE)
-    places, far = list[Path](), list[str]()
-    for entry in map(object_of, list_of(contents.get("plugins"))):
+def offered(root: Path, name: str) -> Path | None:
+    """The folder of a plugin that a marketplace lists by this name, None if it isn't there. Raises
+    ConfigError. Blocks."""
+    return _offered(root).get(name)
+
+
+def _offered(root: Path) -> Mapping[str, Path | None]:
+    """The plugins of a marketplace: their folders by name, None for one that lies elsewhere."""
+    found: dict[str, Path | None] = {}
+    for name, entry in _entries(root).items():
         source = entry.get("source")
         place = _inside(root, source) if isinstance(source, str) else None
-        if place is not None and place.is_dir():
-            places.append(place)
-        else:
-            far.append(string_of(entry.get("name")))
-    return places, far
+        found[name] = place if place and place.is_dir() else None
+    return found
+
+
+def _entries(root: Path) -> Mapping[str, dict[str, Any]]:
+    entries = map(object_of, list_of(_json(root, MARKETPLACE).get("plugins")))
+    return {string_of(one.get("name")): one for one in entries}
+
+
+def _is_list(root: Path) -> bool:
+    """True if a folder is a marketplace and no plugin by a manifest of its own."""
+    return not (root / MANIFEST).is_file() and (root / MARKETPLACE).is_file()
+
+
+def _listed_here(root: Path) -> Mapping[str, dict[str, Any]]:
+    """The plugins of a marketplace that are its own folder, as it describes them."""
+    places = _offered(root)
+    return {name: one for name, one in _entries(root).items() if places[name] == root}
+
+
+@lru_cache(maxsize=_ADDED_MAX)
+def _as_added(one: Added, files: Files) -> Plugin | None:  # noqa: ARG001 - a key of the cache
+    """A plugin, None if it isn't as it was added; read once for as long as its files stay. Raises
+    ConfigError."""
+    plugin = read(one.path, one.name)
+    # Afterwards: what was read meanwhile is what the hash is of.
+    if has_changed(one):
+        return None
+    tree = one.path, one.sha256
+    return replace(plugin, hooks=tuple(replace(hook, tree=tree) for hook in plugin.hooks))
 
 
 def _write(folders: Folders, added: Sequence[Added]) -> None:
@@ -354,10 +403,14 @@ def _granted(files: Iterable[Path]) -> Iterator[str]:
             yield from allowed_tools(front_matter.parse(data).names("allowed-tools") or ()).rules
 
 
-def _skills(root: Path, given: object, problems: list[str]) -> tuple[Path, ...]:
-    """The folders of skills: of the usual place, of those that the manifest names, the root."""
-    found = [root] if (root / "SKILL.md").is_file() else []
-    for place in [root / "skills", *_paths(root, given, problems)]:
+def _skills(
+    root: Path, given: object, problems: list[str], *, usual: bool = True
+) -> tuple[Path, ...]:
+    """The folders of skills: the root, the usual place, those that the manifest names; only these
+    where it is not `usual`."""
+    found = [root] if usual and (root / "SKILL.md").is_file() else []
+    places = [root / "skills"] if usual else []
+    for place in [*places, *_paths(root, given, problems)]:
         if (place / "SKILL.md").is_file():
             found.append(place)
         elif place.is_dir():
@@ -366,7 +419,7 @@ def _skills(root: Path, given: object, problems: list[str]) -> tuple[Path, ...]:
 
 
 def _hooks(plugin: Plugin, given: object, problems: list[str]) -> tuple[Hook, ...]:
-    """The hooks of its file and of the manifest, which run with the plugin's folder in ROOT."""
+    """The hooks of its file and of the manifest, which know its folder by a variable."""
     found = list[Hook]()
     usual = plugin.root / "hooks" / hook_files.NAME
     files = [usual] if usual.is_file() else []
@@ -380,18 +433,15 @@ def _hooks(plugin: Plugin, given: object, problems: list[str]) -> tuple[Hook, ..
         parsed = hook_files.of_contents(path, contents)
         problems += parsed.problems
         found += parsed.all
-    return tuple(_in_its_folder(plugin, hook) if hook.command else hook for hook in found)
-
-
-def _in_its_folder(plugin: Plugin, hook: Hook) -> Hook:
-    """A hook that finds its plugin's folder in ROOT."""
-    folder, command = str(plugin.root), plugin.filled(hook.command)
-    if hook.args is None:
-        return replace(
-            hook, command=f"export {ROOT}={shlex.quote(folder)} {_NO_BYTECODE}=1; {command}"
+    return tuple(
+        replace(
+            hook,
+            command=plugin.filled(hook.command),
+            args=None if hook.args is None else tuple(map(plugin.filled, hook.args)),
+            plugin=plugin.root,
         )
-    args = (f"{ROOT}={folder}", f"{_NO_BYTECODE}=1", command, *map(plugin.filled, hook.args))
-    return replace(hook, command="env", args=args)
+        for hook in found
+    )
 
 
 def _servers(plugin: Plugin, given: object, problems: list[str]) -> Mapping[str, dict[str, Any]]:
@@ -409,7 +459,7 @@ def _servers(plugin: Plugin, given: object, problems: list[str]) -> Mapping[str,
     servers = {f"plugin_{plugin.name}_{name}": entry for name, entry in found.servers.items()}
     for entry in servers.values():
         if entry.get("command"):
-            own = {ROOT: str(plugin.root), _NO_BYTECODE: "1"}
+            own = {PLUGIN_ROOT: str(plugin.root), NO_BYTECODE: "1"}
             entry["env"] = {**object_of(entry.get("env")), **own}
     return servers
 

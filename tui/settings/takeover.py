@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tui.core.claude_names import claude_folder
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.json_files import parse_json
 from tui.core.messages import is_object, list_of
 from tui.core.paths import Folders, shorten
-from tui.settings import hook_files
+from tui.settings import hook_files, plugins
 from tui.settings.edit import add_rules, add_servers, set_user_value
 from tui.settings.hook_files import Hook
 
@@ -46,8 +47,8 @@ class ImportedItem:
 @dataclass(frozen=True, slots=True)
 class Takeover:
     """What one program has: `rules` by their kind, `hooks`, `servers` as entries of `[mcp]`,
-    `values` of the configuration, and `copies` of files and folders, from where to where. None of
-    them is here yet.
+    `values` of the configuration, `copies` of files and folders, from where to where, and folders
+    of `plugins` with their names there. None of them is here yet.
 
     `taken` lists it all, with what is used where it lies; `left` the rest. `lost` are rules that
     forbid and that no rule here can say.
@@ -58,13 +59,14 @@ class Takeover:
     servers: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     values: Mapping[str, str] = field(default_factory=dict[str, str])
     copies: Mapping[Path, Path] = field(default_factory=dict[Path, Path])
+    plugins: Mapping[Path, str] = field(default_factory=dict[Path, str])
     taken: tuple[ImportedItem, ...] = ()
     left: tuple[SkippedItem, ...] = ()
     lost: tuple[SkippedItem, ...] = ()
 
     def __bool__(self) -> bool:
         """True if there is anything to write."""
-        parts = (self.hooks, self.servers, self.values, self.copies)
+        parts = (self.hooks, self.servers, self.values, self.copies, self.plugins)
         return any(self.rules.values()) or any(parts)
 
     def to_json(self) -> dict[str, Any]:
@@ -89,6 +91,7 @@ def joined(parts: Sequence[Takeover]) -> Takeover:
         {name: one for part in reversed(parts) for name, one in part.servers.items()},
         {name: one for part in reversed(parts) for name, one in part.values.items()},
         {source: target for part in parts for source, target in part.copies.items()},
+        {path: name for part in parts for path, name in part.plugins.items()},
         tuple(one for part in parts for one in part.taken),
         tuple(one for part in parts for one in part.left),
         tuple(one for part in parts for one in part.lost),
@@ -114,6 +117,8 @@ def take_over(found: Takeover, folders: Folders) -> None:
         add_servers(folders.config_file, found.servers)
     for key, value in found.values.items():
         set_user_value(folders, key, value)
+    for path, name in found.plugins.items():
+        plugins.add(folders, path, name, replacing=claude_folder())
     for source, target in found.copies.items():
         with os_error_as(StorageError, f"Can't copy {shorten(source)}"):
             target.parent.mkdir(parents=True, exist_ok=True)

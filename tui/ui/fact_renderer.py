@@ -88,7 +88,7 @@ class FactRenderer:
                 self._prompted = True
                 chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
                 if attached:
-                    chat.add(record_items.sent_along_item(attached))
+                    chat.add(record_items.sent_along_item(event))
             case facts.DirectivesChanged(think, verbose, elevated, effort):
                 self.head(think=think, verbose=verbose, elevated=elevated, effort=effort)
                 chat.show_mode()

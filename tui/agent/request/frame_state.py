@@ -154,6 +154,7 @@ class FrameState:
             return
         sources = await asyncio.to_thread(self._ctx.sources.find_files)
         self._ctx.open_skills()
+        await asyncio.to_thread(self._join_search, sources)
         caps = self._ctx.config.bootstrap
         told = self._known_files()
         known = {source.name for source in sources}
@@ -183,6 +184,18 @@ class FrameState:
                 text = f"{name} is gone. What it said no longer applies."
                 found.append({"kind": "file", "text": text, "files": {name: ""}})
         self._files = found
+
+    def _join_search(self, sources: Sequence[Source]) -> None:
+        """Offer the search for what is installed once a list has outgrown its room. Blocks."""
+        skills, tools = self._ctx.toolbox.skills, self._ctx.toolbox.tools
+        if skills is None or SEARCH_INSTALLED in tools:
+            return
+        lists = [one.text for one in sources if one.origin in {"skills", "agents"}]
+        if any(SEARCH_INSTALLED in text for text in lists):
+            found = skills.tools().get(SEARCH_INSTALLED)
+            if found is not None:
+                tools[found.name] = found
+                self.exchange((), [found])
 
     async def _read_nested(self) -> None:
         """Look for instructions of the folders that calls went to; the next request says them."""

@@ -469,7 +469,7 @@ COMMANDS = (
         ("plugin", "add"),
         "add a plugin: a folder of commands, sub-agents, skills, hooks and servers",
         (),
-        Positional("PATH", "target", "the plugin's folder", "folder"),
+        Positional("PATH", "target", "its folder, or NAME@FOLDER of a marketplace", "folder"),
     ),
     Command(("plugin", "list"), "list your plugins, and what each brings", (_JSON,)),
     Command(

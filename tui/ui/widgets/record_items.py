@@ -144,7 +144,7 @@ def _items_again(told: Told | None, record: Record, calls: dict[str, ToolItem]) 
         case facts.UserMessage(typed=UnsetType()):
             return [NoticeItem(told.text)]
         case facts.UserMessage(attached=attached):
-            along = [sent_along_item(attached)] if attached.strip() else []
+            along = [sent_along_item(told)] if attached.strip() else []
             return [UserItem(told.prompt), *along]
         case facts.AssistantMessage():
             return [item for part in answer_facts(told) for item in _answer_item(part, calls)]
@@ -192,10 +192,12 @@ def fact_item(fact: Told, now: datetime | None, void: str = "") -> Item | None:
     return NoticeItem(sentence.text, sentence.level, detail, not sentence.open, hint, moved)
 
 
-def sent_along_item(text: str) -> NoticeItem:
+def sent_along_item(message: facts.UserMessage) -> NoticeItem:
     """Return one line for what went along with a prompt, with the text folded below."""
+    text = message.attached
     lines = plural(text.count("\n") + 1, "line")
     what = "what your hooks say" if text.startswith(HOOKS_SAY) else "your shell output"
+    what = "the command's text" if message.command else what
     return NoticeItem(f"Included {what} ({lines})", detail=text)
 
 
