@@ -20,7 +20,7 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tests.tools.lsp.checking import WILD, edited, until, with_wild
-from tui.agent import composition
+from tui.agent import composition, edit_checks
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
 from tui.agent.prompts import parse
@@ -160,6 +160,34 @@ async def test_what_comes_before_the_turn_ends_is_shown_to_the_person_then(
     later = await events_of(agent, "go on")
     assert len([text for text in told([*shown, *later]) if "1 new problem after" in text]) == 1
     assert len(notes(agent)) == 1
+
+
+async def test_an_interrupt_ends_the_wait_at_the_end_of_a_turn(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = make(ScriptedProvider(writes("HOLD BAD"), say("done")), "held", wait_s=0)
+    waits = asyncio.Event()
+
+    async def for_ever(_checkers: Checkers, _seconds: float) -> list[str]:
+        waits.set()
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(Checkers, "finish", for_ever)
+    running = asyncio.create_task(events_of(agent, "go"))
+    await asyncio.wait_for(waits.wait(), PATIENCE_S)
+    agent.cancel()
+    ended = (await asyncio.wait_for(running, PATIENCE_S))[-1]
+    assert isinstance(ended, facts.TurnFinished)
+    assert ended.outcome == "done"
+
+
+async def test_checkers_that_are_not_done_when_the_turn_ends_are_named(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = make(ScriptedProvider(writes("HOLD BAD"), say("done")), "held", wait_s=0)
+    monkeypatch.setattr(edit_checks, "FINISH_S", 0.1)
+    assert "Still checking the last edits: wild." in told(await events_of(agent, "go"))
 
 
 async def test_an_edit_that_is_interrupted_while_it_waits_counts(

@@ -15,6 +15,7 @@ import pytest
 
 from tests.settings.claude_hooks import EVENTS
 from tests.support.agents import Yes, events_of, make_agent
+from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent.agent import Agent
 from tui.app.commands.hooks import hook_lines
@@ -70,6 +71,14 @@ def make(tmp_path: Path) -> Make:
 
 TRUE: dict[str, Any] = {"type": "command", "command": "true"}
 BLOCKS = "print('not this one', file=sys.stderr); sys.exit(2)"
+
+
+def rewrite(tmp_path: Path, event: str, **fields: Any) -> None:
+    """Change the fields of the hook for an event."""
+    file = tmp_path / "hooks.json"
+    written = json.loads(file.read_text())
+    written["hooks"][event][0]["hooks"][0] |= fields
+    file.write_text(json.dumps(written))
 
 
 def results(agent: Agent) -> list[str]:
@@ -243,7 +252,9 @@ async def test_what_a_hook_says_is_no_prompt_of_the_person(make: Make) -> None:
     await agent.close()
 
 
-async def test_one_that_hangs_floods_or_dies_costs_only_itself(make: Make) -> None:
+async def test_one_that_hangs_floods_or_dies_costs_only_itself(
+    make: Make, tmp_path: Path
+) -> None:
     provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
     agent = make(
         provider,
@@ -251,8 +262,8 @@ async def test_one_that_hangs_floods_or_dies_costs_only_itself(make: Make) -> No
             "PreToolUse": "time.sleep(600)",
             "PostToolUse": "sys.stdout.write('x' * 5_000_000); os.kill(os.getpid(), 9)",
         },
-        timeout=0.3,
     )
+    rewrite(tmp_path, "PreToolUse", timeout=0.3)  # only the one that hangs: the other has its time
     shown = await events_of(agent, "go")
     assert finished(shown) == [("PreToolUse", "timeout"), ("PostToolUse", "failed")]
     assert results(agent) == [""] or "hook" not in results(agent)[0]
@@ -646,15 +657,71 @@ async def test_a_sub_agent_hears_a_hook_when_it_starts(make: Make) -> None:
 async def test_one_that_is_not_waited_for_decides_nothing(make: Make, tmp_path: Path) -> None:
     provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
     agent = make(provider, {"PreToolUse": "print('no', file=sys.stderr); sys.exit(2)"})
-    file = tmp_path / "hooks.json"
-    written = json.loads(file.read_text())
-    written["hooks"]["PreToolUse"][0]["hooks"][0]["async"] = True
-    file.write_text(json.dumps(written))
+    rewrite(tmp_path, "PreToolUse", **{"async": True})
     await events_of(agent, "go")
     assert not results(agent)[0].startswith("Not allowed")
     await agent.close()
     (record,) = (one.data for one in agent.session.records if one.type == "hook")
     assert (record["event"], record["outcome"]) == ("PreToolUse", "failed")
+
+
+async def test_what_one_says_that_is_not_waited_for_reaches_the_model_later(
+    make: Make, tmp_path: Path
+) -> None:
+    """As in Claude Code 2.1.332, which sends both texts after the results that it has by then."""
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    answer = {"systemMessage": "for both", "hookSpecificOutput": {"additionalContext": "later"}}
+    program = f"open({str(go)!r}).read()\nprint(json.dumps({answer!r}))"
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"), say("so"), say("on"))
+    agent = make(provider, {"PostToolUse": program})
+    rewrite(tmp_path, "PostToolUse", **{"async": True})
+    await events_of(agent, "go")
+    assert "later" not in json.dumps(provider.requests[1].messages)
+    await asyncio.to_thread(go.write_text, "x")
+    async with asyncio.timeout(PATIENCE_S):
+        while not any(one.type == "hook" for one in agent.session.records):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    await events_of(agent, "and on")
+    assert last_user_text(provider.requests[2]).endswith("My hooks say:\nfor both\nlater")
+    await events_of(agent, "further")
+    assert json.dumps(provider.requests[3].messages).count("later") == 1
+    await agent.close()
+
+
+async def test_one_sets_variables_for_the_commands_of_its_session(
+    make: Make, tmp_path: Path
+) -> None:
+    lines = "export FROM_HOOK='a b'\nPLAIN=1\nf() { :; }\nexport PATH=\"$PATH:/opt/x\"\n"
+    program = f"open(os.environ['CLAUDE_ENV_FILE'], 'a').write({lines!r})"
+    command = 'test -e / && printf "%s|%s|%s" "$FROM_HOOK" "$PLAIN" "${PATH##*:}" # && x'
+    provider = ScriptedProvider([call("run_command", "r", command=command)], say("ok"))
+    agent = make(provider, {"SessionStart": program})
+    await agent.start()
+    await events_of(agent, "go")
+    assert "a b|1|/opt/x" in results(agent)[0]
+    await agent.close()
+
+
+async def test_variables_that_cannot_be_read_are_told(make: Make) -> None:
+    program = "open(os.environ['CLAUDE_ENV_FILE'], 'a').write('exit 3')"
+    agent = make(ScriptedProvider(say("ok")), {"SessionStart": program})
+    await agent.start()
+    shown = await events_of(agent, "go")
+    told = [one.text for one in shown if isinstance(one, facts.Notice)]
+    assert any("exit code 3" in one and "CLAUDE_ENV_FILE" in one for one in told)
+    await agent.close()
+
+
+async def test_a_call_whose_tool_raises_has_failed_for_hooks(make: Make) -> None:
+    """As in Claude Code 2.1.332: to read a file that isn't there is PostToolUseFailure."""
+    provider = ScriptedProvider([call("read_file", "r", path="none.txt")], say("ok"))
+    agent = make(provider, {"PostToolUseFailure": says(additionalContext="it failed")})
+    shown = await events_of(agent, "go")
+    assert finished(shown) == [("PostToolUseFailure", "ok")]
+    assert results(agent)[0].startswith("none.txt doesn't exist.")
+    assert results(agent)[0].endswith("it failed")
+    await agent.close()
 
 
 async def test_a_changed_input_lifts_no_rule_and_must_be_one(make: Make, tmp_path: Path) -> None:

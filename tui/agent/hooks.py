@@ -61,6 +61,8 @@ class HookAnswer:
     changed: dict[str, Any] | None = None
     ends: bool = False
     result: object = None
+    script: str = ""
+    """Lines that set variables for later commands."""
 
 
 NOTHING: Final = HookAnswer()
@@ -76,6 +78,7 @@ class _Run:
     seconds: float
     said: HookReply = hook_answers.NOTHING
     problem: str = ""
+    script: str = ""
 
 
 @dataclass(slots=True)
@@ -86,6 +89,8 @@ class HookRunner:
     _opening: asyncio.Task[HookAnswer] | None = None
     _detached: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
     """Those that run and that nobody waits for."""
+    _late: list[str] = field(default_factory=list[str])
+    """The texts of those, which the model has not heard."""
 
     async def load(self) -> Hooks:
         """The hooks as they were when the session began: what is changed meanwhile, by a call
@@ -102,7 +107,29 @@ class HookRunner:
     async def _begin(self) -> HookAnswer:
         source = "resume" if self.ctx.session.resumed else "startup"
         self.ctx.publish(*map(Notice, (await self.load()).problems))
-        return await self.run("SessionStart", {"source": source}, names=(source,))
+        answer = await self.run("SessionStart", {"source": source}, names=(source,))
+        if answer.script.strip():
+            await self._export(answer.script)
+        return answer
+
+    async def _export(self, script: str) -> None:
+        """Set variables for the session's commands, and name those that the walls take away."""
+        from tui.agent.hook_process import exported  # noqa: PLC0415 - most have no hooks
+        from tui.permissions.sandbox.environment import clean_environment  # noqa: PLC0415 - likewise
+
+        ctx = self.ctx
+        try:
+            found = await exported(script, ctx.workspace.root)
+        except HoldfastError as error:
+            what = "Commands don't get the variables that hooks set for them in CLAUDE_ENV_FILE"
+            ctx.publish(Notice(f"{what}. {error.message}"))
+            return
+        ctx.toolbox.exports = found
+        if ctx.toolbox.confinement is not None:
+            kept = clean_environment(found, ctx.toolbox.confinement.settings.keep_env)
+            if lost := sorted(found.keys() - kept.keys()):
+                what = f"A hook sets {', '.join(lost)}, which confined commands don't get."
+                ctx.publish(Notice(f"{what} [sandbox] keep_env names what they may have."))
 
     async def opening(self) -> str:
         """Return the text that they want the model to know, until it was handed over; waits for
@@ -185,16 +212,23 @@ class HookRunner:
         return refused.answer == "deny"
 
     def _detach(self, hook: Hook, event_data: bytes, call_id: str) -> None:
-        """Run a hook beside all else; nothing that it answers counts."""
+        """Run a hook beside all else: it decides nothing, and what it adds is said later."""
 
         async def run() -> None:
             ended = await self._run(hook, event_data, TIMEOUT_MAX_S)
+            if ended.outcome == "ok":
+                self._late += filter(None, (ended.said.notice, ended.said.context))
             plain = replace(ended.said, verdict="", unclear="", stops=False)
             outcome = "ok" if ended.outcome == "blocked" and not ended.code else ended.outcome
             outcome = "failed" if outcome == "blocked" else outcome
             self._record(replace(ended, said=plain, outcome=outcome), call_id)
 
         self._keep(run())
+
+    def take_late(self) -> str:
+        """Return what the model has not heard of hooks that nobody waited for."""
+        late, self._late = self._late, []
+        return _cut("\n".join(late))
 
     async def before_tool(self, call: Call, input_: Mapping[str, Any]) -> HookAnswer:
         """The hooks before a call."""
@@ -301,7 +335,8 @@ class HookRunner:
             outcome, problem = "failed", f"its answer can't be understood: {reply.unclear}"
         elif reply.verdict and outcome == "failed":
             outcome = "ok"
-        return _Run(hook, outcome, code, self.ctx.clock.monotonic() - started, reply, problem)
+        seconds = self.ctx.clock.monotonic() - started
+        return _Run(hook, outcome, code, seconds, reply, problem, process.script)
 
     def _record(self, run: _Run, call_id: str) -> None:
         """Keep how a hook ended, and show it; of one that cannot run, the question says it."""
@@ -323,6 +358,7 @@ class _Called:
     limit: float
     code: int | None = None
     out: bytes = b""
+    script: str = ""
 
     async def run(self, given: bytes) -> tuple[HookOutcome, str]:
         """Run the hook; return its outcome, and what is wrong then."""
@@ -399,6 +435,7 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
         changed[0] if changed else None,
         any(run.said.stops for run in runs),
         results[0] if results else None,
+        "\n".join(run.script for run in runs if run.script),
     )
 
 

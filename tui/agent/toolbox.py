@@ -50,6 +50,8 @@ class Toolbox:
     none."""
     find_agents: Callable[[], AgentDefinitions] | None = None
     """Reads the definitions of sub-agents, None where there can be none; blocks."""
+    exports: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that hooks set for commands when the session began."""
     may_have: Callable[[str], bool] = lambda _: True
     """Says whether it may have a tool, by its name."""
     answers_only: bool = False

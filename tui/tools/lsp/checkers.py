@@ -71,12 +71,18 @@ class Checkers:
         edited = [one for path in paths for checker in self.all for one in checker.take(path)]
         return [*edited, *(one for checker in self.all for one in checker.take_elsewhere())]
 
-    async def finish(self, seconds: float) -> None:
-        """Wait until all results have come, at most `seconds`."""
+    async def finish(self, seconds: float) -> list[str]:
+        """Wait until all results have come, at most `seconds`; return the names of the checkers
+        whose results are still to come."""
         tasks = self._tasks.union(*(one.late for one in self.all))
         if tasks:
             with suppress(TimeoutError):
                 await within(self.place.clock, seconds, asyncio.wait(tasks))
+        checks = any(not task.done() for task in self._tasks)
+        working = (one for one in self.all if one.state != "off")
+        return [
+            one.name for one in working if checks or any(not task.done() for task in one.late)
+        ]
 
     def take_complaints(self) -> list[str]:
         """Return the failures of checkers that were not reported yet."""
