@@ -105,7 +105,8 @@ async def test_one_forbids_a_call_and_sees_it_as_claude_code_would(
     assert finished(shown) == [("PreToolUse", "blocked")]
     given = json.loads(seen.read_text())
     assert given["tool_name"] == "Write"
-    assert given["tool_input"] == {"file_path": "a.txt", "path": "a.txt", "content": "x"}
+    whole = str(tmp_path / "workspace/a.txt")
+    assert given["tool_input"] == {"file_path": whole, "path": "a.txt", "content": "x"}
     assert given["hook_event_name"] == "PreToolUse"
     assert given["permission_mode"] == "default"
     assert given["session_id"] == agent.session.id
@@ -721,6 +722,44 @@ async def test_a_call_whose_tool_raises_has_failed_for_hooks(make: Make) -> None
     assert finished(shown) == [("PostToolUseFailure", "ok")]
     assert results(agent)[0].startswith("none.txt doesn't exist.")
     assert results(agent)[0].endswith("it failed")
+    await agent.close()
+
+
+async def test_hooks_get_whole_paths_and_may_give_them_back(make: Make, tmp_path: Path) -> None:
+    """As in Claude Code 2.1.332: a guard of a folder is not passed by `..`."""
+    root = tmp_path / "workspace"
+    program = (
+        "changed = given['tool_input']['file_path']\n"
+        f"assert changed == {str(root / 'b.txt')!r}, changed\n"
+        "own = {'updatedInput': {'file_path': changed, 'content': 'y'}}\n"
+        "print(json.dumps({'hookSpecificOutput': own}))"
+    )
+    provider = ScriptedProvider([call("write_file", "w", path="c/../b.txt", content="x")], say("ok"))
+    seen = "open('seen', 'w').write(given['tool_response']['filePath'])"
+    agent = make(provider, {"PreToolUse": program, "PostToolUse": seen})
+    shown = await events_of(agent, "go")
+    assert [one for _, one in finished(shown)] == ["ok", "ok"]
+    assert (root / "b.txt").read_text() == "y"
+    assert (root / "seen").read_text() == str(root / "b.txt")
+    await agent.close()
+
+
+async def test_a_question_that_stays_open_is_told_to_hooks(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "told"
+
+    class Waits(Yes):
+        async def ask(self, call: Call, decision: Decision) -> Answer:
+            async with asyncio.timeout(PATIENCE_S):
+                while not file.exists():  # noqa: ASYNC110 - a process makes it
+                    await asyncio.sleep(0.005)
+            return await super().ask(call, decision)
+
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    program = f"open({str(file)!r}, 'w').write(given['notification_type'] + given['message'])"
+    hooks = {"Notification": ("permission_prompt", program)}
+    agent = make(provider, hooks, approver=Waits())
+    await events_of(agent, "go")
+    assert file.read_text() == "permission_promptClaude needs your permission"
     await agent.close()
 
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +42,11 @@ _NAME_CHARS = 200
 """Characters of a hook's command, where it is named."""
 _END_S = 10.0
 """For the hooks of a session that ends: nobody waits long for a program to quit."""
+_NOTIFY_S: Final = 6.0
+"""Seconds after which a question that is still open is told to hooks, as Claude Code 2.1.332 has
+it (seen)."""
+_NEEDED: Final = "Claude needs your permission"
+"""Its words, which hooks look for."""
 _LAST_S = 2.0
 """For those that nobody waits for, when the session ends."""
 
@@ -230,6 +236,22 @@ class HookRunner:
         late, self._late = self._late, []
         return _cut("\n".join(late))
 
+    @contextmanager
+    def asking(self) -> Generator[None]:
+        """Within it the person is asked about a call: hooks hear of it if that takes a while."""
+        task = asyncio.create_task(self._notify(), name="hooks about a question")
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    async def _notify(self) -> None:
+        names = ("permission_prompt",)
+        if (await self.load()).of("Notification", names):
+            await self.ctx.clock.sleep(_NOTIFY_S)
+            given = {"message": _NEEDED, "notification_type": names[0]}
+            self.tell("Notification", given, names=names)
+
     async def before_tool(self, call: Call, input_: Mapping[str, Any]) -> HookAnswer:
         """The hooks before a call."""
         return await self._of_call("PreToolUse", call, input_)
@@ -250,13 +272,13 @@ class HookRunner:
             return NOTHING
         from tui.agent import hook_data  # noqa: PLC0415 - most have no hooks
 
-        data = hook_data.data_of(call.id, call.tool, input_) | dict(fields or {})
+        data = hook_data.data_of(call.id, call.tool, input_, self.ctx.workspace.root) | dict(fields or {})
         names = claude_names.names_of(call.tool)
         answer = await self.run(event, data, names=names, about=call, call_id=call.id)
         self._end_turn(answer)
         if answer.changed is None:
             return answer
-        changed = claude_names.own_input(input_, answer.changed)
+        changed = claude_names.own_input(input_, answer.changed, self.ctx.workspace.root)
         return replace(answer, changed=None if changed == input_ else changed)
 
     async def after_tool(
@@ -272,9 +294,9 @@ class HookRunner:
             return NOTHING
         from tui.agent import hook_data  # noqa: PLC0415 - most have no hooks
 
-        text = text_of(output.content)
-        response = hook_data.response_of(tool, input_, text)
-        data = hook_data.data_of(call_id, tool, input_)
+        text, root = text_of(output.content), self.ctx.workspace.root
+        response = hook_data.response_of(tool, input_, text, root)
+        data = hook_data.data_of(call_id, tool, input_, root)
         data |= {"error": text} if output.is_error else {"tool_response": response}
         event: HookEvent = "PostToolUseFailure" if output.is_error else "PostToolUse"
         names = claude_names.names_of(tool)
@@ -375,7 +397,7 @@ class _Called:
 
 
 _BLOCK: Final = frozenset(EVENTS) - {
-    "SessionStart", "SessionEnd", "StopFailure", "SubagentStart", "PostCompact",
+    "SessionStart", "SessionEnd", "StopFailure", "SubagentStart", "PostCompact", "Notification",
 }  # fmt: skip
 """Events that a hook can block."""
 _AFTER: Final = frozenset({"PostToolUse", "PostToolUseFailure"})

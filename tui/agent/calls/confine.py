@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.calls.decide import ask_again
+from tui.agent.calls.decide import ask_again, ask_for_more
 from tui.agent.calls.exclusive import alone, watched
 from tui.agent.calls.state import CallContext, CheckedCall, StoppedCommand
 from tui.agent.checkpoints import CallChanges
@@ -79,7 +79,7 @@ async def run_command(shared: CallContext, call: CheckedCall, decision: Decision
     while (need := await _need(shared.ctx, call, decision, trial, ran)) is not None:
         before, answer = call.notes, Answer("once")
         if not need.free:
-            call, answer = await ask_again(shared, call, need.asked)
+            call, answer = await ask_for_more(shared, call, need.asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
             output = await _with_git_settings(shared, call, decision, trial, ran[0])
