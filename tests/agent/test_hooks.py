@@ -15,7 +15,7 @@ import pytest
 
 from tests.settings.claude_hooks import EVENTS
 from tests.support.agents import Yes, events_of, make_agent
-from tests.support.clock import PATIENCE_S
+from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent.agent import Agent
 from tui.app.commands.hooks import hook_lines
@@ -761,6 +761,23 @@ async def test_a_question_that_stays_open_is_told_to_hooks(make: Make, tmp_path:
     await events_of(agent, "go")
     assert file.read_text() == "permission_promptClaude needs your permission"
     await agent.close()
+
+
+async def test_hooks_hear_that_the_conversation_rests_until_it_goes_on(
+    make: Make, tmp_path: Path
+) -> None:
+    file, clock = tmp_path / "told", ManualClock()
+    program = f"open({str(file)!r}, 'a').write(given['notification_type'])"
+    provider = ScriptedProvider(say("ok"), say("so"))
+    agent = make(provider, {"Notification": ("idle_prompt", program)}, clock=clock)
+    await events_of(agent, "go")
+    await events_of(agent, "on")
+    async with asyncio.timeout(PATIENCE_S):
+        while not file.exists():
+            clock.advance(61.0)
+            await asyncio.sleep(0.005)
+    await agent.close()
+    assert file.read_text() == "idle_prompt"
 
 
 async def test_a_changed_input_lifts_no_rule_and_must_be_one(make: Make, tmp_path: Path) -> None:

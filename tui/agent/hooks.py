@@ -45,8 +45,11 @@ _END_S = 10.0
 _NOTIFY_S: Final = 6.0
 """Seconds after which a question that is still open is told to hooks, as Claude Code 2.1.332 has
 it (seen)."""
+_IDLE_S: Final = 60.0
+"""Likewise, for a conversation that rests after a turn."""
 _NEEDED: Final = "Claude needs your permission"
-"""Its words, which hooks look for."""
+_IDLE: Final = "Claude is waiting for your input"
+"""Its words for both, which hooks look for."""
 _LAST_S = 2.0
 """For those that nobody waits for, when the session ends."""
 
@@ -93,6 +96,7 @@ class HookRunner:
 
     ctx: AgentContext
     _opening: asyncio.Task[HookAnswer] | None = None
+    _resting: asyncio.Task[None] | None = None
     _detached: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
     """Those that run and that nobody waits for."""
     _late: list[str] = field(default_factory=list[str])
@@ -148,6 +152,7 @@ class HookRunner:
 
     async def close(self) -> None:
         """Run the hooks of a session that ends, for a few seconds at most."""
+        self.wake()
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait({self._opening})
@@ -236,21 +241,34 @@ class HookRunner:
         late, self._late = self._late, []
         return _cut("\n".join(late))
 
+    def rest(self) -> None:
+        """Begin the time after a turn: hooks hear of it if the person doesn't come back."""
+        self.wake()
+        if self.ctx.parent is None:
+            told = self._notify(_IDLE_S, "idle_prompt", _IDLE)
+            self._resting = asyncio.create_task(told, name="hooks about a rest")
+
+    def wake(self) -> None:
+        """End the time after a turn."""
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
+
     @contextmanager
     def asking(self) -> Generator[None]:
         """Within it the person is asked about a call: hooks hear of it if that takes a while."""
-        task = asyncio.create_task(self._notify(), name="hooks about a question")
+        told = self._notify(_NOTIFY_S, "permission_prompt", _NEEDED)
+        task = asyncio.create_task(told, name="hooks about a question")
         try:
             yield
         finally:
             task.cancel()
 
-    async def _notify(self) -> None:
-        names = ("permission_prompt",)
-        if (await self.load()).of("Notification", names):
-            await self.ctx.clock.sleep(_NOTIFY_S)
-            given = {"message": _NEEDED, "notification_type": names[0]}
-            self.tell("Notification", given, names=names)
+    async def _notify(self, seconds: float, kind: str, message: str) -> None:
+        if (await self.load()).of("Notification", (kind,)):
+            await self.ctx.clock.sleep(seconds)
+            given = {"message": message, "notification_type": kind}
+            self.tell("Notification", given, names=(kind,))
 
     async def before_tool(self, call: Call, input_: Mapping[str, Any]) -> HookAnswer:
         """The hooks before a call."""

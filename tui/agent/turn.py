@@ -214,6 +214,7 @@ class TurnRunner:
         if self.ctx.parent is None:
             self.ctx.state.pause.wanted = False
             self.ctx.toolbox.jobs.stay()
+        self.hooks.wake()
         self.requests.most_output = None
         self.deferred.begin()
         outcome = "done"
@@ -253,6 +254,7 @@ class TurnRunner:
         if outcome == "done":
             await self._hear_checks()
         self.dispatcher.shared.checks.collect()
+        self.hooks.rest()
         await self.ctx.recorder.show(facts.TurnFinished(outcome, spent.usage, usd))
 
     async def _hear_checks(self) -> None:
