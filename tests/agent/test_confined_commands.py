@@ -522,7 +522,6 @@ async def test_file_tools_and_commands_share_a_tmp(
         approver=RulesOnly(),
         gate=Gate(Policy()),
         confinement=confinement,
-        find_hooks=lambda: hooks or Hooks(),
     )
     agent.permissions.mode = mode
     await events_of(agent, "go")

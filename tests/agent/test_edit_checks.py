@@ -20,7 +20,7 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tests.tools.lsp.checking import WILD, edited, until, with_wild
-from tui.agent import composition, edit_checks
+from tui.agent import composition
 from tui.agent.agent import Agent
 from tui.agent.composition import Launch
 from tui.agent.prompts import parse
@@ -41,8 +41,16 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
     """An agent whose `*.txt` are checked by the server of tests, in one of its modes."""
     made: list[Agent] = []
 
-    def one(provider: ScriptedProvider, mode: str, *, wait_s: float = 60.0, **more: Any) -> Agent:
+    def one(
+        provider: ScriptedProvider,
+        mode: str,
+        *,
+        wait_s: float = 60.0,
+        patience_s: float = 2.0,
+        **more: Any,
+    ) -> Agent:
         checkers = with_wild(tmp_path, mode)
+        checkers.patience_s = patience_s
         checkers.settings = msgspec.structs.replace(checkers.settings, wait_s=wait_s)
         agent = make_agent(tmp_path, provider, approver=Yes(), checkers=checkers, **more)
         made.append(agent)
@@ -168,7 +176,7 @@ async def test_an_interrupt_ends_the_wait_at_the_end_of_a_turn(
     agent = make(ScriptedProvider(writes("HOLD BAD"), say("done")), "held", wait_s=0)
     waits = asyncio.Event()
 
-    async def for_ever(_checkers: Checkers, _seconds: float) -> list[str]:
+    async def for_ever(_checkers: Checkers) -> list[str]:
         waits.set()
         await asyncio.Event().wait()
         return []
@@ -182,11 +190,9 @@ async def test_an_interrupt_ends_the_wait_at_the_end_of_a_turn(
     assert ended.outcome == "done"
 
 
-async def test_checkers_that_are_not_done_when_the_turn_ends_are_named(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agent = make(ScriptedProvider(writes("HOLD BAD"), say("done")), "held", wait_s=0)
-    monkeypatch.setattr(edit_checks, "FINISH_S", 0.1)
+async def test_checkers_that_are_not_done_when_the_turn_ends_are_named(make: Make) -> None:
+    provider = ScriptedProvider(writes("HOLD BAD"), say("done"))
+    agent = make(provider, "held", wait_s=0, patience_s=0.1)
     assert "Still checking the last edits: wild." in told(await events_of(agent, "go"))
 
 

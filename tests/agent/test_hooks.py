@@ -253,9 +253,7 @@ async def test_what_a_hook_says_is_no_prompt_of_the_person(make: Make) -> None:
     await agent.close()
 
 
-async def test_one_that_hangs_floods_or_dies_costs_only_itself(
-    make: Make, tmp_path: Path
-) -> None:
+async def test_one_that_hangs_floods_or_dies_costs_only_itself(make: Make, tmp_path: Path) -> None:
     provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
     agent = make(
         provider,
@@ -734,7 +732,9 @@ async def test_hooks_get_whole_paths_and_may_give_them_back(make: Make, tmp_path
         "own = {'updatedInput': {'file_path': changed, 'content': 'y'}}\n"
         "print(json.dumps({'hookSpecificOutput': own}))"
     )
-    provider = ScriptedProvider([call("write_file", "w", path="c/../b.txt", content="x")], say("ok"))
+    provider = ScriptedProvider(
+        [call("write_file", "w", path="c/../b.txt", content="x")], say("ok")
+    )
     seen = "open('seen', 'w').write(given['tool_response']['filePath'])"
     agent = make(provider, {"PreToolUse": program, "PostToolUse": seen})
     shown = await events_of(agent, "go")

@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 BYTES_MAX: Final = 4000
 """Bytes of problems that are reported at once."""
-FINISH_S: Final = 2.0
-"""Seconds that the end of a turn waits at most for what is still to come."""
 _NAMED: Final = 3
 """Problems that a notice names for the person."""
 
@@ -58,7 +56,7 @@ class EditChecks:
         """At the end of a turn, wait a little for what is still to come; name what is not done."""
         if self.ctx.toolbox.checkers is None:
             return
-        if names := await self.ctx.toolbox.checkers.finish(FINISH_S):
+        if names := await self.ctx.toolbox.checkers.finish():
             self.ctx.publish(Notice(f"Still checking the last edits: {', '.join(names)}."))
 
     def collect(self) -> None:

@@ -23,9 +23,7 @@ def data_of(call_id: str, tool: str, input_: Mapping[str, Any], root: Path) -> d
     }
 
 
-def response_of(
-    tool: str, input_: Mapping[str, Any], text: str, root: Path
-) -> dict[str, Any]:
+def response_of(tool: str, input_: Mapping[str, Any], text: str, root: Path) -> dict[str, Any]:
     """Return the data about a result: what its tools have of it, and all of its text."""
     shape: dict[str, Any] = {}
     if tool == "run_command":

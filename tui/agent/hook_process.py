@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui.agent.hook_answers import OUTPUT_MAX
 from tui.core.errors import HoldfastError
+from tui.core.files import read_small
 from tui.core.redaction import child_environment
 from tui.settings.hook_files import Hook
 from tui.tools.process import shell
@@ -27,7 +28,7 @@ HookOutcome: TypeAlias = Literal["ok", "blocked", "failed", "timeout", "cancelle
 _FOLDER: Final = "${CLAUDE_PROJECT_DIR}"
 _SETS: Final = "CLAUDE_ENV_FILE"
 """The variable that names a file in which a hook sets variables for commands."""
-_SCRIPT_MAX: Final = 64 * 1024
+_SCRIPT_MAX: Final = 1024**2
 _SCRIPT_S: Final = 10.0
 _OF_SHELLS: Final = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "SHELLOPTS", "BASHOPTS"})
 _CHUNK: Final = 64 * 1024
@@ -63,8 +64,7 @@ class HookProcess:
             return await self._run(given, {})
         with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=".sh") as file:
             ended = await self._run(given, {_SETS: file.name})
-            with suppress(OSError):
-                self.script = Path(file.name).read_bytes()[:_SCRIPT_MAX].decode("utf-8", "replace")
+            self.script = await asyncio.to_thread(_script_in, Path(file.name))
         return ended
 
     async def _run(self, given: bytes, more: Mapping[str, str]) -> tuple[HookOutcome, str]:
@@ -125,6 +125,13 @@ class HookProcess:
             await asyncio.gather(writes, *reads, return_exceptions=True)
         self.code = process.returncode
         return bytes(err[:OUTPUT_MAX]).decode("utf-8", "replace")
+
+
+def _script_in(file: Path) -> str:
+    """The lines of a file, which a hook may also have removed. Blocks."""
+    with suppress(OSError):
+        return read_small(file, limit=_SCRIPT_MAX)[0].decode("utf-8", "replace")
+    return ""
 
 
 async def exported(script: str, root: Path) -> dict[str, str]:

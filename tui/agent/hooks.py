@@ -290,13 +290,14 @@ class HookRunner:
             return NOTHING
         from tui.agent import hook_data  # noqa: PLC0415 - most have no hooks
 
-        data = hook_data.data_of(call.id, call.tool, input_, self.ctx.workspace.root) | dict(fields or {})
+        root = self.ctx.workspace.root
+        data = hook_data.data_of(call.id, call.tool, input_, root) | dict(fields or {})
         names = claude_names.names_of(call.tool)
         answer = await self.run(event, data, names=names, about=call, call_id=call.id)
         self._end_turn(answer)
         if answer.changed is None:
             return answer
-        changed = claude_names.own_input(input_, answer.changed, self.ctx.workspace.root)
+        changed = claude_names.own_input(input_, answer.changed, root)
         return replace(answer, changed=None if changed == input_ else changed)
 
     async def after_tool(

@@ -52,9 +52,7 @@ THINK_ON: Final = (
 _IN_THOUGHT: Final = "These steps belong in your thinking, not in the answer."
 THINK_OFF: Final = "From here on, think only as much as the task needs."
 
-_OF_THE_USER: Final = frozenset(
-    {"file", "pin", "verbatim", "job", "problems", "hooks", "continue"}
-)
+_OF_THE_USER: Final = frozenset({"file", "pin", "verbatim", "job", "problems", "hooks", "continue"})
 """Kinds that are sent as plain text of the user."""
 
 _OPENING, _CLOSING = "<notice>", "</notice>"
