@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,6 +30,7 @@ from tui.permissions.rules import Rule
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision, Mode
+from tui.settings.hook_files import Hook, Hooks
 
 MOUNTS = ("bubblewrap", "launcher")
 EVERY = (*MOUNTS, "landlock")
@@ -82,6 +85,7 @@ async def agent_with(
     policy: Policy | None = None,
     mode: Mode = "ask",
     seen: list[Fact] | None = None,
+    hooks: Hooks | None = None,
     **arguments: Any,
 ) -> Agent:
     """An agent that has run these commands, one a turn."""
@@ -98,6 +102,7 @@ async def agent_with(
         approver=says or RulesOnly(),
         gate=Gate(policy or Policy()),
         confinement=confinement,
+        find_hooks=lambda: hooks or Hooks(),
     )
     agent.permissions.mode = mode
     for _ in commands:
@@ -119,6 +124,24 @@ def permissions(agent: Agent) -> list[tuple[str, str, str]]:
 def written(path: Path) -> str:
     """A command that writes a file, which nobody sees by reading it."""
     return f'python3 -c "open(bytes.fromhex({str(path).encode().hex()!r}), {chr(39)}w{chr(39)})"'
+
+
+@pytest.mark.parametrize("behavior", ["allow", "deny"])
+async def test_a_hook_answers_for_the_person_about_what_a_wall_stopped(
+    root: Path, confine: Confine, behavior: str
+) -> None:
+    answer = {"behavior": behavior, "message": "not now"}
+    own = {"hookEventName": "PermissionRequest", "decision": answer}
+    said = json.dumps({"hookSpecificOutput": own})
+    hooks = Hooks((Hook("PermissionRequest", "Bash", f"echo {shlex.quote(said)}"),))
+    says = Says()
+    command = written(root / "made.txt")
+    agent = await agent_with(root, confine("bubblewrap"), command, says=says, hooks=hooks)
+    assert not says.asked
+    assert (root / "made.txt").exists() == (behavior == "allow")
+    ((*_, kept),) = [permissions(agent)]
+    assert kept[:2] == ({"allow": "once", "deny": "no"}[behavior], "hook")
+    assert ("not now" in outputs(agent)[0]) == (behavior == "deny")
 
 
 @pytest.mark.parametrize("engine", EVERY)

@@ -41,8 +41,16 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
     """An agent whose `*.txt` are checked by the server of tests, in one of its modes."""
     made: list[Agent] = []
 
-    def one(provider: ScriptedProvider, mode: str, *, wait_s: float = 60.0, **more: Any) -> Agent:
+    def one(
+        provider: ScriptedProvider,
+        mode: str,
+        *,
+        wait_s: float = 60.0,
+        patience_s: float = 2.0,
+        **more: Any,
+    ) -> Agent:
         checkers = with_wild(tmp_path, mode)
+        checkers.patience_s = patience_s
         checkers.settings = msgspec.structs.replace(checkers.settings, wait_s=wait_s)
         agent = make_agent(tmp_path, provider, approver=Yes(), checkers=checkers, **more)
         made.append(agent)
@@ -160,6 +168,32 @@ async def test_what_comes_before_the_turn_ends_is_shown_to_the_person_then(
     later = await events_of(agent, "go on")
     assert len([text for text in told([*shown, *later]) if "1 new problem after" in text]) == 1
     assert len(notes(agent)) == 1
+
+
+async def test_an_interrupt_ends_the_wait_at_the_end_of_a_turn(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = make(ScriptedProvider(writes("HOLD BAD"), say("done")), "held", wait_s=0)
+    waits = asyncio.Event()
+
+    async def for_ever(_checkers: Checkers) -> list[str]:
+        waits.set()
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(Checkers, "finish", for_ever)
+    running = asyncio.create_task(events_of(agent, "go"))
+    await asyncio.wait_for(waits.wait(), PATIENCE_S)
+    agent.cancel()
+    ended = (await asyncio.wait_for(running, PATIENCE_S))[-1]
+    assert isinstance(ended, facts.TurnFinished)
+    assert ended.outcome == "done"
+
+
+async def test_checkers_that_are_not_done_when_the_turn_ends_are_named(make: Make) -> None:
+    provider = ScriptedProvider(writes("HOLD BAD"), say("done"))
+    agent = make(provider, "held", wait_s=0, patience_s=0.1)
+    assert "Still checking the last edits: wild." in told(await events_of(agent, "go"))
 
 
 async def test_an_edit_that_is_interrupted_while_it_waits_counts(

@@ -16,6 +16,7 @@ import pytest
 
 from tests.settings.claude_hooks import EVENTS
 from tests.support.agents import Yes, events_of, make_agent
+from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent.agent import Agent
 from tui.app.commands.hooks import hook_lines
@@ -73,6 +74,14 @@ TRUE: dict[str, Any] = {"type": "command", "command": "true"}
 BLOCKS = "print('not this one', file=sys.stderr); sys.exit(2)"
 
 
+def rewrite(tmp_path: Path, event: str, **fields: Any) -> None:
+    """Change the fields of the hook for an event."""
+    file = tmp_path / "hooks.json"
+    written = json.loads(file.read_text())
+    written["hooks"][event][0]["hooks"][0] |= fields
+    file.write_text(json.dumps(written))
+
+
 def results(agent: Agent) -> list[str]:
     found = (one.data for one in agent.session.records if one.type == "tool_result")
     return [text_of(one["content"]) for one in found]
@@ -97,7 +106,8 @@ async def test_one_forbids_a_call_and_sees_it_as_claude_code_would(
     assert finished(shown) == [("PreToolUse", "blocked")]
     given = json.loads(seen.read_text())
     assert given["tool_name"] == "Write"
-    assert given["tool_input"] == {"file_path": "a.txt", "path": "a.txt", "content": "x"}
+    whole = str(tmp_path / "workspace/a.txt")
+    assert given["tool_input"] == {"file_path": whole, "path": "a.txt", "content": "x"}
     assert given["hook_event_name"] == "PreToolUse"
     assert given["permission_mode"] == "default"
     assert given["session_id"] == agent.session.id
@@ -244,7 +254,7 @@ async def test_what_a_hook_says_is_no_prompt_of_the_person(make: Make) -> None:
     await agent.close()
 
 
-async def test_one_that_hangs_floods_or_dies_costs_only_itself(make: Make) -> None:
+async def test_one_that_hangs_floods_or_dies_costs_only_itself(make: Make, tmp_path: Path) -> None:
     provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
     agent = make(
         provider,
@@ -252,8 +262,8 @@ async def test_one_that_hangs_floods_or_dies_costs_only_itself(make: Make) -> No
             "PreToolUse": "time.sleep(600)",
             "PostToolUse": "sys.stdout.write('x' * 5_000_000); os.kill(os.getpid(), 9)",
         },
-        timeout=0.3,
     )
+    rewrite(tmp_path, "PreToolUse", timeout=0.3)  # only the one that hangs: the other has its time
     shown = await events_of(agent, "go")
     assert finished(shown) == [("PreToolUse", "timeout"), ("PostToolUse", "failed")]
     assert results(agent) == [""] or "hook" not in results(agent)[0]
@@ -671,15 +681,128 @@ async def test_a_sub_agent_hears_a_hook_when_it_starts(make: Make) -> None:
 async def test_one_that_is_not_waited_for_decides_nothing(make: Make, tmp_path: Path) -> None:
     provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"))
     agent = make(provider, {"PreToolUse": "print('no', file=sys.stderr); sys.exit(2)"})
-    file = tmp_path / "hooks.json"
-    written = json.loads(file.read_text())
-    written["hooks"]["PreToolUse"][0]["hooks"][0]["async"] = True
-    file.write_text(json.dumps(written))
+    rewrite(tmp_path, "PreToolUse", **{"async": True})
     await events_of(agent, "go")
     assert not results(agent)[0].startswith("Not allowed")
     await agent.close()
     (record,) = (one.data for one in agent.session.records if one.type == "hook")
     assert (record["event"], record["outcome"]) == ("PreToolUse", "failed")
+
+
+async def test_what_one_says_that_is_not_waited_for_reaches_the_model_later(
+    make: Make, tmp_path: Path
+) -> None:
+    """As in Claude Code 2.1.332, which sends both texts after the results that it has by then."""
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    answer = {"systemMessage": "for both", "hookSpecificOutput": {"additionalContext": "later"}}
+    program = f"open({str(go)!r}).read()\nprint(json.dumps({answer!r}))"
+    provider = ScriptedProvider([call("list_dir", "l", path=".")], say("ok"), say("so"), say("on"))
+    agent = make(provider, {"PostToolUse": program})
+    rewrite(tmp_path, "PostToolUse", **{"async": True})
+    await events_of(agent, "go")
+    assert "later" not in json.dumps(provider.requests[1].messages)
+    await asyncio.to_thread(go.write_text, "x")
+    async with asyncio.timeout(PATIENCE_S):
+        while not any(one.type == "hook" for one in agent.session.records):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    await events_of(agent, "and on")
+    assert last_user_text(provider.requests[2]).endswith("My hooks say:\nfor both\nlater")
+    await events_of(agent, "further")
+    assert json.dumps(provider.requests[3].messages).count("later") == 1
+    await agent.close()
+
+
+async def test_one_sets_variables_for_the_commands_of_its_session(
+    make: Make, tmp_path: Path
+) -> None:
+    lines = "export FROM_HOOK='a b'\nPLAIN=1\nf() { :; }\nexport PATH=\"$PATH:/opt/x\"\n"
+    program = f"open(os.environ['CLAUDE_ENV_FILE'], 'a').write({lines!r})"
+    command = 'test -e / && printf "%s|%s|%s" "$FROM_HOOK" "$PLAIN" "${PATH##*:}" # && x'
+    provider = ScriptedProvider([call("run_command", "r", command=command)], say("ok"))
+    agent = make(provider, {"SessionStart": program})
+    await agent.start()
+    await events_of(agent, "go")
+    assert "a b|1|/opt/x" in results(agent)[0]
+    await agent.close()
+
+
+async def test_variables_that_cannot_be_read_are_told(make: Make) -> None:
+    program = "open(os.environ['CLAUDE_ENV_FILE'], 'a').write('exit 3')"
+    agent = make(ScriptedProvider(say("ok")), {"SessionStart": program})
+    await agent.start()
+    shown = await events_of(agent, "go")
+    told = [one.text for one in shown if isinstance(one, facts.Notice)]
+    assert any("exit code 3" in one and "CLAUDE_ENV_FILE" in one for one in told)
+    await agent.close()
+
+
+async def test_a_call_whose_tool_raises_has_failed_for_hooks(make: Make) -> None:
+    """As in Claude Code 2.1.332: to read a file that isn't there is PostToolUseFailure."""
+    provider = ScriptedProvider([call("read_file", "r", path="none.txt")], say("ok"))
+    agent = make(provider, {"PostToolUseFailure": says(additionalContext="it failed")})
+    shown = await events_of(agent, "go")
+    assert finished(shown) == [("PostToolUseFailure", "ok")]
+    assert results(agent)[0].startswith("none.txt doesn't exist.")
+    assert results(agent)[0].endswith("it failed")
+    await agent.close()
+
+
+async def test_hooks_get_whole_paths_and_may_give_them_back(make: Make, tmp_path: Path) -> None:
+    """As in Claude Code 2.1.332: a guard of a folder is not passed by `..`."""
+    root = tmp_path / "workspace"
+    program = (
+        "changed = given['tool_input']['file_path']\n"
+        f"assert changed == {str(root / 'b.txt')!r}, changed\n"
+        "own = {'updatedInput': {'file_path': changed, 'content': 'y'}}\n"
+        "print(json.dumps({'hookSpecificOutput': own}))"
+    )
+    provider = ScriptedProvider(
+        [call("write_file", "w", path="c/../b.txt", content="x")], say("ok")
+    )
+    seen = "open('seen', 'w').write(given['tool_response']['filePath'])"
+    agent = make(provider, {"PreToolUse": program, "PostToolUse": seen})
+    shown = await events_of(agent, "go")
+    assert [one for _, one in finished(shown)] == ["ok", "ok"]
+    assert (root / "b.txt").read_text() == "y"
+    assert (root / "seen").read_text() == str(root / "b.txt")
+    await agent.close()
+
+
+async def test_a_question_that_stays_open_is_told_to_hooks(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "told"
+
+    class Waits(Yes):
+        async def ask(self, call: Call, decision: Decision) -> Answer:
+            async with asyncio.timeout(PATIENCE_S):
+                while not file.exists():  # noqa: ASYNC110 - a process makes it
+                    await asyncio.sleep(0.005)
+            return await super().ask(call, decision)
+
+    provider = ScriptedProvider([call("write_file", "w", path="a.txt", content="x")], say("ok"))
+    program = f"open({str(file)!r}, 'w').write(given['notification_type'] + given['message'])"
+    hooks = {"Notification": ("permission_prompt", program)}
+    agent = make(provider, hooks, approver=Waits())
+    await events_of(agent, "go")
+    assert file.read_text() == "permission_promptClaude needs your permission"
+    await agent.close()
+
+
+async def test_hooks_hear_that_the_conversation_rests_until_it_goes_on(
+    make: Make, tmp_path: Path
+) -> None:
+    file, clock = tmp_path / "told", ManualClock()
+    program = f"open({str(file)!r}, 'a').write(given['notification_type'])"
+    provider = ScriptedProvider(say("ok"), say("so"))
+    agent = make(provider, {"Notification": ("idle_prompt", program)}, clock=clock)
+    await events_of(agent, "go")
+    await events_of(agent, "on")
+    async with asyncio.timeout(PATIENCE_S):
+        while not file.exists():
+            clock.advance(61.0)
+            await asyncio.sleep(0.005)
+    await agent.close()
+    assert file.read_text() == "idle_prompt"
 
 
 async def test_a_changed_input_lifts_no_rule_and_must_be_one(make: Make, tmp_path: Path) -> None:

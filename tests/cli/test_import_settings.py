@@ -26,7 +26,7 @@ SETTINGS: dict[str, Any] = {
                 "hooks": [{"type": "command", "command": "./format.sh", "timeout": 5}],
             }
         ],
-        "Notification": [{"hooks": [{"type": "command", "command": "say done"}]}],
+        "Setup": [{"hooks": [{"type": "command", "command": "say done"}]}],
     },
 }
 
@@ -70,7 +70,7 @@ def test_all_is_shown_and_nothing_written_without_a_yes(
         "  deny   write_file(**/.env)",
         "  left   allow WebSearch: no rule here can express it",
         "  left   model: not a full model name; set model, or start with -m",
-        "  left   hooks: settings.json: hooks for Notification don't run here.",
+        "  left   hooks: settings.json: hooks for Setup don't run here.",
         "  1 command: review",
     ):
         assert line in shown.out

@@ -64,9 +64,21 @@ def test_what_is_no_command_is_named(tmp_path: Path):
     write(tmp_path / "huge.md", "x" * 300_000)
     os.mkfifo(tmp_path / "pipe.md")
     commands, problems = load([tmp_path], reserved=["help"])
-    assert commands == {}
+    assert list(commands) == ["user:help"]
     assert len(problems) == 4
-    assert "help.md: /help is a built-in command." in problems
+    assert "help.md: /help is a built-in command; this one is /user:help." in problems
+
+
+def test_a_workspaces_file_with_a_name_of_the_programs_has_a_long_one(tmp_path: Path):
+    write(tmp_path / ".claude/commands/plan.md", "Plan $0")
+    write(tmp_path / "mine/plan.md", "mine")
+    folders = [tmp_path / ".claude/commands", tmp_path / "mine"]
+    commands, _ = load(folders, ["plan"], workspace=tmp_path / ".claude")
+    project, mine = commands["project:plan"], find(commands, "user:plan")
+    assert project.expanded("it").text == "Plan it"
+    assert mine is not None
+    assert mine.text == "mine"
+    assert find(commands, "plan") is None
 
 
 COMMIT = """---

@@ -662,7 +662,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
     settings, root = launch.config.diagnostics, launch.workspace.root
     if settings.mode == "off" or launch.access.around is not None or not launch.confined:
         return None
-    from tui.tools.lsp import CheckerPlace, Checkers  # noqa: PLC0415 - if it is on
+    from tui.tools.lsp import FINISH_S, LAST_S, CheckerPlace, Checkers  # noqa: PLC0415 - if it is on
 
     sandbox = launch.config.sandbox
     confinement = confinement_of(launch, "diagnostics")
@@ -675,6 +675,7 @@ def make_checkers(launch: Launch, clock: Clock) -> Checkers | None:
         place,
         safe_search_path(environment.get("PATH", ""), (root, *launch.workspace.extra)),
         brought=trusted_programs(root, launch.trust),
+        patience_s=LAST_S if launch.one_turn else FINISH_S,
     )
 
 

@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 BYTES_MAX: Final = 4000
 """Bytes of problems that are reported at once."""
-FINISH_S: Final = 2.0
-"""Seconds that the end of a turn waits at most for what is still to come."""
 _NAMED: Final = 3
 """Problems that a notice names for the person."""
 
@@ -55,10 +53,11 @@ class EditChecks:
             return output
 
     async def finish(self) -> None:
-        """At the end of a turn, wait a little for what is still to come, and tell the person."""
-        if self.ctx.toolbox.checkers is not None:
-            await self.ctx.toolbox.checkers.finish(FINISH_S)
-        self.collect()
+        """At the end of a turn, wait a little for what is still to come; name what is not done."""
+        if self.ctx.toolbox.checkers is None:
+            return
+        if names := await self.ctx.toolbox.checkers.finish():
+            self.ctx.publish(Notice(f"Still checking the last edits: {', '.join(names)}."))
 
     def collect(self) -> None:
         """Tell the person of problems that came late; the model gets them with the next request."""

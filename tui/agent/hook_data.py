@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
 from tui.core import claude_names
@@ -13,24 +14,29 @@ _TEXTS: Final[Sequence[Sequence[str]]] = (("text",), ("stdout",), ("file", "cont
 """The places of a result's text: ours, and those of its tools."""
 
 
-def data_of(call_id: str, tool: str, input_: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data about a call."""
+def data_of(call_id: str, tool: str, input_: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """Return the data about a call in a workspace."""
     return {
         "tool_name": claude_names.names_of(tool)[0],
-        "tool_input": claude_names.input_of(input_),
+        "tool_input": claude_names.input_of(input_, root),
         "tool_use_id": call_id,
     }
 
 
-def response_of(tool: str, input_: Mapping[str, Any], text: str) -> dict[str, Any]:
+def response_of(tool: str, input_: Mapping[str, Any], text: str, root: Path) -> dict[str, Any]:
     """Return the data about a result: what its tools have of it, and all of its text."""
     shape: dict[str, Any] = {}
     if tool == "run_command":
         shape = {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
     elif tool == "read_file":
-        file = {"filePath": string_of(input_.get("path")), "content": text}
-        shape = {"type": "text", "file": file}
+        shape = {"type": "text", "file": {**_place(input_, root), "content": text}}
+    elif tool in {"write_file", "edit_file"}:
+        shape = _place(input_, root)
     return shape | {"success": True, "text": text}
+
+
+def _place(input_: Mapping[str, Any], root: Path) -> dict[str, str]:
+    return {"filePath": claude_names.file_path(string_of(input_.get("path")), root)}
 
 
 def changed_text(given: Mapping[str, Any], changed: object) -> str:

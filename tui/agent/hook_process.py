@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
+import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui.agent.hook_answers import OUTPUT_MAX
+from tui.core.errors import HoldfastError
+from tui.core.files import read_small
 from tui.core.redaction import child_environment
 from tui.settings.hook_files import NO_BYTECODE, PLUGIN_ROOT, Hook
 from tui.tools.process import shell
@@ -21,6 +26,11 @@ if TYPE_CHECKING:
 HookOutcome: TypeAlias = Literal["ok", "blocked", "failed", "timeout", "cancelled"]
 
 _FOLDER: Final = "${CLAUDE_PROJECT_DIR}"
+_SETS: Final = "CLAUDE_ENV_FILE"
+"""The variable that names a file in which a hook sets variables for commands."""
+_SCRIPT_MAX: Final = 1024**2
+_SCRIPT_S: Final = 10.0
+_OF_SHELLS: Final = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "SHELLOPTS", "BASHOPTS"})
 _CHUNK: Final = 64 * 1024
 _POLL_S: Final = 0.05
 _DRAIN_S: Final = 0.25
@@ -39,6 +49,8 @@ class HookProcess:
     limit: float
     code: int | None = None
     out: bytearray = field(default_factory=bytearray)
+    script: str = ""
+    """The lines that it wrote for later commands: only a hook of a session that begins can."""
 
     async def run(self, given: bytes) -> tuple[HookOutcome, str]:
         """Run the hook; return its outcome, and what is wrong then. An interrupt ends it; the
@@ -46,11 +58,19 @@ class HookProcess:
         hook = self.hook
         if hook.problem:
             return "failed", hook.problem
-        environment = child_environment() | {"CLAUDE_PROJECT_DIR": str(self.root)}
-        if hook.plugin:
-            environment |= {PLUGIN_ROOT: str(hook.plugin), NO_BYTECODE: "1"}
         if not await asyncio.to_thread(hook.holds_in, self.root):
             return "failed", _CHANGED
+        if hook.event != "SessionStart":
+            return await self._run(given, {})
+        with tempfile.NamedTemporaryFile(prefix="holdfast-", suffix=".sh") as file:
+            ended = await self._run(given, {_SETS: file.name})
+            self.script = await asyncio.to_thread(_script_in, Path(file.name))
+        return ended
+
+    async def _run(self, given: bytes, more: Mapping[str, str]) -> tuple[HookOutcome, str]:
+        environment = {**child_environment(), "CLAUDE_PROJECT_DIR": str(self.root), **more}
+        if self.hook.plugin:
+            environment |= {PLUGIN_ROOT: str(self.hook.plugin), NO_BYTECODE: "1"}
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._words(),
@@ -107,6 +127,46 @@ class HookProcess:
             await asyncio.gather(writes, *reads, return_exceptions=True)
         self.code = process.returncode
         return bytes(err[:OUTPUT_MAX]).decode("utf-8", "replace")
+
+
+def _script_in(file: Path) -> str:
+    """The lines of a file, which a hook may also have removed. Blocks."""
+    with suppress(OSError):
+        return read_small(file, limit=_SCRIPT_MAX)[0].decode("utf-8", "replace")
+    return ""
+
+
+async def exported(script: str, root: Path) -> dict[str, str]:
+    """Return the variables that lines of hooks set for commands: those of a shell that has run
+    them. Raises HoldfastError where it can't say."""
+    given = child_environment() | {"CLAUDE_PROJECT_DIR": str(root)}
+    line = f"set -a; . /dev/stdin >/dev/null; {shutil.which('env') or 'env'} -0"
+    process = await asyncio.create_subprocess_exec(
+        *shell(),
+        line,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        cwd=root,
+        env=given,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(_SCRIPT_S):
+            printed, _ = await process.communicate(script.encode())
+    except TimeoutError as error:
+        raise HoldfastError(f"They took longer than {_SCRIPT_S:g} s.") from error
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode or not printed:
+        raise HoldfastError(f"They ended with exit code {process.returncode}.")
+    pairs = (one.partition("=") for one in printed.decode("utf-8", "replace").split("\0"))
+    return {
+        name: value
+        for name, _, value in pairs
+        if name.isidentifier() and name not in _OF_SHELLS and given.get(name) != value
+    }
 
 
 async def _write(stream: asyncio.StreamWriter, given: bytes) -> None:

@@ -16,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +42,14 @@ _NAME_CHARS = 200
 """Characters of a hook's command, where it is named."""
 _END_S = 10.0
 """For the hooks of a session that ends: nobody waits long for a program to quit."""
+_NOTIFY_S: Final = 6.0
+"""Seconds after which a question that is still open is told to hooks, as Claude Code 2.1.332 has
+it (seen)."""
+_IDLE_S: Final = 60.0
+"""Likewise, for a conversation that rests after a turn."""
+_NEEDED: Final = "Claude needs your permission"
+_IDLE: Final = "Claude is waiting for your input"
+"""Its words for both, which hooks look for."""
 _LAST_S = 2.0
 """For those that nobody waits for, when the session ends."""
 
@@ -61,6 +70,8 @@ class HookAnswer:
     changed: dict[str, Any] | None = None
     ends: bool = False
     result: object = None
+    script: str = ""
+    """Lines that set variables for later commands."""
 
 
 NOTHING: Final = HookAnswer()
@@ -76,6 +87,7 @@ class _Run:
     seconds: float
     said: HookReply = hook_answers.NOTHING
     problem: str = ""
+    script: str = ""
 
 
 @dataclass(slots=True)
@@ -84,8 +96,11 @@ class HookRunner:
 
     ctx: AgentContext
     _opening: asyncio.Task[HookAnswer] | None = None
+    _resting: asyncio.Task[None] | None = None
     _detached: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
     """Those that run and that nobody waits for."""
+    _late: list[str] = field(default_factory=list[str])
+    """The texts of those, which the model has not heard."""
 
     async def load(self) -> Hooks:
         """The hooks as they were when the session began: what is changed meanwhile, by a call
@@ -102,7 +117,29 @@ class HookRunner:
     async def _begin(self) -> HookAnswer:
         source = "resume" if self.ctx.session.resumed else "startup"
         self.ctx.publish(*map(Notice, (await self.load()).problems))
-        return await self.run("SessionStart", {"source": source}, names=(source,))
+        answer = await self.run("SessionStart", {"source": source}, names=(source,))
+        if answer.script.strip():
+            await self._export(answer.script)
+        return answer
+
+    async def _export(self, script: str) -> None:
+        """Set variables for the session's commands, and name those that the walls take away."""
+        from tui.agent.hook_process import exported  # noqa: PLC0415 - most have no hooks
+        from tui.permissions.sandbox.environment import clean_environment  # noqa: PLC0415 - likewise
+
+        ctx = self.ctx
+        try:
+            found = await exported(script, ctx.workspace.root)
+        except HoldfastError as error:
+            what = "Commands don't get the variables that hooks set for them in CLAUDE_ENV_FILE"
+            ctx.publish(Notice(f"{what}. {error.message}"))
+            return
+        ctx.toolbox.exports = found
+        if ctx.toolbox.confinement is not None:
+            kept = clean_environment(found, ctx.toolbox.confinement.settings.keep_env)
+            if lost := sorted(found.keys() - kept.keys()):
+                what = f"A hook sets {', '.join(lost)}, which confined commands don't get."
+                ctx.publish(Notice(f"{what} [sandbox] keep_env names what they may have."))
 
     async def opening(self) -> str:
         """Return the text that they want the model to know, until it was handed over; waits for
@@ -115,6 +152,7 @@ class HookRunner:
 
     async def close(self) -> None:
         """Run the hooks of a session that ends, for a few seconds at most."""
+        self.wake()
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait({self._opening})
@@ -185,16 +223,52 @@ class HookRunner:
         return refused.answer == "deny"
 
     def _detach(self, hook: Hook, event_data: bytes, call_id: str) -> None:
-        """Run a hook beside all else; nothing that it answers counts."""
+        """Run a hook beside all else: it decides nothing, and what it adds is said later."""
 
         async def run() -> None:
             ended = await self._run(hook, event_data, TIMEOUT_MAX_S)
+            if ended.outcome == "ok":
+                self._late += filter(None, (ended.said.notice, ended.said.context))
             plain = replace(ended.said, verdict="", unclear="", stops=False)
             outcome = "ok" if ended.outcome == "blocked" and not ended.code else ended.outcome
             outcome = "failed" if outcome == "blocked" else outcome
             self._record(replace(ended, said=plain, outcome=outcome), call_id)
 
         self._keep(run())
+
+    def take_late(self) -> str:
+        """Return what the model has not heard of hooks that nobody waited for."""
+        late, self._late = self._late, []
+        return _cut("\n".join(late))
+
+    def rest(self) -> None:
+        """Begin the time after a turn: hooks hear of it if the person doesn't come back."""
+        self.wake()
+        if self.ctx.parent is None:
+            told = self._notify(_IDLE_S, "idle_prompt", _IDLE)
+            self._resting = asyncio.create_task(told, name="hooks about a rest")
+
+    def wake(self) -> None:
+        """End the time after a turn."""
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
+
+    @contextmanager
+    def asking(self) -> Generator[None]:
+        """Within it the person is asked about a call: hooks hear of it if that takes a while."""
+        told = self._notify(_NOTIFY_S, "permission_prompt", _NEEDED)
+        task = asyncio.create_task(told, name="hooks about a question")
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    async def _notify(self, seconds: float, kind: str, message: str) -> None:
+        if (await self.load()).of("Notification", (kind,)):
+            await self.ctx.clock.sleep(seconds)
+            given = {"message": message, "notification_type": kind}
+            self.tell("Notification", given, names=(kind,))
 
     async def before_tool(self, call: Call, input_: Mapping[str, Any]) -> HookAnswer:
         """The hooks before a call."""
@@ -216,13 +290,14 @@ class HookRunner:
             return NOTHING
         from tui.agent import hook_data  # noqa: PLC0415 - most have no hooks
 
-        data = hook_data.data_of(call.id, call.tool, input_) | dict(fields or {})
+        root = self.ctx.workspace.root
+        data = hook_data.data_of(call.id, call.tool, input_, root) | dict(fields or {})
         names = claude_names.names_of(call.tool)
         answer = await self.run(event, data, names=names, about=call, call_id=call.id)
         self._end_turn(answer)
         if answer.changed is None:
             return answer
-        changed = claude_names.own_input(input_, answer.changed)
+        changed = claude_names.own_input(input_, answer.changed, root)
         return replace(answer, changed=None if changed == input_ else changed)
 
     async def after_tool(
@@ -238,9 +313,9 @@ class HookRunner:
             return NOTHING
         from tui.agent import hook_data  # noqa: PLC0415 - most have no hooks
 
-        text = text_of(output.content)
-        response = hook_data.response_of(tool, input_, text)
-        data = hook_data.data_of(call_id, tool, input_)
+        text, root = text_of(output.content), self.ctx.workspace.root
+        response = hook_data.response_of(tool, input_, text, root)
+        data = hook_data.data_of(call_id, tool, input_, root)
         data |= {"error": text} if output.is_error else {"tool_response": response}
         event: HookEvent = "PostToolUseFailure" if output.is_error else "PostToolUse"
         names = claude_names.names_of(tool)
@@ -301,7 +376,8 @@ class HookRunner:
             outcome, problem = "failed", f"its answer can't be understood: {reply.unclear}"
         elif reply.verdict and outcome == "failed":
             outcome = "ok"
-        return _Run(hook, outcome, code, self.ctx.clock.monotonic() - started, reply, problem)
+        seconds = self.ctx.clock.monotonic() - started
+        return _Run(hook, outcome, code, seconds, reply, problem, process.script)
 
     def _record(self, run: _Run, call_id: str) -> None:
         """Keep how a hook ended, and show it; of one that cannot run, the question says it."""
@@ -323,6 +399,7 @@ class _Called:
     limit: float
     code: int | None = None
     out: bytes = b""
+    script: str = ""
 
     async def run(self, given: bytes) -> tuple[HookOutcome, str]:
         """Run the hook; return its outcome, and what is wrong then."""
@@ -339,7 +416,7 @@ class _Called:
 
 
 _BLOCK: Final = frozenset(EVENTS) - {
-    "SessionStart", "SessionEnd", "StopFailure", "SubagentStart", "PostCompact",
+    "SessionStart", "SessionEnd", "StopFailure", "SubagentStart", "PostCompact", "Notification",
 }  # fmt: skip
 """Events that a hook can block."""
 _AFTER: Final = frozenset({"PostToolUse", "PostToolUseFailure"})
@@ -401,6 +478,7 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
         changed[0] if changed else None,
         any(run.said.stops for run in runs),
         results[0] if results else None,
+        "\n".join(run.script for run in runs if run.script),
     )
 
 

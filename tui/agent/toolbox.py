@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,8 @@ class Toolbox:
     none."""
     find_agents: Callable[[], AgentDefinitions] | None = None
     """Reads the definitions of sub-agents, None where there can be none; blocks."""
+    exports: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables that hooks set for commands when the session began."""
     may_have: Callable[[str], bool] = lambda _: True
     """Says whether it may have a tool, by its name."""
     answers_only: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -35,6 +35,7 @@ from tui.agent.request.pruning import PruneSchedule
 from tui.agent.request.state import RequestState
 from tui.agent.request.view import prepare
 from tui.agent.sub_agent_list import SubAgentList
+from tui.context import notices
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
 from tui.core import facts, images
@@ -213,6 +214,7 @@ class TurnRunner:
         if self.ctx.parent is None:
             self.ctx.state.pause.wanted = False
             self.ctx.toolbox.jobs.stay()
+        self.hooks.wake()
         self.requests.most_output = None
         self.deferred.begin()
         outcome = "done"
@@ -250,10 +252,15 @@ class TurnRunner:
         self._end_command(usual)
         await self._name_changes()
         if outcome == "done":
-            await self.dispatcher.shared.checks.finish()
-        else:
-            self.dispatcher.shared.checks.collect()
+            await self._hear_checks()
+        self.dispatcher.shared.checks.collect()
+        self.hooks.rest()
         await self.ctx.recorder.show(facts.TurnFinished(outcome, spent.usage, usd))
+
+    async def _hear_checks(self) -> None:
+        """Wait a little for the last edits' problems; an interrupt ends only that."""
+        with suppress(asyncio.CancelledError), self.ctx.events.interruptible():
+            await self.dispatcher.shared.checks.finish()
 
     def _spent(self) -> Spent:
         """Count what was recorded since the last turn ended, questions beside the conversation
@@ -507,6 +514,8 @@ class TurnRunner:
         await self.mcp.before_request()
         if late := self.dispatcher.shared.checks.take_late():
             self.requests.frame.say(late)
+        if heard := self.hooks.take_late():
+            self.requests.frame.say(notices.hooks(f"{HOOKS_SAY}\n{heard}"))
         prepared = await due(self.requests, self._overflow, self.pruning)
         return check(self.requests, prepared)
 

@@ -12,6 +12,7 @@ A `notice` record is made once, before the request that it is sent with, and sta
     pin        pinned records that a server's summary covers; `pins` has their ids
     changed    files that are not as the model last saw them, see `tui.context.seen_files`
     difference how a file has changed since
+    hooks      what hooks say that nobody waited for
     job        background commands that ended; `jobs` has the ids of their records
     continue   "(continue)", where the model is asked again after its own last message
 
@@ -51,7 +52,7 @@ THINK_ON: Final = (
 _IN_THOUGHT: Final = "These steps belong in your thinking, not in the answer."
 THINK_OFF: Final = "From here on, think only as much as the task needs."
 
-_OF_THE_USER: Final = frozenset({"file", "pin", "verbatim", "job", "problems", "continue"})
+_OF_THE_USER: Final = frozenset({"file", "pin", "verbatim", "job", "problems", "hooks", "continue"})
 """Kinds that are sent as plain text of the user."""
 
 _OPENING, _CLOSING = "<notice>", "</notice>"
@@ -246,6 +247,11 @@ def problems(lines: str, failures: Sequence[str] = ()) -> dict[str, Any]:
     late = [f"New problems after your last edits:\n{lines}"] if lines else []
     failed = [f"Edited files may not be checked: {_quoted(one)}" for one in failures]
     return {"kind": "problems", "text": "\n".join([*late, *failed])}
+
+
+def hooks(text: str) -> dict[str, Any]:
+    """Build the fields of a notice about what hooks say that nobody waited for."""
+    return {"kind": "hooks", "text": text}
 
 
 def joined(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

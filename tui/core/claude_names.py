@@ -55,21 +55,27 @@ def names_of(tool: str) -> tuple[str, ...]:
     return (*([first] if first else []), *(name for name in theirs if name != first), tool)
 
 
-def input_of(input_: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call of ours, with a path also under the name that it has there."""
+def file_path(path: str, root: Path) -> str:
+    """Return a path of a call as hooks get it there (2.1.332, tried): whole and without `..`, so
+    that a guard can tell what lies outside a folder."""
+    return os.path.normpath(root / os.path.expanduser(path))  # noqa: PTH111 - it never raises
+
+
+def input_of(input_: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """Return the arguments of a call of ours in `root`, with a path also as it is given there."""
     path = input_.get("path")
-    return {**({"file_path": path} if isinstance(path, str) else {}), **input_}
+    return {**({"file_path": file_path(path, root)} if isinstance(path, str) else {}), **input_}
 
 
-def own_input(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def own_input(before: Mapping[str, Any], given: Mapping[str, Any], root: Path) -> dict[str, Any]:
     """Return the arguments as a hook changed those of `input_of`, under our names: of the two names
     of a path, the one that it changed counts."""
     input_ = dict(given)
     if "file_path" in input_ and "file_path" not in before:
-        path = input_.pop("file_path")
-        if path != before.get("path"):
+        path, own = input_.pop("file_path"), before.get("path")
+        if path not in {own, input_of(before, root).get("file_path")}:
             input_["path"] = path
-        input_.setdefault("path", path)
+        input_.setdefault("path", own)
     return input_
 
 

@@ -40,6 +40,7 @@ HookEvent: TypeAlias = Literal[
     "SubagentStop",
     "PreCompact",
     "PostCompact",
+    "Notification",
 ]
 EVENTS: Final[tuple[HookEvent, ...]] = get_args(HookEvent)
 OF_CALLS: Final[frozenset[HookEvent]] = frozenset(
@@ -49,7 +50,7 @@ OF_CALLS: Final[frozenset[HookEvent]] = frozenset(
 LEFT_OUT: Final = frozenset(
     {
         "ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult",
-        "FileChanged", "InstructionsLoaded", "MessageDisplay", "Notification", "PermissionDenied",
+        "FileChanged", "InstructionsLoaded", "MessageDisplay", "PermissionDenied",
         "PostModelSwitch", "PostToolBatch", "PreModelSwitch", "PreSkillShellCommand", "Setup",
         "TaskCompleted", "TaskCreated", "TeammateIdle", "UserPromptExpansion", "WorktreeCreate",
         "WorktreeRemove",

@@ -147,8 +147,8 @@ def load(
     """The commands in some folders by name, and what is wrong with other files, a sentence each.
 
     A later folder's command replaces an earlier one's, as far as it `counts`. Of two in one folder
-    the second has its long name. `reserved` are names that a file cannot take. Blocks; never
-    raises.
+    the second has its long name. `reserved` are names that a file cannot take: its long name is
+    `project:NAME` or `user:NAME`. Blocks; never raises.
     """
     commands: dict[str, UserCommand] = {}
     problems: list[str] = []
@@ -163,9 +163,11 @@ def load(
                 problems.append(f"{shown}: command names use letters, digits, -, _ and dots.")
                 continue
             long_name = ":".join((*within, name)) if within else ""
+            whose = "project" if workspace and path.is_relative_to(workspace) else "user"
             if name.lower() in taken and not long_name:
-                problems.append(f"{shown}: /{name} is a built-in command.")
-                continue
+                long_name = f"{whose}:{name}"
+                what = f"/{name} is a built-in command; this one is /{long_name}"
+                problems.append(f"{shown}: {what}.")
             try:
                 data, _ = read_small(path, limit=SIZE_MAX)
                 if not counts(path, data):
@@ -179,7 +181,6 @@ def load(
                 continue
             command = replace(command, long_name=long_name)
             if within:
-                whose = "project" if workspace and path.is_relative_to(workspace) else "user"
                 where = f"({whose}:{':'.join(within)})"
                 command = replace(command, description=f"{command.description} {where}".lstrip())
             if name.lower() in taken or name in here:

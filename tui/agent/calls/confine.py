@@ -15,11 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui.agent.agent_context import AgentContext
-from tui.agent.calls.decide import ask_again
+from tui.agent.calls.decide import ask_again, ask_for_more
 from tui.agent.calls.exclusive import alone, watched
 from tui.agent.calls.state import CallContext, CheckedCall, StoppedCommand
 from tui.agent.checkpoints import CallChanges
 from tui.core.messages import ToolOutput, list_of, string_of, text_of
+from tui.core.redaction import child_environment
 from tui.core.workspace import Workspace
 from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Call, Decision
@@ -73,12 +74,12 @@ async def run_command(shared: CallContext, call: CheckedCall, decision: Decision
     """Run a command that is allowed; where a wall stops it, ask for what it needs."""
     reads = decision.by == "safe"
     trial = Trial(decision.level, reads=reads, watched=reads and decision.level is Level.OUTSIDE)
-    call = await _equipped(shared.ctx, call, trial) if reads else call
+    call = await _equipped(shared.ctx, call, trial) if reads else _with_exports(shared.ctx, call)
     ran = await _run(shared.ctx, call, trial)
     while (need := await _need(shared.ctx, call, decision, trial, ran)) is not None:
         before, answer = call.notes, Answer("once")
         if not need.free:
-            call, answer = await ask_again(shared, call, need.asked)
+            call, answer = await ask_for_more(shared, call, need.asked)
         if answer.answer == "no":
             reason = f" {answer.reason}" if answer.reason else ""
             output = await _with_git_settings(shared, call, decision, trial, ran[0])
@@ -138,6 +139,15 @@ async def _equipped(ctx: AgentContext, call: CheckedCall, trial: Trial) -> Check
     environment = plain_environment(call.context.workspace)
     starter = await _watcher(ctx, call.call) if trial.watched else None
     return replace(call, context=replace(call.context, environment=environment, starter=starter))
+
+
+def _with_exports(ctx: AgentContext, call: CheckedCall) -> CheckedCall:
+    """Give a command what hooks set for those of the session; one that nobody is asked about runs
+    without."""
+    if not ctx.toolbox.exports:
+        return call
+    environment = {**child_environment(), **ctx.toolbox.exports}
+    return replace(call, context=replace(call.context, environment=environment))
 
 
 def _folder(workspace: Workspace, call: Call) -> Path:

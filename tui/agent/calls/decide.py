@@ -58,6 +58,22 @@ def refusal(decision: Decision) -> ToolOutput:
     return ToolOutput.text(text, is_error=True, summary="denied")
 
 
+async def ask_for_more(
+    shared: CallContext, call: CheckedCall, asked: Decision
+) -> tuple[CheckedCall, Answer]:
+    """Ask as `ask_again` does, where hooks don't answer in the person's place. What they would
+    change about a command that has run is for the person to see."""
+    hooked = await shared.hooks.at_request(call.call, call.state.input)
+    if hooked.blocked:
+        answer = Answer("no", hooked.blocked, by="hook")
+    elif hooked.verdict == "allow" and hooked.changed is None:
+        answer = Answer("once", hooked.reason or "A hook.", by="hook")
+    else:
+        return await ask_again(shared, call, asked)
+    _record(shared, call, answer.answer, replace(asked, by=answer.by, reason=answer.reason))
+    return call, answer
+
+
 async def ask_again(
     shared: CallContext, call: CheckedCall, asked: Decision
 ) -> tuple[CheckedCall, Answer]:
@@ -225,7 +241,8 @@ async def _ask(
 async def _question(shared: CallContext, call: CheckedCall, decision: Decision) -> Answer:
     ctx = shared.ctx
     ctx.publish(PermissionAsked(call.call.id, call.call.tool, decision.reason))
-    answer = await ctx.state.pause.question(ctx.rules.approver.ask(call.call, decision))
+    with shared.hooks.asking():
+        answer = await ctx.state.pause.question(ctx.rules.approver.ask(call.call, decision))
     ctx.rules.gate.record(call.call, answer, _granted(call, decision.level))
     return answer
 

@@ -12,6 +12,7 @@ from typing import Any
 from tui.agent.agent_context import AgentContext
 from tui.agent.calls.decide import url_access
 from tui.agent.calls.exclusive import alone, watched
+from tui.agent.calls.finish import failed
 from tui.agent.calls.state import CallContext, CheckedCall, PendingCall
 from tui.agent.calls.tool_context import LABEL_CHARS
 from tui.agent.checkpoints import CallChanges
@@ -29,21 +30,20 @@ ORIGINAL_CHARS = 200_000
 
 
 async def run(shared: CallContext, call: CheckedCall, decision: Decision) -> ToolOutput:
-    """Run a call that is allowed; return its result with what hooks and checks say about it.
+    """Run a call that is allowed; return its result, or why it failed, with what hooks and checks
+    say about it.
 
-    Raises what the tool raises. From `call.state.finished` on it has done its work.
+    Raises ToolError where it doesn't begin. From `call.state.finished` on it has done its work.
     """
     ctx, state, writes = shared.ctx, call.state, call.tool.effect == "write"
     async with alone(ctx, state) if writes else nullcontext():
         if writes and ctx.checkpoints is not None:
             await ctx.checkpoints.ready()
         call = await _begun(shared, call, decision)
-        if call.call.command is not None:
-            from tui.agent.calls.confine import run_command  # noqa: PLC0415 - on demand
-
-            output = await run_command(shared, call, decision)
-        else:
-            output = await _run_tool(ctx, call)
+        try:
+            output = await _done(shared, call, decision)
+        except ToolError as error:
+            output = failed(ctx, error)
         state.finished = output
         ctx.state.turn_ends |= output.ends_turn
         output = await after_hooks(shared, state, output, call.call)
@@ -132,6 +132,15 @@ def _before(ctx: AgentContext, named: str) -> dict[str, Any]:
     if snapshot is not None and snapshot.sha256 is None:
         return {"path": str(path)}
     return {"path": str(path), "before_sha256": snapshot.sha256 if snapshot else None}
+
+
+async def _done(shared: CallContext, call: CheckedCall, decision: Decision) -> ToolOutput:
+    """Return the result of a call's tool. Raises what the tool raises."""
+    if call.call.command is None:
+        return await _run_tool(shared.ctx, call)
+    from tui.agent.calls.confine import run_command  # noqa: PLC0415 - on demand
+
+    return await run_command(shared, call, decision)
 
 
 async def _run_tool(ctx: AgentContext, call: CheckedCall) -> ToolOutput:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ log = logging.getLogger(__name__)
 
 FILES_MAX: Final = 20
 """Files of one call that are checked."""
+FINISH_S: Final = 2.0
+"""Seconds that the end of a turn waits at most for what is still to come."""
+LAST_S: Final = 15.0
+"""Likewise, where there is no next turn that could tell of it."""
 
 
 @dataclass(slots=True)
@@ -32,16 +37,20 @@ class Checkers:
     """All checkers of a session and its sub-agents.
 
     `search_path` is where programs are looked for, `brought` are the paths of the folder's own
-    programs that the person trusts.
+    programs that the person trusts. `patience_s` is how long the end of a turn waits at most for
+    what is still to come.
     """
 
     settings: DiagnosticSettings
     place: CheckerPlace
     search_path: str
     brought: Sequence[str] = ()
+    patience_s: float = FINISH_S
     _known: dict[str, Checker | None] = field(default_factory=dict[str, "Checker | None"])
     """Checkers by name; None if the program does not exist."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
+    _at_work: Counter[str] = field(default_factory=Counter[str])
+    """The numbers of files that each is checking."""
 
     @property
     def wait_s(self) -> float:
@@ -71,12 +80,14 @@ class Checkers:
         edited = [one for path in paths for checker in self.all for one in checker.take(path)]
         return [*edited, *(one for checker in self.all for one in checker.take_elsewhere())]
 
-    async def finish(self, seconds: float) -> None:
-        """Wait until all results have come, at most `seconds`."""
+    async def finish(self, seconds: float | None = None) -> list[str]:
+        """Wait until all results have come, at most `seconds` instead of its patience; return the
+        names of the checkers whose results are still to come."""
         tasks = self._tasks.union(*(one.late for one in self.all))
         if tasks:
             with suppress(TimeoutError):
-                await within(self.place.clock, seconds, asyncio.wait(tasks))
+                await within(self.place.clock, seconds or self.patience_s, asyncio.wait(tasks))
+        return [one.name for one in self.all if self._at_work[one.name] or one.late]
 
     def take_complaints(self) -> list[str]:
         """Return the failures of checkers that were not reported yet."""
@@ -102,11 +113,20 @@ class Checkers:
 
     async def _check(self, edits: Sequence[FileEdit]) -> None:
         work = [
-            checker.check(edit) for edit in edits for checker in await self._checkers_of(edit.path)
+            self._check_by(checker, edit)
+            for edit in edits
+            for checker in await self._checkers_of(edit.path)
         ]
         for error in await asyncio.gather(*work, return_exceptions=True):
             if isinstance(error, Exception):
                 log.error("a checker failed", exc_info=error)
+
+    async def _check_by(self, checker: Checker, edit: FileEdit) -> None:
+        self._at_work[checker.name] += 1
+        try:
+            await checker.check(edit)
+        finally:
+            self._at_work[checker.name] -= 1
 
     async def _checkers_of(self, path: Path) -> list[Checker]:
         """Return the checkers that a file fits: all that are configured, otherwise the first known
