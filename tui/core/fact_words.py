@@ -497,7 +497,7 @@ def without_feature(feature: str, tokens: int = 0) -> str:
     that its answers may have no more."""
     if tokens:
         return (
-            f"The server doesn't write answers as long as the one asked for. Asking for at most"
+            f"The server refuses an answer as long as the one asked for. Asking for at most"
             f" {tokens:,} tokens from now on."
         )
     what = _FEATURES.get(feature, feature) or "all that was asked of it"
