@@ -24,7 +24,7 @@ cat > ask.mjs <<'JS'
 import { spawn } from "node:child_process";
 const setting = JSON.parse(process.argv[2]);
 const server = spawn("node_modules/.bin/vscode-css-language-server", ["--stdio"]);
-const uri = "file:///work/a.css";
+const uri = "file:///project/a.css";
 let buffer = Buffer.alloc(0), logged = "";
 const send = (message) => {
   const body = JSON.stringify({ jsonrpc: "2.0", ...message });

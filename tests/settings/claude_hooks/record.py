@@ -156,7 +156,7 @@ def run(program: str, case: dict[str, Any], root: Path) -> dict[str, Any]:
 
     def placed(value: object) -> Any:
         text = json.dumps(value).replace("http://server", server.url)
-        return json.loads(text.replace("/work", str(work)).replace("/home/", f"{home}/"))
+        return json.loads(text.replace("/project", str(work)).replace("/home/", f"{home}/"))
 
     server.turns = placed(case["turns"])
     settings = case["settings"]
@@ -179,7 +179,7 @@ def run(program: str, case: dict[str, Any], root: Path) -> dict[str, Any]:
         check=False,
     )
     server.http.shutdown()
-    places = [(work, "/work"), (home, "/home"), (root, "/root")]
+    places = [(work, "/project"), (home, "/home"), (root, "/root")]
     clean = _cleaner([*((str(path), name) for path, name in places), (server.url, "http://server")])
     printed = [one for one in done.stdout.splitlines() if one.startswith("{")]
     lines: list[dict[str, Any]] = list(map(json.loads, printed))

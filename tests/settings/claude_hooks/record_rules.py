@@ -80,14 +80,14 @@ def calls() -> dict[str, dict[str, Any]]:
     for path in READ:
         made[f"Read {path}"] = ("Read", {"file_path": path.replace("~/", "/home/")})
     for path in WRITTEN:
-        made[f"Write {path}"] = ("Write", {"file_path": f"/work/{path}", "content": "n\n"})
+        made[f"Write {path}"] = ("Write", {"file_path": f"/project/{path}", "content": "n\n"})
     return {name: {"tool": tool, "input": given} for name, (tool, given) in (made | OTHERS).items()}
 
 
 def refused(program: str, deny: list[str], root: Path) -> dict[str, Any]:
     """Return the calls that a list of rules forbids, and the first words about them."""
     tried = calls()
-    server = {"command": "python3", "args": ["/work/mcp.py"]}
+    server = {"command": "python3", "args": ["/project/mcp.py"]}
     case = {
         "case": "rules",
         "prompt": "go",

@@ -127,7 +127,7 @@ async def _with_input(
     try:
         params = call.tool.parse(given)
     except ToolError as error:
-        who = f"{by[0].upper()}{by[1:]}"
+        who = "A hook" if by == _HOOK else "The user"
         raise ToolError(f"{who} gave the call an input that it can't have. {error}") from error
     call.state.call = {**call.state.call, "input": dict(given)}
     shown = json.dumps(call.state.input, ensure_ascii=False, default=str)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import tui
 from tui.cli.claude_stream.link import DriverError, DriverLink
@@ -32,12 +32,13 @@ PAGES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class ListedTool:
-    """A tool as a server lists it, with the names that the SDK gives its fields."""
+class DriverTool:
+    """A tool of the driver's, as `McpTool` takes it."""
 
     name: str
     description: str
     input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None = None
     title: str = ""
 
 
@@ -85,8 +86,8 @@ class DriverServer:
             raise DriverError(f"The MCP server {self.name} lists a tool without a name.")
         schema = object_of(given.get("inputSchema")) or {"type": "object"}
         described = string_of(given.get("description"))
-        served = ListedTool(name, described, schema)
-        return cast("Tool[Any]", McpTool(self.name, cast("Any", served), self))
+        promised = object_of(given.get("outputSchema")) or None
+        return McpTool(self.name, DriverTool(name, described, schema, promised), self)
 
     async def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._number += 1

@@ -42,6 +42,21 @@ class ServerCalls(Protocol):
         ...
 
 
+class ListedTool(Protocol):
+    """A tool as a server lists it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def input_schema(self) -> dict[str, Any]: ...
+    @property
+    def output_schema(self) -> dict[str, Any] | None: ...
+
+
 class McpParams(Params, frozen=True, kw_only=True):
     """The arguments as the model wrote them: the server knows what they must be."""
 
@@ -59,7 +74,7 @@ class McpTool(Tool[McpParams]):
     effect: ClassVar[Effect] = "run"
     params: ClassVar[type[Params]] = McpParams
 
-    def __init__(self, server: str, tool: mcp_types.Tool, calls: ServerCalls) -> None:
+    def __init__(self, server: str, tool: ListedTool, calls: ServerCalls) -> None:
         self.name = tool_name(server, tool.name)  # type: ignore[misc]  # one class, many tools
         self.own_name = tool.name
         self.server = server

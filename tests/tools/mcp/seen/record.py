@@ -378,7 +378,7 @@ async def record(seen: Seen, at: Path, place: Path) -> list[dict[str, Any]]:
     await servers.close()
     said = [json.loads(line) for line in wire.read_text().splitlines()]
     everything = json.dumps([*pairs(said), *lines], ensure_ascii=False)
-    for path, word in ((at, "/at"), (work, "/work"), (home, "/home"), (place, "/place")):
+    for path, word in ((at, "/at"), (work, "/project"), (home, "/home"), (place, "/place")):
         everything = everything.replace(str(path), word)
     return [
         {"did": trimmed(line["did"]), "got": compared(line["got"])}
