@@ -83,7 +83,7 @@ async def open_address(
                 headers=dict(headers),
                 auth=auth,
                 timeout=_TIMEOUT,
-                event_hooks={"response": [partial(_look_at, asked)]},
+                event_hooks={"response": [partial(_note_stranger, asked)]},
             )
             opened = streamable_http_client(
                 url, http_client=await stack.enter_async_context(client)
@@ -219,7 +219,7 @@ def _message(line: bytes) -> JSONRPCMessage | None:
     return message
 
 
-async def _look_at(asked: OpenRequests, response: Response) -> None:
+async def _note_stranger(asked: OpenRequests, response: Response) -> None:
     """Note a request that the server refuses because it does not know the session, as after its
     restart: the SDK makes the same error of that as of others, and it was not carried out."""
     request = response.request
