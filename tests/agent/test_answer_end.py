@@ -139,9 +139,9 @@ async def test_a_call_that_was_cut_twice_is_told_to_the_person(tmp_path: Path) -
     async with talking(tmp_path, begun, begun, begun, {"text": "I give up."}) as (agent, _):
         _, _, (said,) = ended(await turn(agent, "write"))
         assert said == (
-            "Twice in a row, the model's answer reached its limit of 32,000 tokens within a call. "
-            "The model was told to make smaller ones. max_output under [provider] in config.toml "
-            "allows longer answers, if the model writes them."
+            "Twice in a row, the model's answer reached its limit of 32,000 tokens in the middle "
+            "of a call. The model was told to make smaller calls. max_output under "
+            "[provider] in config.toml allows longer answers, if the model can write them."
         )
 
 

@@ -79,8 +79,8 @@ async def test_the_length_that_the_server_names_is_asked_for_from_then_on(
         assert outcome(seen) == "done"
         (said,) = notices(seen)
         assert said == (
-            "The server refuses an answer as long as the one asked for. Asking for at most "
-            f"{asked:,} tokens from now on."
+            "The server doesn't allow answers that long. From now on, Holdfast asks for at most "
+            f"{asked:,} tokens."
         )
         assert notices(await turn(agent, "and now?")) == []
         assert lengths(server) == [32_000, asked, asked]

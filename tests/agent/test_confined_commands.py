@@ -412,7 +412,7 @@ async def test_what_git_would_run_counts_only_after_a_yes_to_it(
     assert says.asked[1].once
     assert (settings.read_bytes() == before[0]) == (answer == "no")
     assert settings.stat()[:4] == before[1][:4]  # the same file: what is mounted on it holds
-    assert ("[not put in its place: " in outputs(agent)[0]) == (answer == "no")
+    assert ("[not applied: " in outputs(agent)[0]) == (answer == "no")
 
 
 @pytest.mark.parametrize("engine", MOUNTS)
@@ -466,9 +466,7 @@ async def test_a_commit_that_git_signs_asks_to_run_outside(
     agent = await agent_with(root, confine(engine), command, says=says, mode="accept_edits")
     (asked,) = says.asked
     assert asked.level is Level.OUTSIDE
-    assert asked.reason == (
-        "It needs your signing key, which the sandbox hides. Git hasn't done it."
-    )
+    assert asked.reason == ("It needs your signing key, which the sandbox hides. Git did nothing.")
     assert "[what it needs was not allowed. unsigned, please]" in outputs(agent)[0]
 
 

@@ -160,7 +160,7 @@ async def test_one_tells_the_model_about_a_result(make: Make) -> None:
     )
     agent = make(provider, {"PostToolUse": program})
     shown = await events_of(agent, "go")
-    assert results(agent)[0].endswith("[a hook of the user says: Created a.txt: 1 B.]")
+    assert results(agent)[0].endswith("[the user's hook says: Created a.txt: 1 B.]")
     assert "hook" not in results(agent)[1]
     assert finished(shown) == [("PostToolUse", "blocked"), ("PostToolUse", "failed")]
     await agent.close()
@@ -513,7 +513,7 @@ async def test_a_changed_input_is_judged_as_if_the_model_had_sent_it(
     assert [(one.subject, "+y" in one.preview) for one in asked] == [("b.txt", True)] * asks
     assert not (tmp_path / "workspace/a.txt").exists()
     assert (tmp_path / "workspace/b.txt").read_text() == "y\n"
-    assert "[a hook of the user changed the input of this call to: " in results(agent)[0]
+    assert "[the user's hook changed the input of this call to: " in results(agent)[0]
     await agent.close()
 
 
@@ -561,7 +561,7 @@ async def test_one_ends_the_turn(
     shown = await events_of(agent, "go")
     assert len(provider.requests) == 1
     assert (tmp_path / "workspace/a.txt").exists() is ran
-    assert "A hook ends the turn: enough" in [
+    assert "A hook ended the turn: enough" in [
         one.text for one in shown if isinstance(one, facts.Notice)
     ]
     assert "enough" in results(agent)[0]
@@ -584,7 +584,7 @@ async def test_one_changes_a_result_before_it_is_stored_and_the_record_keeps_it(
     sent = json.dumps(provider.requests[1].messages)
     assert "password: ***" in sent
     assert "hunter2" not in sent
-    assert results(agent)[0].endswith("[a hook of the user changed this result]")
+    assert results(agent)[0].endswith("[the user's hook changed this result]")
     (record,) = (one.data for one in agent.session.records if one.type == "tool_result")
     original = record["details"]["before_hooks"]
     assert "hunter2" in original["text"]
@@ -670,7 +670,7 @@ async def test_a_changed_input_lifts_no_rule_and_must_be_one(make: Make, tmp_pat
     await events_of(agent, "go")
     first, *others = results(agent)
     assert first.startswith("Not allowed, not run: Denied by the rule write_file(no/*).")
-    assert all("A hook gave the call an input that it can't have." in one for one in others)
+    assert all("A hook gave the call an invalid input." in one for one in others)
     assert list((tmp_path / "workspace").iterdir()) == []
     await agent.close()
 

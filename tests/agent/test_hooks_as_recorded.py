@@ -117,7 +117,7 @@ async def replayed(
     ended = "nothing"
     if results:
         text = text_of(results[-1]["content"])
-        ended = "changed" if "[a hook of the user changed this result]" in text else "ran"
+        ended = "changed" if "[the user's hook changed this result]" in text else "ran"
         ended = "failed" if re.search("xit code [1-9]", text) else ended
         ended = "refused" if text.startswith(("Not allowed", "Declined", "A hook gave")) else ended
     runs = {one.name: len(one.read_text().split('"hook_event_name"')) - 1 for one in log.iterdir()}

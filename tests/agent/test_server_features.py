@@ -156,8 +156,7 @@ async def test_a_gateway_without_cache_marks_gets_none(tmp_path: Path) -> None:
         assert seen[-1].outcome == "done"
         (said,) = [e.text for e in seen if isinstance(e, facts.Notice)]
         assert said == (
-            "The server doesn't support marks for its cache. "
-            "Sending the request again without that."
+            "The server doesn't support cache marks. Sending the request again without that."
         )
         await turn(agent, "two")
         assert ["cache_control" in str(body) for body in bodies(server)] == [True, False, False]

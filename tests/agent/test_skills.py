@@ -254,8 +254,8 @@ async def test_what_is_left_out_is_said(opened: Open, tmp_path: Path) -> None:
     assert said(await opened(ScriptedProvider(), one_turn=True).start()) == [
         "1 skill of this folder left out, because you don't trust it as it is now: deploy.",
         (
-            "The list of skills is too long for the model: 20 of its descriptions are shortened. "
-            "It finds them by a search."
+            "The model's list of skills is too long: 20 descriptions are shortened. "
+            "The model can search for them."
         ),
     ]
     assert len(said(await opened(ScriptedProvider(), trust=True).start())) == 1

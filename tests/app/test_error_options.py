@@ -74,7 +74,7 @@ async def test_an_empty_answer_is_not_paid_for_a_third_time_without_a_word(
     (asked,) = frontend.asked
     assert asked.title == "Failed the same way 2 times"
     assert "answer was empty" in asked.error
-    assert "may cost the same again" in asked.meaning
+    assert "may cost as much again" in asked.meaning
     assert [one.name for one in asked.ways] == ["model", "key", "retry", "new"]
     assert len(provider.requests) == 3
     await conversation.close()

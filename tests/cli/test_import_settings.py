@@ -68,8 +68,8 @@ def test_all_is_shown_and_nothing_written_without_a_yes(
         "  deny   read_file(**/.env)",
         "  hook   PostToolUse Edit|Write: ./format.sh",
         "  deny   write_file(**/.env)",
-        "  left   allow WebSearch: no rule here says that",
-        "  left   model: it names no model in full; set model, or start with -m",
+        "  left   allow WebSearch: no rule here can express it",
+        "  left   model: not a full model name; set model, or start with -m",
         "  left   hooks: settings.json: hooks for Notification don't run here.",
         "  1 command: review",
     ):
@@ -118,7 +118,7 @@ def test_odd_settings_are_named_and_cost_nothing(
     shown = capsys.readouterr()
     assert "Nothing more to take over." in shown.err
     if text in {"{", ""}:
-        assert "It is not valid JSON." in shown.out
+        assert "It isn't valid JSON." in shown.out
 
 
 def test_hooks_of_ours_that_cannot_be_read_are_not_overwritten(
@@ -167,8 +167,8 @@ def test_mcp_servers_are_shown_without_their_secrets_and_taken_over_once(
     for line in (
         "  mcp    docs: nearer; it starts in every folder",
         "  mcp    files: npx -y files with the variables TOKEN",
-        "  left   docs, mine: another MCP server has this name here",
-        "  left   off: it is switched off",
+        "  left   docs, mine: you have an MCP server with this name already",
+        "  left   off: switched off there",
         "  left   mcp.odd: it is not valid",
         "  mcp    time: uvx time",
     ):
@@ -198,8 +198,8 @@ def test_the_client_of_a_sign_in_comes_along_and_what_means_nothing_is_named(
     (claude / ".claude.json").write_text(json.dumps({"mcpServers": {"door": door}}))
     assert main(["import-settings", "--yes"]) == 0
     shown = capsys.readouterr().out
-    assert "  left   door: alwaysLoad means nothing here" in shown
-    assert "  left   door: oauth.xaa means nothing here" in shown
+    names = "mcp.door.alwaysLoad, mcp.door.oauth.xaa"
+    assert f"  left   {names}: no setting here does that" in shown
     assert config()["mcp"]["door"] == {
         "type": "http", "url": url, "client_id": "my-id", "callback_port": 8123,
     }  # fmt: skip
@@ -225,7 +225,7 @@ def test_an_odd_file_of_servers_costs_nothing(
     assert main(["import-settings", "--yes"]) == 0
     shown = capsys.readouterr()
     assert "Nothing more to take over." in shown.err
-    assert ("It is not valid JSON." in shown.out) is (text == "{")
+    assert ("It isn't valid JSON." in shown.out) is (text == "{")
 
 
 @pytest.mark.parametrize("text", ["Other", 5, {"tool": "Bash"}])
@@ -240,8 +240,8 @@ def test_a_rule_that_forbids_and_cannot_be_taken_over_is_an_error(
     name = text if isinstance(text, str) else json.dumps(text)
     assert "  deny   web_search" in shown.out
     assert "  deny   mcp__x__*" in shown.out
-    assert f"  lost   deny {name}: no rule here says that" in shown.out
-    assert f"permissions.deny: holds what no rule here can say: deny {name}." in shown.err
+    assert f"  lost   deny {name}: no rule here can express it" in shown.out
+    assert f"permissions.deny: no rule here can express deny {name}." in shown.err
     assert "Nothing was written." in shown.err
     assert not folders().config_file.exists()
 
@@ -273,6 +273,7 @@ def test_every_key_of_claude_codes_files_is_taken_or_left_with_a_reason(
     }
     (claude / "settings.json").write_text(json.dumps(settings))
     (claude / "output-styles").mkdir()
+    (claude / "output-styles" / "brief.md").write_text("Be brief.")
     oauth = {"type": "http", "url": "https://a.example/mcp", "oauth": {"realm": "r"}}
     state = {
         "numStartups": 3,
@@ -291,12 +292,13 @@ def test_every_key_of_claude_codes_files_is_taken_or_left_with_a_reason(
         ("setting", "model = claude-sonnet-5-5"),
         ("mcp", "a"),
         ("command", "review"),
+        ("output style", "brief"),
     } <= taken
     left = {one["what"]: one["why"] for one in found["left"]}
     assert {
         "allow WebSearch", "env.A", "env.B", "statusLine", "outputStyle", "somethingNew", "hooks",
         "permissions.defaultMode plan", "permissions.additionalDirectories /more",
-        "permissions.disableX", "output-styles", "mcp.a.oauth.realm", "numStartups",
+        "permissions.disableX", "mcp.a.oauth.realm", "numStartups",
         "projects./other.allowedTools Bash(ls:*)", "projects./other.history", "deny Bash",
         ".claude.json",
     } == set(left)  # fmt: skip
@@ -313,7 +315,7 @@ def test_a_rule_for_which_a_wider_one_stands_is_named(
     assert ("deny", "mcp__x__y") in {(one["kind"], one["what"]) for one in found["taken"]}
     (left,) = (one for one in found["left"] if one["what"].startswith("deny"))
     assert left["what"] == "deny mcp__x__y(z)"
-    assert left["why"] == "only what forbids or asks about more can be said: mcp__x__y"
+    assert left["why"] == "only stricter rules can be taken over: mcp__x__y"
 
 
 def test_a_hook_keeps_its_condition_its_words_and_what_becomes_of_a_failure(claude: Path) -> None:
@@ -461,7 +463,7 @@ def test_a_prohibition_of_opencode_that_no_rule_says_is_an_error(
 ) -> None:
     write(home / "opencode", {"opencode.json": '{"permission": {"lsp": "deny"}}'})
     assert main(["import-settings", "--from", "opencode", "--yes"]) == 2
-    assert "  lost   permission.lsp *: deny: no rule here says that" in capsys.readouterr().out
+    assert "  lost   permission.lsp *: deny: no rule here can express it" in capsys.readouterr().out
 
 
 def test_pi(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

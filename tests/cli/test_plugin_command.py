@@ -27,7 +27,7 @@ def test_a_plugin_is_added_listed_and_removed(
     )
     (root / "commands/fix.md").write_text("Break $0.")
     assert main(["plugin", "list"]) == 0
-    assert "changed since you added it: it doesn't count" in capsys.readouterr().out
+    assert "changed since you added it, so it doesn't count" in capsys.readouterr().out
     assert main(["plugin", "remove", "tools"]) == 0
     assert main(["plugin", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"plugins": []}

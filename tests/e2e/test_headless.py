@@ -430,7 +430,7 @@ def test_a_command_of_the_person_is_run_by_its_name(
     mine = home.parent / ".claude" / "commands"
     mine.mkdir(parents=True)
     (mine / "look.md").write_text(
-        "---\nallowed-tools: Bash(touch:*), WebSearch\n---\nread $1, then !`touch made` !`wc -l $1`"
+        "---\nallowed-tools: Bash(touch:*), WebSearch\n---\nread $0, then !`touch made` !`wc -l $0`"
     )
     brought = work / ".claude" / "commands"
     brought.mkdir(parents=True)

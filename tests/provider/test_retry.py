@@ -119,7 +119,7 @@ async def test_an_answer_that_cannot_be_read_is_paid_for_twice_at_most() -> None
     with pytest.raises(ProviderError) as caught:
         await parts_of(_retrying(flaky, FakeClock()).stream(a_request()))
     assert caught.value is errors[1]
-    assert "wasn't asked for again" in caught.value.hint
+    assert "Holdfast stopped asking" in caught.value.hint
     assert flaky.attempts == 2
 
 

@@ -120,7 +120,7 @@ def test_a_command_for_the_model_alone_is_named(commands: UserCommands) -> None:
     assert sent_for(commands, "not-for-user") is None
     assert seen()["not-for-user"]["out"].startswith("This skill can only be invoked by Claude")
     assert commands.problems == (
-        "tt.md: it is for the model alone (user-invocable: false), which uses skills only.",
+        "tt.md: it is only for the model (user-invocable: false), which uses only skills.",
     )
 
 
@@ -137,7 +137,7 @@ def test_a_fork_is_left_to_a_sub_agent(commands: UserCommands) -> None:
     (folder / "tt.md").write_text("---\ncontext: fork\nagent: Explore\n---\nFind $0.\n")
     commands.load()
     text = commands.commands["tt"].expanded("it").text
-    assert "one sub-agent (`task`, agent 'Explore')" in text
+    assert "one sub-agent do this (`task`, agent 'Explore')" in text
     assert text.endswith("\n\nFind it.")
 
 

@@ -128,7 +128,7 @@ def test_what_cannot_be_read_is_no_plugin(name: str, tmp_path: Path) -> None:
 def test_what_leads_out_of_it_is_named(tmp_path: Path) -> None:
     plugin = plugins.read(laid_out("plugin-leads-out", tmp_path))
     assert plugin.commands == {}
-    assert plugin.problems == ("'../x.md' is nothing that lies in its folder.",)
+    assert plugin.problems == ("'../x.md' isn't in its folder.",)
 
 
 def test_hooks_need_their_wrapper_as_there(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_marketplace_is_a_list_of_folders(tmp_path: Path) -> None:
         {"name": "b", "source": {"source": "github", "repo": "x/b"}},
     ]
     (tmp_path / plugins.MARKETPLACE).write_text(json.dumps({"name": "m", "plugins": listed}))
-    with pytest.raises(UsageError, match="a list of plugins, not one") as no:
+    with pytest.raises(UsageError, match="a marketplace, a list of plugins") as no:
         plugins.add(folders(), tmp_path)
     assert no.value.hint.endswith("plugins/a.")
     assert plugins.add(folders(), tmp_path / "plugins/a").name == "a"
@@ -179,7 +179,7 @@ def test_a_marketplace_is_a_list_of_folders(tmp_path: Path) -> None:
 
 def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("x")
-    with pytest.raises(UsageError, match="brings nothing"):
+    with pytest.raises(UsageError, match="has nothing in it"):
         plugins.add(folders(), tmp_path)
-    with pytest.raises(UsageError, match="brings nothing"):
+    with pytest.raises(UsageError, match="has nothing in it"):
         plugins.add(folders(), tmp_path / "missing")

@@ -168,7 +168,7 @@ async def test_one_without_its_table_is_read_as_viewers_do(folder: Folder, damag
     folder.write("cut.pdf", data)
     text = await folder.text(read_file, path="cut.pdf")
     assert "page 3 line 1" in text
-    assert "no table of its objects (it may be cut)" in text
+    assert "table of objects is missing" in text
     folder.write("whole.pdf", pdf("a"))
     assert "no table" not in await folder.text(read_file, path="whole.pdf")
 

@@ -19,6 +19,7 @@ from tui.tools.mcp.search_tools import SearchTools
 from tui.tools.present_plan import PresentPlan
 from tui.tools.recall import Recall
 from tui.tools.registry import builtin_tools
+from tui.tools.search_installed import SearchInstalled
 from tui.tools.skill import Skill
 from tui.tools.submit_result import SubmitResult
 from tui.tools.task import SubAgentTool
@@ -110,7 +111,7 @@ async def test_wrong_todos_are_named(folder: Folder) -> None:
 
 def test_the_names_that_rules_may_have_are_those_of_all_tools() -> None:
     others = (
-        AskUser, CallTool, PresentPlan, ReadMcpResource, Recall, SearchTools, Skill, SubAgentTool,
-        SubmitResult,
+        AskUser, CallTool, PresentPlan, ReadMcpResource, Recall, SearchInstalled, SearchTools,
+        Skill, SubAgentTool, SubmitResult,
     )  # fmt: skip
     assert {*NAMES, *(tool.name for tool in others), "web_search"} == registry.TOOLS.keys()

@@ -47,8 +47,8 @@ def _cut_in_words(records: Sequence[Record], answer: Record) -> str:
         why = f"your answer reached its limit{_tokens(records, answer)}"
     return (
         f"This call did not run: {why} before the call was complete. The same call would be cut"
-        " again. Make smaller ones: write a long file in parts, the first part with one call and"
-        " each further part with an edit, and say little before a call."
+        " off again. Make smaller calls: write a long file in parts, the first with one call and"
+        " each further one with an edit, and say little before a call."
     )
 
 
@@ -67,8 +67,8 @@ def cut_again(records: Sequence[Record]) -> str:
         return ""
     most = _tokens(records, answers[0])
     return (
-        f"Twice in a row, the model's answer reached its limit{most} within a call. The model was"
-        f" told to make smaller ones. {_MORE}, if the model writes them."
+        f"Twice in a row, the model's answer reached its limit{most} in the middle of a call. The"
+        f" model was told to make smaller calls. {_MORE}, if the model can write them."
     )
 
 

@@ -255,7 +255,7 @@ class HookRunner:
         """End the turn after its calls where a hook wants that, and say so."""
         if answer.ends:
             self.ctx.state.turn_ends = True
-            self.ctx.publish(Notice(f"A hook ends the turn: {answer.blocked or answer.reason}"))
+            self.ctx.publish(Notice(f"A hook ended the turn: {answer.blocked or answer.reason}"))
 
     def _common(self, event: HookEvent) -> dict[str, Any]:
         ctx = self.ctx
@@ -390,7 +390,7 @@ def _together(runs: Sequence[_Run]) -> HookAnswer:
         blocked.append("several hooks want to change what this call does")
     if len(results) > 1:
         # Each may have taken out what another left in.
-        results = ["[left out: several hooks of the user changed this result, each in its own way]"]
+        results = ["[left out: several of the user's hooks changed this result, each differently]"]
     return HookAnswer(
         _cut("\n".join(blocked)),
         _cut("\n\n".join(filter(str.strip, map(_context, runs)))),

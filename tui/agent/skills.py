@@ -95,12 +95,12 @@ class OfferedSkills:
 
 
 def _shortened(what: str, listing: BoundedList) -> str:
-    told = f"{listing.cut:,} of its descriptions are shortened" if listing.cut else ""
+    told = f"{listing.cut:,} descriptions are shortened" if listing.cut else ""
     if listing.unlisted:
-        told = f"{len(listing.unlisted):,} are not listed ({_some(listing.unlisted)})" + (
+        told = f"{len(listing.unlisted):,} aren't listed ({_some(listing.unlisted)})" + (
             f", and {told}" if told else ""
         )
-    return f"The list of {what} is too long for the model: {told}. It finds them by a search."
+    return f"The model's list of {what} is too long: {told}. The model can search for them."
 
 
 def _some(names: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ LEVELS: Final[Mapping[str, tuple[RepairLevel, RecoveryOption]]] = {
 }
 _NEW = RecoveryOption("new", "New session", "keep this session; prompt carried over")
 _RETRY = RecoveryOption("retry", "Retry", "send the same request again")
-_AGAIN = RecoveryOption("retry", "Retry all the same", "send the same request again")
+_AGAIN = RecoveryOption("retry", "Retry anyway", "send the same request again")
 _MODEL = RecoveryOption("model", "Another model", "choose one that accepts it")
 _KEY = RecoveryOption("key", "Another key", "paste one, or connect another server")
 _CONTEXT = RecoveryOption("context", "Open the context", "mask large results, then /retry")
@@ -204,7 +204,7 @@ def _repeated(records: Sequence[Record]) -> FailedRequest | None:
         f"Failed the same way {count} times",
         str(_message_of(last) or ""),
         (_MODEL, _KEY, _AGAIN, _NEW),
-        meaning="Sending the same again will most likely fail again, and may cost the same again.",
+        meaning="The same request will most likely fail again, and may cost as much again.",
         status=status if isinstance(status, int) else None,
         request_id=id_ if isinstance(id_, str) else None,
     )

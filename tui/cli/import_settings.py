@@ -28,7 +28,7 @@ from tui.settings.claude_settings import NAME
 from tui.settings.takeover import KINDS, Takeover, joined, take_over
 from tui.tools.mcp import address_of
 
-_IN_PLACE = {"command": "command", "skill": "skill", "sub-agent": "sub-agent"}
+_IN_PLACE = ("command", "skill", "sub-agent", "output style")
 
 
 def run(options: Options) -> int:
@@ -54,9 +54,9 @@ def run(options: Options) -> int:
         raise ConfigError(
             shorten(first),
             "permissions.deny" if source == "claude" else "",
-            f"holds what no rule here can say: {one_line(said)}. Nothing was written.",
-            hint=f"Forbid it by a rule of your own in {shorten(own.config_file)} "
-            "(holdfast help permissions), and take it out there.",
+            f"no rule here can express {one_line(said)}. Nothing was written.",
+            hint=f"Forbid it with a rule of your own in {shorten(own.config_file)} "
+            "(holdfast help permissions), and remove it there.",
         )
     if not takeover:
         note("Nothing more to take over.")

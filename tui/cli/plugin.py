@@ -23,7 +23,7 @@ def _add(options: Options) -> int:
     plugin = plugins.add(folders(), Path(str(options.target)).expanduser())
     for line in _lines(plugin):
         print_text(line)
-    note(f"Added {plugin.name} as it is now. Your next session has it, until its folder changes.")
+    note(f"Added {plugin.name}. It applies to new sessions, until its folder changes.")
     return 0
 
 
@@ -53,7 +53,9 @@ def _state(one: Added) -> tuple[Plugin | None, str]:
     """What a plugin brings now, and why it doesn't count, "" if it does."""
     try:
         changed = plugins.fingerprint(one.path) != one.sha256
-        return plugins.read(one.path), "changed since you added it: it doesn't count" * changed
+        return plugins.read(
+            one.path
+        ), "its folder has changed since you added it, so it doesn't count" * changed
     except ConfigError as error:
         return None, f"it doesn't count: {error.message}"
 

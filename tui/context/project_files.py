@@ -190,7 +190,7 @@ def _take_imports(
             continue
         why = "it lies outside the project" if within not in Path(name).parents else ""
         if deep >= _DEEP or len(seen) > _IMPORTS:
-            why = f"files import {_DEEP} more behind one another, and {_IMPORTS} in all"
+            why = f"imports go at most {_DEEP} files deep, and to {_IMPORTS} files in all"
         seen.add(name)
         if why:
             into[1].append(f"{_shown(other, root)} was left out: {why}.")

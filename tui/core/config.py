@@ -103,7 +103,7 @@ class AnswerSettings(_Section, frozen=True, kw_only=True):
     """Settings of one model, by its name."""
 
     max_output: Annotated[
-        NotNegative, "Longest answer of a model: The same for one model; 0 is as for all."
+        NotNegative, "Longest answer of a model: The same for one model; 0 means as for all."
     ] = 0
 
 
@@ -112,11 +112,11 @@ class ProviderSettings(_Section, frozen=True, kw_only=True):
 
     max_output: Annotated[
         NotNegative,
-        "Longest answer: Most tokens of an answer, thinking included. 0 is 32,000, or what the "
+        "Longest answer: Most tokens of an answer, thinking included. 0 means 32,000, or what the "
         "model allows.",
     ] = 0
     models: Annotated[
-        dict[str, AnswerSettings], "Models: What differs for single models, by their names."
+        dict[str, AnswerSettings], "Models: Settings for single models, by name."
     ] = {}
 
     def longest_answer(self, model: str) -> int:
@@ -549,7 +549,7 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
         "changes it.",
     ] = ""
     output_style: Annotated[
-        str, "Output style: How the model answers: the name of one of your styles."
+        str, "Output style: How the model answers: the name of one of your output styles."
     ] = ""
     api_features: Annotated[
         Literal["auto", "all", "basic"],

@@ -58,7 +58,7 @@ _FEATURES: Final = {
     "updates": "thinking shown as updates",
     "display": "a choice of how to show thinking",
     "thinking": "adaptive thinking",
-    "cache_marks": "marks for its cache",
+    "cache_marks": "cache marks",
     "effort": "effort levels",
     "documents": "PDF documents",
     "web_search": "searching the web",
@@ -194,9 +194,9 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.FilesChanged(text=text):
             return Sentence(text)
         case facts.ContextBroken(reason, billed_usd=billed):
-            kind = f"Break ({reason})" if reason else "Break"
             if billed is not None:
-                return Sentence(f"{kind} as billed: {_bill(fact.tokens, billed, fact.cost_usd)}.")
+                return Sentence(_billed(reason, fact.tokens, billed, fact.cost_usd))
+            kind = f"Break ({reason})" if reason else "Break"
             price = break_price(fact)
             return Sentence(f"{kind}: {price}." if price else f"{kind}.")
         case facts.ContextChanged(changes):
@@ -452,16 +452,18 @@ def bill_of_break(bill: facts.BreakBilled) -> facts.ContextBroken | facts.Notice
     tokens, where no price is known."""
     usd = bill.billed_usd
     if usd is None:
-        return facts.Notice(f"Break ({bill.reason}) as billed: {_bill(bill.tokens, None, None)}.")
+        return facts.Notice(_billed(bill.reason, bill.tokens, None, None))
     figures = bill.tokens, bill.thoughts, bill.cost_usd, usd
     return facts.ContextBroken(bill.reason, bill.by, *figures)
 
 
-def _bill(tokens: int, billed: float | None, forecast: float | None) -> str:
+def _billed(reason: str, tokens: int, billed: float | None, forecast: float | None) -> str:
     """Return the bill of a break, beside its forecast."""
+    break_ = f"the break ({reason})" if reason else "the break"
     usd = f", {money(billed)}" if billed is not None else ""
     said = f" (forecast: {money(forecast)})" if usd and forecast is not None else ""
-    return f"{tokens:,} tokens written again{usd}{said}" if tokens else "nothing written again"
+    bill = f"{tokens:,} tokens written again{usd}{said}" if tokens else "nothing written again"
+    return f"Billed for {break_}: {bill}."
 
 
 def _context_change(change: Mapping[str, Any]) -> str:
@@ -497,8 +499,8 @@ def without_feature(feature: str, tokens: int = 0) -> str:
     that its answers may have no more."""
     if tokens:
         return (
-            f"The server refuses an answer as long as the one asked for. Asking for at most"
-            f" {tokens:,} tokens from now on."
+            "The server doesn't allow answers that long. From now on, Holdfast asks for at most"
+            f" {tokens:,} tokens."
         )
     what = _FEATURES.get(feature, feature) or "all that was asked of it"
     return f"The server doesn't support {what}. Sending the request again without that."

@@ -26,7 +26,7 @@ STEP_S: Final = 5.0
 """Seconds between two looks at the wall clock during a long wait."""
 
 UNREADABLE_HINT: Final = (
-    "It came twice, so it wasn't asked for again. Another model or server may do better: /model, "
+    "It came twice, so Holdfast stopped asking. Another model or server may do better: /model, "
     "/login."
 )
 

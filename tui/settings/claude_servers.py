@@ -19,8 +19,8 @@ from tui.settings.takeover import ImportedItem, SkippedItem, Takeover
 
 _SIZE_MAX: Final = 64 * 1024**2
 """Claude Code keeps much else in the same file."""
-_SAME_NAME: Final = "another MCP server has this name here"
-_KEPT: Final = "what Claude Code keeps for itself"
+_SAME_NAME: Final = "you have an MCP server with this name already"
+_KEPT: Final = "Claude Code's own data"
 _EVERYWHERE: Final = "it starts in every folder"
 
 
@@ -53,7 +53,7 @@ def new_servers(
     for name, entry in listed.items():
         if name not in read.servers:
             if object_of(entry).get("disabled") is True:
-                left.append(SkippedItem(name, source, "it is switched off"))
+                left.append(SkippedItem(name, source, "switched off there"))
             continue
         ours = read.servers[name]
         server = convert(ours, McpServer)
@@ -63,7 +63,8 @@ def new_servers(
         known[name], servers[name] = server, ours
         taken.append(ImportedItem("mcp", name, source, _EVERYWHERE if everywhere else ""))
         left += [
-            SkippedItem(f"mcp.{name}.{one}", source, "no setting here") for one in read.left[name]
+            SkippedItem(f"mcp.{name}.{one}", source, "no setting here does that")
+            for one in read.left[name]
         ]
     return servers, taken, left
 
@@ -99,7 +100,7 @@ def _of_project(
 ) -> Iterator[SkippedItem]:
     for rule in list_of(project.get("allowedTools")):
         what = f"projects.{folder}.allowedTools {rule}"
-        yield SkippedItem(what, _code_file(), "a yes for one folder: it asks again here")
+        yield SkippedItem(what, _code_file(), "an approval for one folder: Holdfast asks again")
     for name in object_of(project.get("mcpServers")) if folder != str(workspace) else ():
         what = f"projects.{folder}.mcpServers.{name}"
         yield SkippedItem(what, _code_file(), "for another folder: run import-settings there")
@@ -129,5 +130,5 @@ def _read(file: Path) -> tuple[Mapping[str, object] | None, str]:
     except OSError as error:
         return {}, f"Can't read it: {error.strerror or error}."
     except (ValueError, RecursionError):
-        return {}, "It is not valid JSON."
+        return {}, "It isn't valid JSON."
     return object_of(content), ""

@@ -26,38 +26,38 @@ _SIZE_MAX: Final = 1_000_000
 _EDITORS: Final = ("edit_file", "write_file", "apply_patch")
 
 NO_SETTING: Final = "no setting here does that"
-_NO_RULE: Final = "no rule here says that"
+_NO_RULE: Final = "no rule here can express it"
 _WHYS: Final = {
-    "env": "set it where you start holdfast, and [sandbox] keep_env for commands",
+    "env": "set it where you start holdfast; for commands, name it in [sandbox] keep_env",
     "statusLine": "its command gets other JSON here; write one for [status] command",
-    "model": "it names no model in full; set model, or start with -m",
-    "outputStyle": "write instructions into AGENTS.md, or --append-system-prompt",
+    "model": "not a full model name; set model, or start with -m",
+    "outputStyle": "set output_style to one of your own styles",
     "enabledPlugins": "add a plugin's folder with holdfast plugin add",
     "apiKeyHelper": "keys are set with holdfast login, or in the environment",
-    "disableAllHooks": "take the hooks out of hooks.json instead",
+    "disableAllHooks": "remove hooks from hooks.json instead",
     "cleanupPeriodDays": "sessions are kept until you delete them",
-    "includeCoAuthoredBy": "commits are signed by nobody but you",
+    "includeCoAuthoredBy": "Holdfast adds no co-author to commits",
     "enabledMcpjsonServers": "servers of .mcp.json start once you trust the folder",
-    "disabledMcpjsonServers": "don't trust that server, or take it out of .mcp.json",
+    "disabledMcpjsonServers": "don't trust that server, or remove it from .mcp.json",
 }
 _MODES: Final = {
     "plan": "start with --permission-mode plan",
     "acceptEdits": "start with --permission-mode edits",
     "bypassPermissions": "type /elevated on in a session that needs it",
-    "dontAsk": "with -p nothing is asked: what no rule allows is refused",
-    "default": "it is the default here, too",
+    "dontAsk": "-p never asks: what no rule allows is refused",
+    "default": "the default here, too",
 }
-_FOLDER_WHY: Final = "of one folder: rules belong in its .holdfast/config.toml"
-_IN_PLACE: Final = {"commands": "command", "agents": "sub-agent", "skills": "skill"}
+_FOLDER_WHY: Final = "for one folder only: put rules into its .holdfast/config.toml"
+_IN_PLACE: Final = frozenset(
+    {"CLAUDE.md", "agents", "commands", "output-styles", "rules", "skills"}
+)
 _OTHER_FILES: Final = {
-    "CLAUDE.md": "put what holds everywhere into AGENTS.md in the configuration folder",
     ".credentials.json": "sign-ins are never taken over; holdfast login",
     "keybindings.json": "keys are set in [keys]",
-    "output-styles": "write instructions into AGENTS.md, or --append-system-prompt",
     "plugins": "add a plugin's folder with holdfast plugin add",
     "projects": "sessions stay where they are; holdfast sessions import reads them",
 }
-_DATA: Final = "what Claude Code keeps for itself"
+_DATA: Final = "Claude Code's own data"
 
 
 def plan(
@@ -79,9 +79,7 @@ def plan(
             SkippedItem(f"{kind} {one}", source, _NO_RULE) for one in read.ignored
         )
         left += [
-            SkippedItem(
-                f"{kind} {one}", source, f"only what forbids or asks about more can be said: {rule}"
-            )
+            SkippedItem(f"{kind} {one}", source, f"only stricter rules can be taken over: {rule}")
             for one in read.wider
             for rule in [", ".join(restricted_tools([one]).rules)]
         ]
@@ -116,8 +114,8 @@ def read_object(source: Path) -> dict[str, object] | str:
     except OSError as error:
         return f"Can't read it: {error.strerror or error}."
     except (ValueError, RecursionError):
-        return "It is not valid JSON."
-    return settings if is_object(settings) else "It is no object."
+        return "It isn't valid JSON."
+    return settings if is_object(settings) else "It isn't an object."
 
 
 def _hooks(source: Path, folders: Folders) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
@@ -132,7 +130,7 @@ def _hooks(source: Path, folders: Folders) -> tuple[tuple[Hook, ...], tuple[str,
 def _other_permissions(permissions: object, source: Path) -> Iterator[SkippedItem]:
     """Yield what stays of the permissions, but for the rules."""
     if not is_object(permissions):
-        yield SkippedItem("permissions", source, "Its permissions are no object.")
+        yield SkippedItem("permissions", source, "Its permissions aren't an object.")
     rest = {key: one for key, one in object_of(permissions).items() if key not in KINDS}
     mode = string_of(rest.pop("defaultMode", ""))
     if mode:
@@ -165,6 +163,7 @@ def in_place(workspace: Path) -> Takeover:
             "command": user_commands.command_files(folder / "commands"),
             "skill": (folder / "skills").glob("*/SKILL.md"),
             "sub-agent": agent_definitions.agent_files(folder / "agents"),
+            "output style": agent_definitions.agent_files(folder / "output-styles"),
         }
         for kind, files in names.items():
             taken += [ImportedItem(kind, _name_of(file), file) for file in sorted(files)]
@@ -184,7 +183,7 @@ def _other_files(folder: Path) -> Iterator[SkippedItem]:
     except OSError:
         return
     for name in names:
-        if name not in {NAME, "rules", *_IN_PLACE}:
+        if name not in {NAME, *_IN_PLACE}:
             yield SkippedItem(name, folder, _OTHER_FILES.get(name, _DATA))
 
 

@@ -26,9 +26,9 @@ from tui.settings.takeover import ImportedItem, SkippedItem, Takeover, joined, u
 _SIZE_MAX: Final = 1_000_000
 _OTHER_MODEL: Final = "a model of another provider"
 _CREDENTIALS: Final = "sign-ins are never taken over; holdfast login"
-_PROGRAMS: Final = "programs of its own, which only it can run"
-_DATA: Final = "what it keeps for itself"
-_HERE: Final = "there is one with this name here"
+_PROGRAMS: Final = "its own programs, which only it can run"
+_DATA: Final = "its own data"
+_HERE: Final = "you have one with this name already"
 _ODD: Final = r"\$(?!ARGUMENTS\b|[1-9\s]|$)"
 """A placeholder that is read otherwise here."""
 _OTHER_WORDS: Final = "it has placeholders that mean something else here"
@@ -50,16 +50,16 @@ def codex(workspace: Path, folders: Folders, known: Mapping[str, McpServer]) -> 
 
 _CODEX_FILES: Final = {
     "auth.json": _CREDENTIALS,
-    "AGENTS.md": "put what holds everywhere into AGENTS.md in the configuration folder",
-    "AGENTS.override.md": "put what holds everywhere into AGENTS.md in the configuration folder",
-    "agents": "sub-agents have another form here; see holdfast help agents",
+    "AGENTS.md": "put what applies everywhere into AGENTS.md in the configuration folder",
+    "AGENTS.override.md": "put what applies everywhere into AGENTS.md in the configuration folder",
+    "agents": "sub-agents have a different format here; see holdfast help agents",
     "hooks.json": "not read here; write hooks.json in the configuration folder",
 }
 _CODEX_KEYS: Final = {
     "model": _OTHER_MODEL,
     "approval_policy": "start with --permission-mode ask or edits; what no rule allows asks",
-    "sandbox_mode": "commands are always in a sandbox here; see holdfast help permissions",
-    "projects": "trust is asked for again here, by content",
+    "sandbox_mode": "commands always run in a sandbox here; see holdfast help permissions",
+    "projects": "Holdfast asks again which files you trust",
     "profiles": "write [profile.NAME] yourself",
     "notify": "set [terminal] notifications",
 }
@@ -76,7 +76,7 @@ def _codex_config(file: Path, known: dict[str, McpServer]) -> Takeover:
     for name, one in object_of(table.pop("mcp_servers", {})).items():
         entry = object_of(one)
         if entry.pop("enabled", True) is False:
-            left.append(SkippedItem(f"mcp_servers.{name}", file, "it is switched off"))
+            left.append(SkippedItem(f"mcp_servers.{name}", file, "switched off there"))
             continue
         variable = string_of(entry.pop("bearer_token_env_var", ""))
         headers = object_of(entry.pop("http_headers", {}))
@@ -104,7 +104,7 @@ def _codex_rules(file: Path) -> Takeover:
     for one in body:
         read = _codex_rule(one)
         if read is None:
-            lost.append(SkippedItem(ast.unparse(one), file, "no rule here says that"))
+            lost.append(SkippedItem(ast.unparse(one), file, "no rule here can express it"))
             continue
         kind, texts = read
         rules[kind] = (*rules.get(kind, ()), *texts)
@@ -165,10 +165,12 @@ def opencode(workspace: Path, folders: Folders, known: Mapping[str, McpServer]) 
 
 
 _OPENCODE_FILES: Final = {
-    "AGENTS.md": "put what holds everywhere into AGENTS.md in the configuration folder",
-    **dict.fromkeys(("agent", "agents", "mode", "modes"), "sub-agents have another form here"),
+    "AGENTS.md": "put what applies everywhere into AGENTS.md in the configuration folder",
+    **dict.fromkeys(
+        ("agent", "agents", "mode", "modes"), "sub-agents have a different format here"
+    ),
     **dict.fromkeys(("plugin", "plugins", "tool", "tools"), _PROGRAMS),
-    **dict.fromkeys(("theme", "themes"), "themes have another form here"),
+    **dict.fromkeys(("theme", "themes"), "themes have a different format here"),
 }
 _OPENCODE_TOOLS: Final[Mapping[str, Sequence[str]]] = {
     "bash": ("run_command",), "edit": ("edit_file",), "glob": ("find_by_name",),
@@ -192,7 +194,7 @@ def _opencode_config(file: Path, known: dict[str, McpServer]) -> Takeover:
     for name, one in object_of(table.pop("mcp", {})).items():
         entry = object_of(one)
         if entry.pop("enabled", True) is False:
-            left.append(SkippedItem(f"mcp.{name}", file, "it is switched off"))
+            left.append(SkippedItem(f"mcp.{name}", file, "switched off there"))
             continue
         words = list_of(entry.pop("command", []))
         local = {"command": words, "env": entry.pop("environment", {})} if words else {}
@@ -215,9 +217,9 @@ def _opencode_config(file: Path, known: dict[str, McpServer]) -> Takeover:
 
 _OPENCODE_KEYS: Final = {
     "model": _OTHER_MODEL,
-    "agent": "sub-agents have another form here; see holdfast help agents",
+    "agent": "sub-agents have a different format here; see holdfast help agents",
     "command": "write each into a file in the commands folder",
-    "provider": "only Anthropic's API is spoken here; set base_url for a gateway",
+    "provider": "Holdfast only speaks Anthropic's API; set base_url for a gateway",
     "instructions": "name them in AGENTS.md",
     "plugin": _PROGRAMS,
 }
@@ -236,10 +238,10 @@ def _opencode_rules(permission: object, file: Path, servers: Iterable[str]) -> T
         for pattern, action in patterns.items():
             what = f"permission.{name} {pattern}: {action}"
             if not tools or action not in rules:
-                unknown = SkippedItem(what, file, "no rule here says that")
+                unknown = SkippedItem(what, file, "no rule here can express it")
                 (lost if action == "deny" and name not in _GUARDED else left).append(unknown)
             elif action == "ask" and pattern == "*" and name in {"bash", "edit", "webfetch"}:
-                left.append(SkippedItem(what, file, "it asks without a rule here, too"))
+                left.append(SkippedItem(what, file, "Holdfast asks without a rule, too"))
             else:
                 rules[string_of(action)] += _opencode_rule(tools, pattern)
     found = {kind: tuple(for_all_editors(texts, kind)) for kind, texts in rules.items() if texts}
@@ -279,20 +281,20 @@ def pi(workspace: Path, folders: Folders) -> Takeover:
 
 _PI_FILES: Final = {
     "auth.json": _CREDENTIALS,
-    "AGENTS.md": "put what holds everywhere into AGENTS.md in the configuration folder",
+    "AGENTS.md": "put what applies everywhere into AGENTS.md in the configuration folder",
     "SYSTEM.md": "start with --system-prompt",
     "APPEND_SYSTEM.md": "start with --append-system-prompt",
     "extensions": _PROGRAMS,
     "keybindings.json": "keys are set in [keys]",
-    "models.json": "only Anthropic's API is spoken here; set base_url for a gateway",
+    "models.json": "Holdfast only speaks Anthropic's API; set base_url for a gateway",
     "sessions": "sessions stay where they are; holdfast sessions import reads them",
-    "themes": "themes have another form here",
+    "themes": "themes have a different format here",
 }
 _PI_KEYS: Final = {
     "defaultModel": _OTHER_MODEL,
     "extensions": _PROGRAMS,
     "packages": _PROGRAMS,
-    "theme": "themes have another form here",
+    "theme": "themes have a different format here",
     "retry": "set [retry]",
     "compaction": "set [compaction]",
     "defaultThinkingLevel": "set effort",
@@ -367,12 +369,12 @@ def _workspace_files(folder: Path) -> Takeover:
         names = sorted(path.name for path in folder.iterdir())
     except OSError:
         return Takeover()
-    why = "of one folder: its place here is .holdfast/"
+    why = "for one folder only: put it into its .holdfast/"
     return Takeover(left=tuple(SkippedItem(name, folder, why) for name in names))
 
 
 def _workspace_file(file: Path) -> Takeover:
-    why = "of one folder: its place here is .holdfast/config.toml"
+    why = "for one folder only: put it into its .holdfast/config.toml"
     return Takeover(left=(SkippedItem(file.name, file.parent, why),) if file.is_file() else ())
 
 

@@ -84,9 +84,9 @@ class Plugin:
         """What it brings, a line for each kind; hooks and servers with what they run."""
         counts = {
             "command": [f"/{self.named(name)}" for name in self.commands],
-            "sub-agent": [path.stem for path in self.agents],
-            "skill": [path.name for path in self.skills],
-            "output style": [path.stem for path in self.styles],
+            "sub-agent": [self.named(path.stem) for path in self.agents],
+            "skill": [self.named(path.name) for path in self.skills],
+            "output style": [self.named(path.stem) for path in self.styles],
         }
         lines = [
             f"{plural(len(names), what)}: {', '.join(names)}"
@@ -167,22 +167,23 @@ def add(folders: Folders, path: Path) -> Plugin:
     root = Path(os.path.realpath(path))
     if not (root / MANIFEST).is_file() and (root / MARKETPLACE).is_file():
         places, far = offered(root)
-        here = ", ".join(shorten(place) for place in places) or "none"
-        more = f" Those that are not here can't be fetched: {', '.join(far)}." if far else ""
+        here = ", ".join(map(shorten, places))
+        more = f" These are elsewhere, and can't be fetched: {', '.join(far)}." if far else ""
         raise UsageError(
-            f"{shorten(root)} is a list of plugins, not one.{more}",
-            hint=f"Add one of its folders: {here}.",
+            f"{shorten(root)} is a marketplace, a list of plugins.{more}",
+            hint=f"Add one of its folders: {here}." if here else "None of its plugins is in it.",
         )
     plugin = read(root)
     if not (plugin.brings):
         raise UsageError(
-            f"{shorten(root)} brings nothing that Holdfast knows.",
+            f"{shorten(root)} has nothing in it that Holdfast can use.",
             hint="A plugin has commands/, agents/, skills/, hooks/hooks.json or .mcp.json.",
         )
     others = [one for one in added_plugins(folders) if one.path != root]
     if any(one.name == plugin.name for one in others):
         raise UsageError(
-            f"There is a plugin {plugin.name} already.", hint="Remove it first (plugin remove)."
+            f"You already have a plugin named {plugin.name}.",
+            hint=f"Remove it first: holdfast plugin remove {plugin.name}",
         )
     _write(folders, [*others, Added(plugin.name, root, fingerprint(root))])
     return plugin
@@ -208,10 +209,12 @@ def read(root: Path) -> Plugin:
     name = string_of(manifest.get("name")) or root.name
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            shorten(root / MANIFEST), "name", f"{name!r} has other than letters, digits, -, _, dots"
+            shorten(root / MANIFEST),
+            "name",
+            f"{name!r} may have only letters, digits, -, _ and dots",
         )
     problems = [
-        f"{words} ({key}) are not taken up." for key, words in _LEFT.items() if manifest.get(key)
+        f"{words} ({key}) aren't supported." for key, words in _LEFT.items() if manifest.get(key)
     ]
     bare = Plugin(name, root)
     commands = _commands(root, manifest.get("commands"), problems)
@@ -267,7 +270,7 @@ def fingerprint(root: Path) -> str:
                 most = f"{_FILES_MAX:,} files or {_BYTES_MAX // 1_000_000} MB"
                 raise ConfigError(shorten(root), "", f"it has more than {most}")
     if not names:
-        raise ConfigError(shorten(root), "", "it is no folder with files in it")
+        raise ConfigError(shorten(root), "", "isn't a folder with files in it")
     return _hash_of(root, tuple(names))
 
 
@@ -306,7 +309,7 @@ def _json(root: Path, name: str) -> dict[str, Any]:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ConfigError(shorten(path), "", f"can't be read: {why}") from error
     if not is_object(contents):
-        raise ConfigError(shorten(path), "", "is not an object")
+        raise ConfigError(shorten(path), "", "isn't an object")
     return contents
 
 
@@ -325,7 +328,7 @@ def _paths(root: Path, given: object, problems: list[str]) -> Iterator[Path]:
     for one in [given] if isinstance(given, str) else list_of(given):
         path = _inside(root, one) if isinstance(one, str) else None
         if path is None or not path.exists():
-            problems.append(f"{one!r} is nothing that lies in its folder.")
+            problems.append(f"{one!r} isn't in its folder.")
         else:
             yield path
 

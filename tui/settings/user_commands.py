@@ -53,7 +53,7 @@ _RUN = re.compile(r"(?<![\w`!])!`([^`\n]+)`")
 
 
 _BY_SUB_AGENT: Final = (
-    "Have this done by one sub-agent (`task`, agent {!r}): give it all of what follows as its "
+    "Have one sub-agent do this (`task`, agent {!r}): give it everything that follows as its "
     "prompt, with the outputs that belong to it, and answer with its result."
 )
 
@@ -296,7 +296,7 @@ def _parsed(path: Path, data: bytes, *, claudes: bool) -> UserCommand | str:
     """A command, or why there is none."""
     file = front_matter.parse(data)
     if file.text("user-invocable").casefold() == "false":
-        return "it is for the model alone (user-invocable: false), which uses skills only."
+        return "it is only for the model (user-invocable: false), which uses only skills."
     lines = file.body.splitlines()
     first = next((line.strip("# ") for line in lines if line.strip("# ")), "")
     about = " - ".join(filter(None, (file.text("description") or first, file.text("when_to_use"))))

@@ -177,7 +177,7 @@ class Capture:
     @property
     def text(self) -> str:
         """The text in memory, with a marker in place of the missing part."""
-        tail = "".join(self._tail)
+        tail = "".join([*self._tail, self._terminal.held])
         if not self.truncated:
             return "".join(self._head) + tail
         tail = tail[-self._tail_room :]

@@ -68,7 +68,7 @@ _DAMAGED: Final = (
     "Try to repair it with a command (qpdf IN OUT), or ask the user for another copy.",
 )
 
-_MENDED: Final = "the file has no table of its objects (it may be cut): read as far as they go"
+_MENDED: Final = "the file's table of objects is missing (cut off?): what could be found was read"
 
 
 class _Range(NamedTuple):

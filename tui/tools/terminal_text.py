@@ -185,6 +185,11 @@ class TerminalText:
         self._begin()
         return shown
 
+    @property
+    def held(self) -> str:
+        """The text that is not final yet."""
+        return "\n".join(map(_plain, self._rows)) if not self._beyond else ""
+
     def _out(self) -> ShownText:
         shown = ShownText("".join(self._final), "".join(self._live))
         self._final, self._live = [], []

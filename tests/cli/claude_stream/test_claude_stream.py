@@ -360,9 +360,9 @@ def test_with_p_it_stays_our_own_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--session-id", "5"), "--session-id isn't possible"),
+        (("--session-id", "5"), "--session-id doesn't work"),
         (("--no-such-option", "5"), "doesn't know Claude Code's option --no-such-option"),
-        (("--permission-prompt-tool", "mcp__x__y"), "isn't possible"),
+        (("--permission-prompt-tool", "mcp__x__y"), "doesn't work"),
         (("--permission-mode", "sideways"), "no permission mode"),
         (("--disallowedTools", "NoTool(a b)"), "can't be forbidden"),
         (("--resume", ""), "needs a session's id"),

@@ -17,8 +17,8 @@ from tui.tools.lsp import Checkers, FileEdit, Problem
 THINKS_S = 2.0
 """Seconds that a model takes between two edits."""
 LACKING = {
-    "pylsp-alone": "pylsp can't check your files: it finds no mistake anywhere; its linters (such",
-    "bash-alone": "bash can't check your files: it finds no mistake anywhere; shellcheck isn't",
+    "pylsp-alone": "pylsp can't check your files: it doesn't find any problems: its linters (such",
+    "bash-alone": "bash can't check your files: it doesn't find any problems: shellcheck isn't",
     "typescript-7": "typescript can't check your files: Request initialize failed with message: C",
     "rust-analyzer-alone": "rust-analyzer says: rust-analyzer failed to load workspace: Failed to",
 }

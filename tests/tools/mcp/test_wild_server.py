@@ -41,7 +41,7 @@ async def test_45_what_can_be_read_is_the_answer(tmp_path: Path, tool: str, said
         assert text_of((await call(server, tool)).content) == said
         fine = servers.tools()["mcp__wild__fine"].parse({"text": "\ud800"})
         assert text_of((await call(server, "fine", **fine.arguments)).content) == "fine"
-        with pytest.raises(ToolError, match="no valid message"):
+        with pytest.raises(ToolError, match="isn't a valid message"):
             await call(server, "fine", text="\ud800")
         assert text_of((await call(server, "fine")).content) == "fine"
 
@@ -50,8 +50,8 @@ async def test_45_what_can_be_read_is_the_answer(tmp_path: Path, tool: str, said
     ("tool", "why"),
     [
         ("long", "its answer is longer than 32.0 MB"),
-        ("broken", "its answer is no valid message"),
-        ("deep", "its answer is no valid message"),
+        ("broken", "its answer isn't a valid message"),
+        ("deep", "its answer isn't a valid message"),
         ("dies", "failed: "),
     ],
 )
@@ -84,7 +84,7 @@ async def test_22_odd_tools_are_wrapped_renamed_or_left_out(tmp_path: Path) -> N
         (server,) = servers.all
         schemas = [tool.schema() for tool in server.tools]
         assert server.left_out == (
-            "left out, no tools by the protocol: 7, one without a name; "
+            "left out, not valid tools: 7, one without a name; "
             "left out, with a schema above 64.0 KB: big"
         )
         assert {tool.own_name[:9] for tool in server.tools} == {
@@ -107,25 +107,25 @@ async def test_22_odd_tools_are_wrapped_renamed_or_left_out(tmp_path: Path) -> N
             "mixed",
             """good
 {"type": "video", "data": "?"}
-[The server's answer is odd: a part of the type "video" is shown as it came; its field \
+[Problems with the answer: a part of the type "video" is shown as it came; its field \
 structuredContent doesn't fit the protocol.]""",
         ),
         (
             "unknown",
             """{"type": "hologram", "data": "?"}
-[The server's answer is odd: a part of the type "hologram" is shown as it came.]""",
+[Problems with the answer: a part of the type "hologram" is shown as it came.]""",
         ),
         (
             "promises",
             """no structure
-[The server's answer is odd: its outputSchema promises structured output, and there is none.]""",
+[Problems with the answer: its outputSchema promises structured output, but there is none.]""",
         ),
         (
             "lies",
             """{
  "b": 1
 }
-[The server's answer is odd: its structured output breaks its outputSchema: the whole lacks a.]""",
+[Problems with the answer: its structured output breaks its outputSchema: the whole lacks a.]""",
         ),
         ("bare", "bare"),
     ],

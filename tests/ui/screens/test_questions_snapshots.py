@@ -271,6 +271,7 @@ def asked_before(agent: Agent) -> None:
         "assistant",
         content=[text_block("Done.")],
         model=agent.models.current,
+        server="",
         usage={"cache_creation_input_tokens": 3000},
     )
 

@@ -113,13 +113,13 @@ async def _with_git_settings(
         lines = await asyncio.to_thread(put_all, pending)
         return output.with_lines([f"[{line}]" for line in lines])
     what = "; ".join(map(str, pending))
-    why = f"It set {what}. Git may run what that names, or reach it, outside the walls."
+    why = f"It set {what}. Outside the sandbox, git may run what this names, or connect to it."
     asked = Decision("ask", why, "sandbox", decision.risk, trial.level, walls=True, once=True)
     refused = shared.ctx.state.mode == "plan"
     answer = Answer("no") if refused else (await ask_again(shared, call, asked))[1]
     if answer.answer == "no":
         reason = f" {answer.reason}" if answer.reason else ""
-        return output.with_lines([f"[not put in its place: {what}.{reason}]"])
+        return output.with_lines([f"[not applied: {what}.{reason}]"])
     lines = await asyncio.to_thread(put_all, pending)
     return output.with_lines([f"[{line}]" for line in lines])
 
@@ -285,7 +285,7 @@ def _so_far(call: Call, level: Level, met: Explanation, *, failed: bool) -> str:
         return "So far it only read: nothing was changed."
     git = "" if call.background else _one_step_of_git(call.command)
     atomic = failed and bool(git) and git not in _DOES_MORE and not met.tried
-    return "Git hasn't done it." if atomic else ""
+    return "Git did nothing." if atomic else ""
 
 
 def _one_step_of_git(command: str | None) -> str:

@@ -17,7 +17,7 @@ from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Answer, Decision
 from tui.tools.base import UrlAccess
 
-_HOOK = "a hook of the user"
+_HOOK = "the user's hook"
 _CHANGED_BY_HOOK = "A hook changed what this call does: it is shown as it would run."
 _RULELESS = frozenset({"default", "sandbox"})
 """The sources of a question that is no rule of the person's."""
@@ -128,7 +128,7 @@ async def _with_input(
         params = call.tool.parse(given)
     except ToolError as error:
         who = "A hook" if by == _HOOK else "The user"
-        raise ToolError(f"{who} gave the call an input that it can't have. {error}") from error
+        raise ToolError(f"{who} gave the call an invalid input. {error}") from error
     call.state.call = {**call.state.call, "input": dict(given)}
     shown = json.dumps(call.state.input, ensure_ascii=False, default=str)
     changed = await check(shared, call.state, call.tool, params)

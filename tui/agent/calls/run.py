@@ -67,7 +67,7 @@ async def after_hooks(
         output = replace(output, details=details).with_lines(what)
     if isinstance(hooked.result, str):
         output = _with_result(output, hooked.result)
-    lines = [f"[a hook of the user says: {hooked.blocked}]"] if hooked.blocked else []
+    lines = [f"[the user's hook says: {hooked.blocked}]"] if hooked.blocked else []
     lines += [hooked.context] if hooked.context else []
     return output.with_lines(lines) if lines else output
 
@@ -84,7 +84,7 @@ def _with_result(output: ToolOutput, text: str) -> ToolOutput:
         "blocks": len(output.content),
         "path": str(output.full or ""),
     }
-    content = [text_block(f"{text}\n[a hook of the user changed this result]".lstrip("\n"))]
+    content = [text_block(f"{text}\n[the user's hook changed this result]".lstrip("\n"))]
     details = {**output.details, "before_hooks": original}
     return replace(output, content=content, full=None, details=details)
 

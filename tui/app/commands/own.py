@@ -60,7 +60,7 @@ async def command_turn(
     if ignored:
         say(f"/{command.name} can't allow {one_line(', '.join(ignored))} here.")
     if command.left:
-        say(f"/{command.name} names what does nothing here: {', '.join(command.left)}.")
+        say(f"/{command.name} has fields that do nothing here: {', '.join(command.left)}.")
     model = await asyncio.to_thread(find_model, command.model) if command.model else None
     if command.model and model is None:
         say(f"/{command.name} asks for the model {command.model}, which isn't offered here.")

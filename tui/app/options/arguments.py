@@ -365,7 +365,10 @@ def _check(options: Options) -> None:
         (printing.json_schema is not None and not printing.headless, "--json-schema needs -p."),
         (
             printing.input_format not in {"text", printing.output_format},
-            f"--input-format {printing.input_format} needs the same --output-format.",
+            (
+                f"--input-format {printing.input_format} needs --output-format "
+                f"{printing.input_format}."
+            ),
         ),
         (
             printing.input_format != "text" and printing.json_schema is not None,

@@ -406,7 +406,7 @@ COMMANDS = (
             *_group(_FILES, _CWD),
             _flag(
                 "--from",
-                "whose settings: Claude Code's without it",
+                "whose settings to take over (default: claude)",
                 dest="target",
                 choices=("claude", "codex", "opencode", "pi"),
             ),
@@ -433,7 +433,7 @@ COMMANDS = (
                 dest="headers",
             ),
             _flag("--type", "how the address is reached (http)", choices=TRANSPORTS),
-            _flag("--client-id ID", "a client registered with the server, to sign in with"),
+            _flag("--client-id ID", "sign in with this client, registered with the server"),
             _flag("--callback-port N", "the port of that client's redirect address"),
             _SCOPE,
             *_group(_FILES, _CWD),

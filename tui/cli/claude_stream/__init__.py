@@ -200,7 +200,7 @@ async def _pump(source: int, link: DriverLink, inbox: asyncio.Queue[Line | None]
         if line.get("type") != "control_response":
             inbox.put_nowait(line)
         elif not link.answered(line):
-            to_stderr(sys.stderr, "An answer of the driver's was left out: nobody waits for it.")
+            to_stderr(sys.stderr, "Ignored an answer from the driver: nothing waits for it.")
     inbox.put_nowait(None)
     link.end()
 
@@ -219,7 +219,7 @@ def _parsed(text: bytes) -> Line | None:
     if not why and not is_object(value):
         why = "it isn't an object"
     if why:
-        to_stderr(sys.stderr, f"A line of the driver's was left out: {why}.")
+        to_stderr(sys.stderr, f"Ignored a line from the driver: {why}.")
         return None
     return cast("Line", value)
 

@@ -181,8 +181,8 @@ class DriverApprover(RulesOnly):
             if where != SESSION:
                 to_stderr(
                     sys.stderr,
-                    f"A permission for {where!r} holds for this session only: Holdfast's own "
-                    "settings are changed by a person.",
+                    f"A permission for {where!r} holds for this session only: a program can't "
+                    "change Holdfast's own settings.",
                 )
             if kind == "addRules" and update.get("behavior") == "allow":
                 lasting = True
@@ -192,7 +192,7 @@ class DriverApprover(RulesOnly):
             elif kind == "setMode" and self.session is not None:
                 to_stderr(sys.stderr, self.session.use_mode(string_of(update.get("mode"))))
             else:
-                to_stderr(sys.stderr, f"A permission update can't be taken over: {kind!r}.")
+                to_stderr(sys.stderr, f"Ignored a permission update of the type {kind!r}.")
         return lasting
 
 

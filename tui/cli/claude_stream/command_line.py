@@ -47,13 +47,13 @@ _MAY_TAKE: Final = frozenset({"--debug", "-d", "--resume", "-r"})
 _LEFT_OUT: Final[Mapping[str, str]] = {
     "--setting-sources": "Holdfast's own settings count as always",
     "--strict-mcp-config": "the MCP servers of Holdfast's own settings start too",
-    "--task-budget": "there is no such budget here; --max-turns and --max-budget-usd count",
+    "--task-budget": "Holdfast has no task budget; --max-turns and --max-budget-usd count",
     "--betas": "Holdfast chooses the API's features itself",
     "--thinking": "use --effort",
     "--max-thinking-tokens": "use --effort",
     "--thinking-display": "thinking comes as the server sends it",
-    "--plugin-dir": "`holdfast plugin add PATH` adds a plugin",
-    "--plugin-dir-no-mcp": "`holdfast plugin add PATH` adds a plugin",
+    "--plugin-dir": "only plugins added with holdfast plugin add count",
+    "--plugin-dir-no-mcp": "only plugins added with holdfast plugin add count",
     "--session-mirror": "the session is in Holdfast's own file only",
     "--agent": "the session runs as the main agent",
     "--channels": "there are no channels here",
@@ -190,7 +190,7 @@ class _Reader:
     def take(self, flag: str, value: str) -> None:
         """Read one flag. Raises UsageError."""
         if flag in _REFUSED:
-            raise UsageError(f"{flag} isn't possible with Holdfast.", hint=_REFUSED[flag])
+            raise UsageError(f"{flag} doesn't work with Holdfast.", hint=_REFUSED[flag])
         if flag in _LEFT_OUT:
             self.left.append(f"{flag} is left out: {_LEFT_OUT[flag]}.")
         elif flag not in _SILENT and not self._session(flag, value):
@@ -211,7 +211,9 @@ class _Reader:
                 if value in EFFORTS:
                     self.values["effort"] = value
                 else:
-                    self.left.append(f"--effort {value} is left out: it is none of {EFFORTS}.")
+                    self.left.append(
+                        f"--effort {value} is left out: it isn't one of {', '.join(EFFORTS)}."
+                    )
             case "--system-prompt-file" | "--append-system-prompt-file":
                 name = flag.removeprefix("--").removesuffix("-file").replace("-", "_")
                 self.values[name] = _text_of(Path(value))
@@ -259,7 +261,7 @@ class _Reader:
                 self.driver = replace(self.driver, asks=True)
             case "--permission-prompt-tool":
                 raise UsageError(
-                    f"--permission-prompt-tool {value} isn't possible with Holdfast.",
+                    f"--permission-prompt-tool {value} doesn't work with Holdfast.",
                     hint="Use the SDK's own callback (can_use_tool), which is `stdio`.",
                 )
             case "--allow-dangerously-skip-permissions":
@@ -275,7 +277,7 @@ class _Reader:
             case _:
                 raise UsageError(
                     f"Holdfast doesn't know Claude Code's option {flag}.",
-                    hint="See `holdfast help claude` for those that it knows.",
+                    hint="See `holdfast help claude` for what works.",
                 )
 
     def _mode(self, value: str) -> None:
@@ -287,7 +289,7 @@ class _Reader:
         else:
             known = ", ".join((*MODES, "bypassPermissions"))
             raise UsageError(
-                f"There is no permission mode {value!r} here.", hint=f"One of {known}."
+                f"There is no permission mode {value!r} here.", hint=f"Use one of {known}."
             )
 
     def _allow(self, names: Sequence[str], source: str) -> None:

@@ -50,7 +50,7 @@ class DriverFrontend(HeadlessFrontend):
             return await super().choose(question)
         if len(question.options) != 1:
             names = ", ".join(one.label for one in question.options)
-            self.say(f"{question.title} Say which with the command: {names}.", "warning")
+            self.say(f"{question.title} Name it after the command: {names}.", "warning")
             return None
         return question.options[0].name
 
@@ -96,9 +96,7 @@ class DriverSession:
             case "keep_alive" | "control_cancel_request":
                 pass
             case other:
-                to_stderr(
-                    sys.stderr, f"A line of the driver's was left out: its type is {other!r}."
-                )
+                to_stderr(sys.stderr, f"Ignored a line from the driver: its type is {other!r}.")
 
     async def work(self) -> None:
         """Send the prompts, each once the one before has its result, until cancelled."""
@@ -351,7 +349,7 @@ async def _no_budget(session: DriverSession, _: Line) -> None:
 
 async def _no_task(_: DriverSession, request: Line) -> None:
     task = string_of(request.get("task_id"))
-    raise RefusedRequestError(f"No task {task} runs: sub-agents end with their turn.")
+    raise RefusedRequestError(f"There is no running task {task}: sub-agents end with their turn.")
 
 
 _HANDLERS: Final[Mapping[str, Handler]] = {

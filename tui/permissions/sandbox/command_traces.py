@@ -220,7 +220,7 @@ class CommandTraces:
         """Return what `tidy` moved away since the last call, and the settings that nobody was asked
         about: the person is told once a turn."""
         lines, self._unsaid = self._unsaid, []
-        return [*lines, *(f"not put in its place: {one}" for one in self.take_pending())]
+        return [*lines, *(f"not applied: {one}" for one in self.take_pending())]
 
     def take_pending(self) -> list[PendingSettings]:
         """Return the settings of git that need a yes of the person, once."""

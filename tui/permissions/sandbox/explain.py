@@ -129,7 +129,7 @@ def explain_failure(
         needs = "needs to write .git/config, which git runs or trusts later"
         if level is Level.READ_ONLY:
             return Explanation(needs, in_force, Level.WORKSPACE)
-        return Explanation(f"{needs}: git may do that in a line of its own", in_force)
+        return Explanation(f"{needs}: git can do that if it is the whole command", in_force)
     if met.writing or _in_silence(level, named, failed=failed):
         return _writing(met, level, walls, named, in_force, offered=failed or named.writes)
     if (met.network or (failed and named.fetches)) and level is not Level.NETWORK:

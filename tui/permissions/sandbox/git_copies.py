@@ -141,7 +141,7 @@ class GitCopies:
         for copy in self.copies:
             now = _content(copy.place, like=copy.path)
             if now is None:
-                lines.append(f"{copy.path} was left as it was: its copy is not what git reads")
+                lines.append(f"{copy.path} was left as it was: its copy is no longer a plain file")
             elif now != copy.before and copy.path.name in _FILES:
                 one = self._changed(copy, now)
                 if isinstance(one, PendingSettings) and one.asked:
@@ -277,7 +277,7 @@ def _put_data(copy: _Copy, now: dict[str, bytes]) -> list[str]:
             continue
         path = copy.path / name
         if name not in _DATA:
-            lines.append(f"{path} was left as it was: git would go by it")
+            lines.append(f"{path} was left as it was: git acts on this file")
             continue
         try:
             if data is None:

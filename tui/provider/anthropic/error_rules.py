@@ -248,7 +248,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     # 400 max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for …
     ErrorRule(
         error_class="invalid_request",
-        headline="{model} writes no answer as long as the one asked for",
+        headline="{model} doesn't write answers that long",
         hint=_SHORTER,
         statuses=frozenset({200, 400, 422, 500}),
         text=ANSWER_LIMITS,
@@ -277,7 +277,7 @@ RULES: Final[tuple[ErrorRule, ...]] = (
     # 400 max_tokens is too large for this model
     ErrorRule(
         error_class="invalid_request",
-        headline="{model} writes no answer as long as the one asked for",
+        headline="{model} doesn't write answers that long",
         hint=_SHORTER,
         statuses=frozenset({200, 400, 422}),
         text=ANSWER_LENGTH,

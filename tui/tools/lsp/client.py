@@ -414,7 +414,7 @@ class Connection:
         if self.ended.is_set():
             raise ToolError(self.why)
         if self._process.stdin.transport.get_write_buffer_size() > WAITING_MAX:
-            self._give_up("it reads nothing any more")
+            self._give_up("it no longer reads its input")
             raise ToolError(self.why)
 
     async def _drain(self) -> None:

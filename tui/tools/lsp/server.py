@@ -243,7 +243,7 @@ class LanguageServer(Checker):
         answer = await self._answer(connection, path, file)
         self.forget(path)
         if answer is _Answer.WHOLE and not file.problems.current:
-            raise ToolError(f"it finds no mistake anywhere; {proof.needs}")
+            raise ToolError(f"it doesn't find any problems: {proof.needs}")
 
     async def _watch(self, connection: Connection) -> None:
         """Wait for the end of a server, and note it."""

@@ -78,7 +78,7 @@ def _choose(
     ]
     small = [tool for tool in wanted if len(json.dumps(tool.schema())) <= SCHEMA_MAX]
     taken = sorted(small, key=lambda tool: tool.name)[:TOOLS_MAX]
-    parts = [f"left out, no tools by the protocol: {_some(odd)}"] if odd else []
+    parts = [f"left out, not valid tools: {_some(odd)}"] if odd else []
     if large := {tool.own_name for tool in wanted} - {tool.own_name for tool in small}:
         parts.append(f"left out, with a schema above {size(SCHEMA_MAX)}: {_some(large)}")
     if more := len(small) - len(taken):

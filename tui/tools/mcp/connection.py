@@ -185,7 +185,7 @@ class ServerLink:
         if self._endpoint.config.url or not _was_closed(error):
             return line
         said = await self._endpoint.last_words()
-        return shortened(f"it ended: {said}") if said else "it ended without a word"
+        return shortened(f"it ended: {said}") if said else "it ended without a message"
 
     async def _open(self, stack: AsyncExitStack) -> Client:
         """A client whose offers are listed. A server that is lost by one of the two ways in which

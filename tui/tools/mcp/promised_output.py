@@ -27,7 +27,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 def broken_promises(schema: Mapping[str, Any], value: object) -> list[str]:
     """Where a value isn't what the schema says, in words; some of the places."""
     if value is None:
-        return ["its outputSchema promises structured output, and there is none"]
+        return ["its outputSchema promises structured output, but there is none"]
     faults: list[str] = []
     for fault in _faults(schema, value, "", _DEEP):
         faults.append(f"its structured output breaks its outputSchema: {fault}")
@@ -43,7 +43,7 @@ def _faults(schema: object, value: object, place: str, deep: int) -> Iterator[st
     given = schema.get("type")
     kinds = [given] if isinstance(given, str) else given
     if isinstance(kinds, list) and not _is_one_of(value, cast("list[object]", kinds)):
-        yield f"{where} is no {' or '.join(map(str, cast('list[object]', kinds)))}"
+        yield f"{where} isn't {' or '.join(map(str, cast('list[object]', kinds)))}"
         return
     if isinstance(value, dict):
         fields = cast("dict[str, object]", value)

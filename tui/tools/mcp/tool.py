@@ -180,7 +180,7 @@ def tool_output(
     if promised is not None and not result.is_error:
         notes += broken_promises(promised, result.structured_content)
     if notes:
-        blocks.append(text_block(f"[The server's answer is odd: {'; '.join(notes)}.]"))
+        blocks.append(text_block(f"[Problems with the answer: {'; '.join(notes)}.]"))
     return ToolOutput(
         blocks or [text_block("(no output)")],
         is_error=result.is_error,

@@ -167,7 +167,7 @@ async def _read(process: Process, incoming: Incoming, asked: OpenRequests) -> No
                     _note_in(asked, message)
                     await incoming.send(SessionMessage(message))
                 elif line.lstrip().startswith(b"{"):
-                    await _refuse(incoming, asked, "its answer is no valid message")
+                    await _refuse(incoming, asked, "its answer isn't a valid message")
 
 
 async def _write(
@@ -185,12 +185,12 @@ async def _write(
                 try:
                     data = message.model_dump_json(by_alias=True, exclude_unset=True)
                 except ValueError as error:
-                    await _refuse(incoming, asked, f"the call is no valid message: {error}")
+                    await _refuse(incoming, asked, f"the call isn't a valid message: {error}")
                     continue
                 process.stdin.write(data.encode() + b"\n")
                 await process.stdin.drain()
     except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
-        await _refuse(incoming, asked, "it reads nothing any more", CONNECTION_CLOSED)
+        await _refuse(incoming, asked, "it no longer reads its input", CONNECTION_CLOSED)
 
 
 async def _refuse(
