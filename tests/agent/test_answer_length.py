@@ -89,6 +89,19 @@ async def test_the_length_that_the_server_names_is_asked_for_from_then_on(
         assert list(retold([record])) == [(record, facts.Notice(notices(seen)[0]))]
 
 
+async def test_an_answer_is_as_long_as_the_account_can_pay(tmp_path: Path) -> None:
+    words = (
+        "This request requires more credits, or fewer max_tokens. You requested up to 32000 "
+        "tokens, but can only afford {}. To increase, visit https://openrouter.ai/settings/credits"
+    )
+    faults = [{**refused(words.format(tokens)), "status": 402} for tokens in (8123, 222)]
+    async with talking(tmp_path, *faults) as (agent, server):
+        seen = await turn(agent, "hi")
+        assert lengths(server) == [32_000, 8123]
+        (error,) = [one for one in seen if isinstance(one, facts.ErrorRaised)]
+        assert error.error_class == "billing"  # a few words are no answer
+
+
 async def test_it_is_known_after_a_restart(tmp_path: Path) -> None:
     async with talking(tmp_path, refused("max_tokens must be less than or equal to 16384")) as one:
         agent, server = one

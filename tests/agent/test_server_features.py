@@ -105,6 +105,20 @@ async def test_what_a_gateway_refuses_is_left_out_from_then_on(
         assert found == [feature]
 
 
+async def test_what_is_refused_within_an_answer_is_left_out_too(tmp_path: Path) -> None:
+    words = "messages.0.content.0.cache_control: Extra inputs are not permitted"
+    fault = {"error_event": {"type": "invalid_request_error", "message": words}, "after": 3}
+    async with talking(tmp_path, turns=[{"text": "one", "faults": [fault]}]) as (agent, server):
+        seen = await turn(agent, "one")
+        assert isinstance(seen[-1], facts.TurnFinished)
+        assert seen[-1].outcome == "done"
+        first, second = bodies(server)
+        assert "cache_control" in str(first)
+        assert "cache_control" not in str(second)
+        found = [r.data["feature"] for r in agent.session.records if r.type == "feature"]
+        assert found == ["cache_marks"]
+
+
 async def test_everything_at_once_is_refused_and_still_answered(tmp_path: Path) -> None:
     config = Config(thinking=Thinking(display="updates"))
     lacks = ["diagnostics", BINDING, UPDATES]

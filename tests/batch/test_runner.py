@@ -249,6 +249,16 @@ async def test_A12_A16_passing_trouble_is_waited_out_in_the_same_session(
     assert f"  waiting {waits[0]}s before retry..." in w.said
 
 
+async def test_an_answer_that_cannot_be_read_is_asked_for_by_one_attempt_only(tmp_path: Path):
+    broken = ProviderError("stream_broken", "no JSON", retryable=True, unreadable=True)
+    w = world(tmp_path, "- one\n- two\n", [broken], [say("done")])
+    state = await w.run()
+    assert statuses(state) == ["failed", "completed"]
+    assert [task.attempts for task in state.tasks] == [1, 1]
+    assert state.tasks[0].error_class == "stream_broken"
+    assert not w.clock.slept
+
+
 async def test_A13_an_overflow_begins_a_fresh_session_once(tmp_path: Path):
     w = world(
         tmp_path,

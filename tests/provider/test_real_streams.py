@@ -99,6 +99,21 @@ _HALF_CALL: Final = (
 )
 
 
+@pytest.mark.parametrize("type_", ["invalid_request_error", "overloaded_error"])
+async def test_an_error_within_an_answer_names_what_can_be_left_out(type_: str) -> None:
+    words = "messages.0.content.0.cache_control: Extra inputs are not permitted"
+    said = {"type": "error", "error": {"type": type_, "message": words}}
+    marked = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+    async with ByteServer([_BEGUN, b"data: %s\n\n" % json.dumps(said).encode()]) as server:
+        provider = provider_for(server)
+        with pytest.raises(ProviderError) as raised:
+            _ = [part async for part in provider.stream(a_request(system=[marked]))]
+        await provider.aclose()
+    # trouble that passes is waited out, whatever it names
+    assert raised.value.feature == ("" if raised.value.retryable else "cache_marks")
+    assert raised.value.retryable == (type_ == "overloaded_error")
+
+
 @pytest.mark.parametrize(
     "after",
     [

@@ -639,9 +639,11 @@ class TurnRunner:
         kind = "auth" if isinstance(error, CredentialsError) else "unknown"
         status = request_id = None
         category = explanation = ""
+        unreadable = UNSET
         if isinstance(error, ProviderError):
             kind, status, request_id = error.error_class, error.status, error.request_id
             category, explanation = error.category, error.explanation
+            unreadable = error.unreadable or UNSET
         told = {"error": _HOOK_ERRORS.get(kind, "unknown"), "error_details": error.message}
         told["last_assistant_message"] = _last_answer(self.ctx.records)
         self.hooks.tell("StopFailure", told, names=(told["error"],))
@@ -653,6 +655,7 @@ class TurnRunner:
             error.hint,
             category=category,
             explanation=explanation,
+            unreadable=unreadable,
             status=status,
             request_id=request_id,
             streamed=self._stream.text,

@@ -29,6 +29,7 @@ class TaskAttempt:
     the last PARTIAL_CHARS characters of its output.
 
     `prompted`: the task is in the session's record, so that the attempt can be continued.
+    `unreadable`: the server's answers make no sense.
     """
 
     outcome: Outcome = "failed"
@@ -36,6 +37,7 @@ class TaskAttempt:
     message: str = ""
     answer: str = ""
     prompted: bool = False
+    unreadable: bool = False
     context: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
@@ -60,8 +62,9 @@ class TaskAttempt:
                 self.answer, self.context, text = answer or self.answer, usage.context, "\n"
             case facts.RetryScheduled(attempt, most, delay_s, reason):
                 text = f"\n» {reason} retry {attempt} of {most} in {delay_s:.0f} s\n"
-            case facts.ErrorRaised(kind, message, _, hint):
+            case facts.ErrorRaised(kind, message, _, hint, unreadable=unreadable):
                 self.error_class, self.message = kind, message
+                self.unreadable = unreadable is True
                 text = f"\n» {kind}: {message} {hint}\n"
             case facts.Notice(text):
                 self._said = text

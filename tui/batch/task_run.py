@@ -192,7 +192,8 @@ class TaskRun:
         `prompt` is the one of this attempt.
         """
         kind, reason = class_of(made), made.message or f"the turn ended as {made.outcome}"
-        last = self.task.attempts >= self._setup.batch.attempts
+        # An answer that nobody can read is paid for, and was asked for twice within the attempt.
+        last = made.unreadable or self.task.attempts >= self._setup.batch.attempts
         answer = answer_to(kind, met_before=kind in self._seen, last=last)
         self._seen.add(kind)
         match answer:

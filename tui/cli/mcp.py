@@ -25,7 +25,7 @@ from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import one_line
 from tui.settings import edit, layers, mcp_json, trust
 from tui.settings.validation import dotted
-from tui.tools.mcp import PATIENCE_S, Server, Servers
+from tui.tools.mcp import SETTLED_S, Server, Servers
 
 _ADDRESS = re.compile(r"https?://|\$\{")
 _USAGE = "holdfast mcp add NAME -- COMMAND ARGS…, or holdfast mcp add NAME URL"
@@ -121,11 +121,11 @@ def _untrusted(name: str) -> dict[str, Any]:
 
 
 async def _states(servers: Servers) -> list[dict[str, Any]]:
-    """The states of the servers after a little while. All of them are stopped again."""
+    """The states of the servers once each is ready or has failed. All of them are stopped again."""
     servers.start()
     try:
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(SETTLED_S):
                 await servers.settled()
         return [
             {

@@ -386,6 +386,38 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert "--settings: env is left out" in said
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [("--debug-to-stderr",), ("--debug",), ("--debug", "api"), ("--debug-to-stderr", "-d", "!mcp")],
+    ids=" ".join,
+)
+def test_a_flag_without_a_value_takes_none_from_the_next_one(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    played = play(_one(flags=flags), tmp_path)
+    assert (played.code, played.result["subtype"]) == (0, "success"), played.stderr
+
+
+def test_a_text_may_begin_with_a_dash(tmp_path: Path) -> None:
+    played = play(_one(flags=("--append-system-prompt", "--be brief")), tmp_path)
+    assert "--be brief" in json.dumps(played.requests[0]["body"]["system"])
+
+
+def test_an_option_that_nobody_knows_is_named(tmp_path: Path) -> None:
+    played = play(Case([], [], ("--brand-new", "--include-partial-messages")), tmp_path)
+    assert played.code == 2
+    assert "doesn't know Claude Code's option --brand-new." in played.stderr
+
+
+def test_an_answer_past_the_budget_is_told_as_claude_code_does(tmp_path: Path) -> None:
+    played = play(_one(flags=("--max-budget-usd", "0.0000001")), tmp_path)
+    assert (played.code, played.result["subtype"]) == (1, "error_max_budget_usd")
+    assert played.result["is_error"] is True
+    assert "result" not in played.result
+    (spent,) = played.result["modelUsage"].values()
+    assert spent["costUSD"] == played.result["total_cost_usd"] > 0
+
+
 def test_a_session_that_cannot_open_says_so_to_who_initializes(tmp_path: Path) -> None:
     case = Case([], [initialize()], ("--resume=nosuchsession",))
     played = play(case, tmp_path)
@@ -399,6 +431,8 @@ def test_a_session_is_continued_and_forked(tmp_path: Path) -> None:
     id_ = first.result["session_id"]
     again = _again(tmp_path, first, "--continue")
     assert again.result["session_id"] == id_
+    (here,) = again.result["modelUsage"].values()  # of this run, the total is the session's
+    assert 0 < here["costUSD"] < again.result["total_cost_usd"]
     assert "First" in json.dumps(again.requests[-1]["body"]["messages"])
     fork = _again(tmp_path, first, f"--resume={id_}", "--fork-session")
     assert fork.result["session_id"] != id_

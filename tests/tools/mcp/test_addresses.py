@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from mcp.server.mcpserver import MCPServer
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tests.support.call_host import FakeHost
 from tests.support.clock import PATIENCE_S
 from tests.support.http_apps import HeaderGate, serving
 from tests.tools.mcp.test_servers import call, started
@@ -57,6 +59,92 @@ async def test_headers_go_along_and_are_never_logged(
     assert all(seen["authorization"] == SECRET for seen in gate.seen)
     assert SECRET.split()[1] not in caplog.text
     assert "MY_TOKEN" not in repr(config)
+
+
+class Forgetful:
+    """Refuses the sessions that it has forgotten as a server does that was started again since.
+
+    It knows the opening by `initialize` only, which has sessions.
+    """
+
+    def __init__(self, app: ASGIApp, status: int, body: bytes) -> None:
+        self._app, self._status, self._body = app, status, body
+        self._known: set[bytes] = set()
+        self._lost: set[bytes] = set()
+        self.refused = 0
+
+    def forget(self) -> None:
+        self._lost |= self._known
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        first = await receive()
+        session = dict(scope["headers"]).get(b"mcp-session-id", b"")
+        if session in self._lost or b"server/discover" in first["body"]:
+            self.refused += session in self._lost
+            status, body = (self._status, self._body) if session else (404, b"")
+            head = [(b"content-type", b"application/json")]
+            await send({"type": "http.response.start", "status": status, "headers": head})
+            await send({"type": "http.response.body", "body": body})
+            return
+        self._known |= {session} - {b""}
+        messages = iter([first])
+
+        async def again() -> Message:
+            return next(messages, None) or await receive()
+
+        await self._app(scope, again, send)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Session not found"}}'),
+        (404, b"Session not found"),
+        (
+            400,
+            (
+                b'{"jsonrpc":"2.0","error":{"code":-32000,'
+                b'"message":"Bad Request: No valid session ID provided"}}'
+            ),
+        ),
+    ],
+    ids=["fastmcp 2.14 and 4.2.3", "playwright 0.0.83", "everything 2026.8.31"],
+)
+async def test_a_session_that_the_server_has_lost_is_begun_anew_once(
+    tmp_path: Path, status: int, body: bytes
+):
+    server = MCPServer("forgetful", version="1")
+
+    @server.tool()
+    def echo(text: str) -> str:
+        """Say it again."""
+        return text
+
+    @server.resource("notes://all")
+    def notes() -> str:
+        return "a note"
+
+    gate = Forgetful(server.streamable_http_app(), status, body)
+    async with (
+        serving(gate) as url,
+        started(tmp_path, far=McpServer(url=f"{url}/mcp")) as servers,
+    ):
+        (far,) = servers.all
+        assert text_of((await call(far, "echo", text="one")).content) == "one"
+        gate.forget()
+        pair = await asyncio.gather(call(far, "echo", text="2"), call(far, "echo", text="3"))
+        for output, said in zip(pair, "23", strict=True):
+            assert not output.is_error
+            assert text_of(output.content).startswith(said)
+            assert "The MCP server far had lost the session" in text_of(output.content)
+        assert text_of((await call(far, "echo", text="four")).content) == "four"
+        gate.forget()
+        read = await far.calls.read_resource("notes://all", FakeHost())
+        assert "a note\n(The MCP server far had lost" in text_of(read.content)
+        assert gate.refused == 3
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,8 @@ async def _converse(options: Options, driver: DriverOptions, lines: Lines, first
         conversation.cancel()
 
     async with opened(options, approver, own=own, see=see, frontend=DriverFrontend) as conversation:
-        session = DriverSession(conversation, link, writer, approver, driver, servers)
+        most = options.limits.max_cost
+        session = DriverSession(conversation, link, writer, approver, driver, servers, most)
         approver.session = writer.session = session
         with heeded_signals(stop):
             working = asyncio.create_task(session.work(), name="prompts")
@@ -167,6 +168,8 @@ async def _converse(options: Options, driver: DriverOptions, lines: Lines, first
                 working.cancel()
                 with suppress(asyncio.CancelledError):
                     await working
+            if outcome.outcome == "done" and session.over_budget():
+                outcome.outcome = "limit"
     return exit_code(outcome)
 
 

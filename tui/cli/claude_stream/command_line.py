@@ -35,13 +35,15 @@ MODES: Final[Mapping[str, str]] = {
 _SWITCHES: Final = frozenset(
     {
         "--verbose", "--continue", "-c", "--include-partial-messages", "--include-hook-events",
-        "--strict-mcp-config", "--fork-session", "--session-mirror", "--debug", "-d",
+        "--strict-mcp-config", "--fork-session", "--session-mirror",
         "--allow-dangerously-skip-permissions", "--dangerously-skip-permissions",
         "--await-initialize", "--no-session-persistence", "--managed-settings-in-initialize",
-        "--replay-user-messages", "--bare",
+        "--replay-user-messages", "--bare", "--debug-to-stderr",
     }
 )  # fmt: skip
-"""Flags without a value. Every other one takes the next word, if it has no `=`."""
+"""Flags without a value. Every other known one takes the next word, if it has no `=`."""
+_MAY_TAKE: Final = frozenset({"--debug", "-d", "--resume", "-r"})
+"""Flags that take the next word unless that is a flag, too; so does each that is not known."""
 _LEFT_OUT: Final[Mapping[str, str]] = {
     "--setting-sources": "Holdfast's own settings count as always",
     "--strict-mcp-config": "the MCP servers of Holdfast's own settings start too",
@@ -93,6 +95,16 @@ _SWITCHED: Final[Mapping[str, str]] = {
     "--no-session-persistence": "no_session",
 }
 """Switches that are one of ours, with the name of the option."""
+_TAKE: Final = frozenset(
+    {
+        *_TEXTS, *_LEFT_OUT, *_SILENT, *_REFUSED,
+        "--fallback-model", "--effort", "--system-prompt-file", "--append-system-prompt-file",
+        "--max-turns", "--max-budget-usd", "--allowedTools", "--allowed-tools",
+        "--disallowedTools", "--disallowed-tools", "--tools", "--add-dir", "--permission-mode",
+        "--settings", "--mcp-config", "--permission-prompt-tool", "--json-schema",
+    }
+)  # fmt: skip
+"""Flags that take the next word whatever it is: a prompt may begin with a dash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
             pairs.append(("", word))
         elif equals or name in _SWITCHES:
             pairs.append((name, value))
-        elif name in {"--resume", "-r"} and (not left or left[0].startswith("-")):
+        elif (name in _MAY_TAKE or name not in _TAKE) and left[:1] and left[0].startswith("-"):
             pairs.append((name, ""))
         else:
             pairs.append((name, left.pop(0) if left else ""))

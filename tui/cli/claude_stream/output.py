@@ -26,6 +26,7 @@ from tui.core.clock import Clock
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Told, WireFact
 from tui.core.messages import Usage, is_object, object_of, text_block, text_of
+from tui.provider.prices import ModelPrice
 from tui.tools.submit_result import SubmitResult
 
 VERSION: Final = "2.1.332"
@@ -91,6 +92,14 @@ class Described(Protocol):
 
     def cost(self) -> float | None:
         """Return what the session has cost, in US dollars; None where no price is known."""
+        ...
+
+    def price_of(self, model: str) -> ModelPrice | None:
+        """Return the price of a model; None where it is not known."""
+        ...
+
+    def over_budget(self) -> str:
+        """Return a sentence if the run has cost more than it may, "" if not."""
         ...
 
 
@@ -453,7 +462,7 @@ class StreamWriter:
                 "cacheReadInputTokens": spent.cache_read_input_tokens,
                 "cacheCreationInputTokens": spent.cache_creation_input_tokens,
                 "webSearchRequests": 0,
-                "costUSD": cost if len(self._usage) == 1 else None,
+                "costUSD": self._cost_of(name, spent),
             }
             for name, spent in self._usage.items()
         }
@@ -476,8 +485,16 @@ class StreamWriter:
         self._results += 1
         self.link.write(line)
 
+    def _cost_of(self, model: str, usage: Usage) -> float | None:
+        price = self.session.price_of(model) if self.session else None
+        return price.cost(usage) if price else None
+
     def _ending(self, turn: TurnFigures, outcome: str) -> Line:
         """Return the fields of a result that say how the turn ended."""
+        over = self.session.over_budget() if self.session else ""
+        if outcome == "done" and over:
+            # Our own formats call such a turn done: its answer is whole.
+            return _over("budget_exhausted", "error_max_budget_usd", over)
         if outcome == "done":
             ended: Line = {"terminal_reason": "completed", "is_error": False}
             ended |= {"subtype": "success", "api_error_status": None, "result": turn.answer}
@@ -497,18 +514,16 @@ class StreamWriter:
             money = "$" in turn.note
             reason = "budget_exhausted" if money else "max_turns"
             subtype = "error_max_budget_usd" if money else "error_max_turns"
-            errors = [turn.note or "A limit was reached."]
-            return {
-                "terminal_reason": reason,
-                "is_error": True,
-                "subtype": subtype,
-                "errors": errors,
-            }
+            return _over(reason, subtype, turn.note or "A limit was reached.")
         reason = "aborted_tools" if turn.in_tools else "aborted_streaming"
         reason = reason if outcome == "interrupted" else "error"
         errors = ["The turn was interrupted." if outcome == "interrupted" else "The turn failed."]
         subtype = "error_during_execution"
         return {"terminal_reason": reason, "is_error": True, "subtype": subtype, "errors": errors}
+
+
+def _over(reason: str, subtype: str, why: str) -> Line:
+    return {"terminal_reason": reason, "is_error": True, "subtype": subtype, "errors": [why]}
 
 
 def _error_text(error: facts.ErrorRaised) -> str:

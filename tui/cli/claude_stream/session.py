@@ -29,6 +29,7 @@ from tui.cli.stream_input import prompt_text
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.messages import object_of, string_of
 from tui.permissions.types import Mode
+from tui.provider.prices import ModelPrice, price_of
 from tui.tools.submit_result import REMINDER
 
 _OUR_MODES: Final[Mapping[str, Mode]] = {
@@ -72,6 +73,8 @@ class DriverSession:
     approver: DriverApprover
     driver: DriverOptions
     servers: tuple[DriverServer, ...] = ()
+    budget: float | None = None
+    """US dollars that the run may cost."""
     _prompts: asyncio.Queue[Line] = field(default_factory=asyncio.Queue[Line])
     _stops: bool = False
     _asked: int = 0
@@ -308,6 +311,15 @@ class DriverSession:
 
     def cost(self) -> float | None:
         return self.agent.spending().session.usd
+
+    def price_of(self, model: str) -> ModelPrice | None:
+        return price_of(model, self.conversation.services.settings.now.prices)
+
+    def over_budget(self) -> str:
+        most, spent = self.budget, self.agent.spent.usd
+        if most is None or spent is None or spent < most:
+            return ""
+        return f"Reached the limit of ${most:g} (${spent:.2f} spent)."
 
     def _servers(self, *, whole: bool = False) -> list[Line]:
         states = {"ready": "connected", "starting": "pending", "needs sign-in": "needs-auth"}

@@ -51,6 +51,7 @@ class DurableFact(WireFact, frozen=True):
         return data | {
             key: msgspec.to_builtins(record_form.plain(getattr(self, name)))
             for name, key in form.told
+            if getattr(self, name) is not msgspec.UNSET
         }
 
     @classmethod

@@ -197,7 +197,7 @@ class ErrorRaised(DurableFact, frozen=True, tag="error"):
 
     `offers` are the rungs of `Agent.repair` that are left where the server refused the request.
     `category` and `explanation` say why the model declined, where it did and says so. `streamed`
-    is what had come of the answer.
+    is what had come of the answer. `unreadable`: it was not of the API's form, twice.
     """
 
     written = "error_class message hint status request_id text=streamed"
@@ -209,6 +209,7 @@ class ErrorRaised(DurableFact, frozen=True, tag="error"):
     offers: tuple[str, ...] = ()
     category: str = ""
     explanation: str = ""
+    unreadable: Literal[True] | UnsetType = UNSET
     status: Kept[int | None] = None
     request_id: Kept[str | None] = None
     streamed: Kept[str] = ""

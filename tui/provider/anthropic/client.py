@@ -39,6 +39,7 @@ from tui.provider.anthropic.sse import (
     EVENT_MAX,
     BadEventDataError,
     EventDecoder,
+    is_stream,
     whole_message,
 )
 from tui.provider.anthropic.stall_timeout import (
@@ -147,7 +148,7 @@ class AnthropicProvider:
                         sign = max(sign, LIFE if event["type"] == "ping" else PROGRESS)
                         if event["type"] == "message_start":
                             start.begin()
-                    for delta in self._deltas(answer, events, response, model, broken):
+                    for delta in self._deltas(answer, events, response, request, broken):
                         shown = True
                         yield delta
                     if decoder.comments > comments:
@@ -163,7 +164,7 @@ class AnthropicProvider:
                     if shown and waited and slow and not answer.done:
                         await self._clock.sleep(GATHER_S)
                     asked = self._clock.monotonic()
-                for delta in self._last_deltas(answer, decoder, response, model):
+                for delta in self._last_deltas(answer, decoder, response, request):
                     yield delta
                 await _drain(chunks)
                 yield answer.completed(response.headers.get("request-id"))
@@ -268,22 +269,29 @@ class AnthropicProvider:
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
             return response, response.aiter_bytes()
-        # Not a stream: either a message in one piece, or something that is not the API.
+        # Not named a stream: a message in one piece, something that is not the API, or a stream.
+        chunks, streams = response.aiter_bytes(), False
         try:
             most = EVENT_MAX if "json" in kind else _PAGE_BYTES
-            page = await self._beginning_of(response, silence, most)
+            page = await self._beginning_of(chunks, silence, most)
+            streams = is_stream(page)
         finally:
-            await response.aclose()
+            if not streams:
+                await response.aclose()
+        if streams:
+            return response, _after(page, chunks)
         if (events := whole_message(page)) is None:
             error = not_the_api(response.headers, page, self._attempt(request.model))
             raise _with_feature(error, request)
         return response, _once(events)
 
-    async def _beginning_of(self, response: httpx2.Response, silence: Silence, most: int) -> bytes:
+    async def _beginning_of(
+        self, chunks: AsyncIterator[bytes], silence: Silence, most: int
+    ) -> bytes:
+        """Read a page up to a length; of a stream of events, no more than shows that it is one."""
         beginning = b""
         with suppress(*_failures()):
-            chunks = response.aiter_bytes()
-            while len(beginning) < most:
+            while len(beginning) < most and not is_stream(beginning):
                 chunk = await silence.wait(anext(chunks, None))
                 if chunk is None:
                     break
@@ -327,7 +335,7 @@ class AnthropicProvider:
         answer: AnswerBuilder,
         events: Sequence[dict[str, Any]],
         response: httpx2.Response,
-        model: str,
+        request: Request,
         failure: ProviderError | None = None,
     ) -> Iterator[Part]:
         """Yield the parts that these events add to the answer. Consecutive deltas of one kind are
@@ -339,7 +347,7 @@ class AnthropicProvider:
             if answer.done:
                 break
             try:
-                delta = self._fed(answer, event, response, model)
+                delta = self._fed(answer, event, response, request)
             except ProviderError as error:
                 # Raised at the end, so that the parts before the error are not lost.
                 failure = error
@@ -356,30 +364,40 @@ class AnthropicProvider:
             raise failure
 
     def _last_deltas(
-        self, answer: AnswerBuilder, decoder: EventDecoder, response: httpx2.Response, model: str
+        self,
+        answer: AnswerBuilder,
+        decoder: EventDecoder,
+        response: httpx2.Response,
+        request: Request,
     ) -> Iterator[Part]:
         """Yield what the end of the stream adds to an answer. Raises ProviderError if the answer is
         not complete by then, or is none at all."""
         if answer.done:
             return
         events, _ = _decoded(decoder.finish())
-        yield from self._deltas(answer, events, response, model)
+        yield from self._deltas(answer, events, response, request)
         answer.end()
         if answer.done:
             return
         if not answer.begun and decoder.stray:
-            raise not_the_api(response.headers, decoder.stray, self._attempt(model))
+            at = self._attempt(request.model)
+            raise _with_feature(not_the_api(response.headers, decoder.stray, at), request)
         if not answer.begun and decoder.begun:
             why = "the server sent nothing that is an event of the Messages API"
             raise stream_error(why, unreadable=True)
         raise stream_error("the connection closed before the answer was complete")
 
     def _fed(
-        self, answer: AnswerBuilder, event: dict[str, Any], response: httpx2.Response, model: str
+        self,
+        answer: AnswerBuilder,
+        event: dict[str, Any],
+        response: httpx2.Response,
+        request: Request,
     ) -> Part | None:
         if event["type"] == "error" or event.get("error") is not None:
-            at = self._attempt(model, began=True)
-            raise from_answer(response.status_code, response.headers, event, at)
+            at = self._attempt(request.model, began=True)
+            error = from_answer(response.status_code, response.headers, event, at)
+            raise _with_feature(error, request)
         try:
             return answer.feed(event)
         except MalformedEventError as error:
@@ -449,7 +467,8 @@ def _failures() -> tuple[type[Exception], ...]:
 
 def _with_feature(error: ProviderError, request: Request) -> ProviderError:
     """The error with the feature of the request that it names."""
-    if error.status in _NOT_VALID and not (error.thinking_refused or error.answer or error.images):
+    known = error.retryable or error.thinking_refused or error.answer or error.images
+    if error.status in _NOT_VALID and not known:
         error.feature = convert.refused_feature(error.message, request)
     return error
 
@@ -470,6 +489,12 @@ def _decoded(
         failure.__cause__ = error
         return read, failure
     return read, None
+
+
+async def _after(beginning: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    yield beginning
+    async for chunk in chunks:
+        yield chunk
 
 
 async def _once(data: bytes) -> AsyncGenerator[bytes]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.core.errors import ErrorClass
-from tui.provider.anthropic.error_sizes import ANSWER_LIMITS
+from tui.provider.anthropic.error_sizes import AFFORDED, ANSWER_LIMITS
 
 
 def _words(*patterns: str) -> re.Pattern[str]:
@@ -146,7 +146,19 @@ _OTHER_MODEL = "use another model (/model, --model)"
 
 RULES: Final[tuple[ErrorRule, ...]] = (
     # OpenRouter, 402: This request requires more credits, or fewer max_tokens. You requested up to
-    # 32000 tokens, but can only afford 27342. …
+    # 32000 tokens, but can only afford 27342. … The check before the request costs nothing, so an
+    # answer that can be paid is asked for, if that is more than a few words.
+    ErrorRule(
+        error_class="billing",
+        headline="The account can't pay for an answer as long as the one asked for",
+        hint="Add credit with your provider, or ask for shorter answers: max_output under "
+        "[provider] in config.toml.",
+        statuses=frozenset({402}),
+        text=_words(rf"fewer max_tokens.{{0,80}}{AFFORDED}"),
+        final=True,
+        answer=True,
+    ),
+    # The same: … but can only afford 222. …
     ErrorRule(
         error_class="billing",
         headline="The account can't pay for this request",

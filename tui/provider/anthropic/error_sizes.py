@@ -89,6 +89,9 @@ _PATTERNS: Final = tuple(
 
 _LENGTH = r"\bmax(?:imum)?_?(?:completion_|output_?|new_)?tokens\b"
 
+AFFORDED: Final = r"can only afford (\d[\d,]{3,15})"
+"""OpenRouter's words for the longest answer that the account can pay, from a thousand tokens on."""
+
 _LIMITS: Final = tuple(
     re.compile(text, re.IGNORECASE)
     for text in (
@@ -127,13 +130,15 @@ _LIMITS: Final = tuple(
 ANSWER_LIMITS: Final = re.compile("|".join(one.pattern for one in _LIMITS), re.IGNORECASE)
 """Any of these texts."""
 
+_AFFORDED: Final = re.compile(AFFORDED, re.IGNORECASE)
+
 _LEAST_LIMIT: Final = 256
 """A smaller number is none that a server means."""
 
 
 def answer_limit(text: str) -> AnswerLimit:
     """The longest answer that a text allows."""
-    for pattern in _LIMITS:
+    for pattern in (*_LIMITS, _AFFORDED):
         if match := pattern.search(text):
             tokens = int(match[1].replace(",", "")) - bool(match.groupdict().get("below"))
             return AnswerLimit(tokens if tokens >= _LEAST_LIMIT else None)

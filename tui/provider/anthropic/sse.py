@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -36,6 +37,7 @@ _KNOWN: Final = frozenset(
 _NEEDS_DATA: Final = frozenset({b"", *(name.encode() for name in _KNOWN)})
 """Names of events that cannot be understood without their data."""
 _KEPT: Final = 65_536
+_FIELD: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
 
 
 class BadEventDataError(ValueError):
@@ -198,6 +200,12 @@ def _error(event: dict[str, Any]) -> dict[str, Any]:
         return event | {"type": "error"}
     message = event.get("message")
     return {"type": "error", "error": message if isinstance(message, dict) else event}
+
+
+def is_stream(beginning: bytes) -> bool:
+    """True if a body begins as a stream of events does, whatever type it is given: no page and no
+    JSON begins so."""
+    return _FIELD.match(beginning) is not None
 
 
 def whole_message(page: bytes) -> bytes | None:

@@ -4,9 +4,9 @@ to be read, and its prompts."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_block
@@ -19,6 +19,13 @@ from tui.tools.mcp.tool import content_blocks, embedded, tool_output
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.shared.exceptions import MCPError
+
+_Answer = TypeVar("_Answer")
+
+_ANEW: Final = (
+    "(The MCP server {} had lost the session, perhaps by a restart. A new one was begun: what the "
+    "server kept of the earlier one may be gone.)"
+)
 
 PAGES_ASKED: Final = 3
 """Pages that the person is asked to open before one call."""
@@ -61,11 +68,14 @@ class Calls:
         host.emit(f"{uri}\n")
         try:
             async with self._open.begin(CALL_S, host):
-                result = await client.read_resource(uri, cache_mode="bypass")
+                result, anew = await self._answer(
+                    client, lambda over: over.read_resource(uri, cache_mode="bypass")
+                )
         except Exception as error:
             raise self._connection.failure(f"Reading {uri:.200}", error) from error
         blocks = [embedded(one) for one in result.contents]
-        return ToolOutput(blocks or [text_block("(no content)")])
+        output = ToolOutput(blocks or [text_block("(no content)")])
+        return output.with_lines([_ANEW.format(self._server)]) if anew else output
 
     async def prompt_text(self, prompt: McpPrompt, arguments: str) -> str:
         """The text of a prompt with what was typed for its arguments: a word for each, the last
@@ -77,7 +87,9 @@ class Calls:
         client = await self._connection.client()
         try:
             async with asyncio.timeout(CALL_S):
-                result = await client.get_prompt(prompt.name, given)
+                result, _ = await self._answer(
+                    client, lambda over: over.get_prompt(prompt.name, given)
+                )
         except Exception as error:
             raise self._connection.failure(f"The prompt {prompt.name:.200}", error) from error
         blocks = content_blocks(one.content for one in result.messages)
@@ -101,12 +113,32 @@ class Calls:
             call.host.emit(f"{share} {message or ''}".rstrip() + "\n")
 
         try:
-            result = await client.call_tool(tool, arguments, progress_callback=report_progress)
-            return tool_output(result, self.promised.get(tool))
+            result, anew = await self._answer(
+                client,
+                lambda over: over.call_tool(tool, arguments, progress_callback=report_progress),
+            )
+            output = tool_output(result, self.promised.get(tool))
+            return output.with_lines([_ANEW.format(self._server)]) if anew else output
         except MCPError as error:
             if error.code != URL_ELICITATION_REQUIRED:
                 raise
             return await self._led_away(error, call)
+
+    async def _answer(
+        self, client: Client, ask: Callable[[Client], Awaitable[_Answer]]
+    ) -> tuple[_Answer, bool]:
+        """The answer to a request. Where the server has lost the session, which it does when it is
+        restarted, the request was not carried out, and is sent once more in a new one: True."""
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - it loads the SDK
+
+        from tui.tools.mcp.transport import SESSION_LOST  # noqa: PLC0415 - as above
+
+        try:
+            return await ask(client), False
+        except MCPError as error:
+            if error.code != SESSION_LOST:
+                raise
+        return await ask(await self._connection.begin_anew(client)), True
 
     async def _led_away(self, error: MCPError, call: OpenCall) -> ToolOutput:
         """The result where the person has to open pages before a call can be carried out."""

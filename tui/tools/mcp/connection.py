@@ -133,6 +133,13 @@ class ServerLink:
             )
         return self._client
 
+    async def begin_anew(self, client: Client) -> Client:
+        """Leave a session that the server has lost, unless that is done. Returns the client of the
+        new one. Raises ToolError."""
+        if client is self._client:
+            self._leave.set()
+        return await self.client()
+
     def failure(self, request: str, error: Exception) -> ToolError:
         """A failed request as an error for the model."""
         if _is_gone(error) or self._wants_sign_in:

@@ -49,8 +49,12 @@ _UNSAID: Final[Mapping[str, object]] = {
 
 @dataclass(slots=True)
 class OpenRequests:
-    """The requests that wait for their answers: their method and version of the protocol, by id."""
+    """The requests that wait for their answers: their method and version of the protocol, by id.
 
+    `strangers` are those that the server has refused because it knows nothing of their session.
+    """
+
+    strangers: set[object] = field(default_factory=set[object])
     _open: dict[object, tuple[str, str]] = field(default_factory=dict[object, tuple[str, str]])
     _version: str = LATEST_HANDSHAKE_VERSION
 

@@ -14,12 +14,13 @@ import logging
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from httpx2 import AsyncClient, Auth, Timeout
+from httpx2 import AsyncClient, Auth, RequestNotRead, Response, Timeout
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -35,6 +36,7 @@ from mcp_types import (
 )
 
 from tui.core.formatting import size
+from tui.core.messages import object_of
 from tui.tools.mcp.mending import OpenRequests
 from tui.tools.mcp.tool import sound
 from tui.tools.process import end_server
@@ -47,6 +49,12 @@ _AT_ONCE: Final = 64 * 1024
 _TIMEOUT: Final = Timeout(30.0, read=600.0)
 _SILENCE_S: Final = 86_400.0
 """Seconds that a server may send nothing over SSE: between calls it has nothing to say."""
+
+SESSION_LOST: Final = -404
+"""Our own code for the error of a request whose session the server does not know."""
+_SESSION: Final = "mcp-session-id"
+_NO_SESSION: Final = b"no valid session"
+"""The words of servers that say it by 400, not 404 as the protocol has it."""
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Streams = tuple[
@@ -71,7 +79,12 @@ async def open_address(
         if sse:
             opened = sse_client(url, dict(headers), sse_read_timeout=_SILENCE_S, auth=auth)
         else:
-            client = AsyncClient(headers=dict(headers), auth=auth, timeout=_TIMEOUT)
+            client = AsyncClient(
+                headers=dict(headers),
+                auth=auth,
+                timeout=_TIMEOUT,
+                event_hooks={"response": [partial(_note_stranger, asked)]},
+            )
             opened = streamable_http_client(
                 url, http_client=await stack.enter_async_context(client)
             )
@@ -84,6 +97,7 @@ async def open_address(
                     async for one in given:
                         if isinstance(one, SessionMessage):
                             _note_in(asked, one.message)
+                            _name_stranger(asked, one.message)
                         await incoming.send(one)
 
         async def hand_out() -> None:
@@ -203,6 +217,25 @@ def _message(line: bytes) -> JSONRPCMessage | None:
             log.info("an MCP server printed what is no message: %.300s", error)
             return None
     return message
+
+
+async def _note_stranger(asked: OpenRequests, response: Response) -> None:
+    """Note a request that the server refuses because it does not know the session, as after its
+    restart: the SDK makes the same error of that as of others, and it was not carried out."""
+    request = response.request
+    if _SESSION not in request.headers or response.status_code not in {400, 404}:
+        return
+    with suppress(ValueError, RequestNotRead):
+        id_ = object_of(json.loads(request.content)).get("id")
+        if response.status_code == 404 or _NO_SESSION in (await response.aread()).lower():
+            asked.strangers.add(id_)
+
+
+def _name_stranger(asked: OpenRequests, message: JSONRPCMessage) -> None:
+    """Give the error of a request that was noted so its own code."""
+    if isinstance(message, JSONRPCError) and message.id in asked.strangers:
+        asked.strangers.discard(message.id)
+        message.error = ErrorData(code=SESSION_LOST, message="it has lost the session")
 
 
 def _note_out(asked: OpenRequests, message: JSONRPCMessage) -> None:
