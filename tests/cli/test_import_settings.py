@@ -299,7 +299,7 @@ def test_every_key_of_claude_codes_files_is_taken_or_left_with_a_reason(
         "allow WebSearch", "env.A", "env.B", "statusLine", "outputStyle", "somethingNew", "hooks",
         "permissions.defaultMode plan", "permissions.additionalDirectories /more",
         "permissions.disableX", "mcp.a.oauth.realm", "numStartups",
-        "projects./other.allowedTools Bash(ls:*)", "projects./other.history", "deny Bash",
+        "projects./other.allowedTools Bash(ls:*)", "projects./other.history",
         ".claude.json",
     } == set(left)  # fmt: skip
     assert all(left.values())

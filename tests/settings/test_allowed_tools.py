@@ -12,8 +12,7 @@ from tui.core import front_matter
 from tui.core.workspace import Workspace
 from tui.permissions.policy import Policy, decide
 from tui.permissions.types import Call
-from tui.settings.allowed_tools import allowed_tools, restricted_tools
-from tui.settings.claude_settings import for_all_editors
+from tui.settings.allowed_tools import allowed_tools, for_all_editors, restricted_tools
 
 
 @pytest.mark.parametrize(

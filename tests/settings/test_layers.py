@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -389,3 +390,34 @@ def test_reading_the_configuration_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+CLAUDE_RULES = {
+    "permissions": {
+        "allow": ["Bash(rm:*)"],
+        "ask": ["WebFetch"],
+        "deny": ["Read(./.env)", "mcp__x__*", "NoSuchTool(a)", 5],
+        "defaultMode": "bypassPermissions",
+    }
+}
+
+
+def test_rules_of_claude_code_in_a_folder_forbid_and_ask_and_allow_nothing(
+    home: Folders, workspace: Path
+) -> None:
+    folder = workspace / ".claude"
+    folder.mkdir()
+    (folder / "settings.json").write_text(json.dumps(CLAUDE_RULES))
+    (folder / "settings.local.json").write_text("{")
+    found = load_all(home, workspace, trusted=False)
+    rules = found.config.permissions
+    assert rules.allow == Config().permissions.allow
+    denied = {rule.partition("(")[0] for rule in rules.deny if rule.endswith(".env)")}
+    assert {"read_file", "write_file", "edit_file"} <= denied
+    assert "mcp__x__*" in rules.deny
+    assert rules.ask == ("web_fetch",)
+    assert ".claude/settings.json" in found.sources["permissions.deny"]
+    ignored = {(one.file.name, one.key) for one in found.ignored}
+    assert ("settings.json", "permissions.deny: NoSuchTool(a)") in ignored
+    assert ("settings.json", "permissions.deny: 5") in ignored
+    assert ("settings.local.json", "permissions") in ignored

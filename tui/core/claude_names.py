@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+SETTINGS_FILES: Final = (".claude/settings.json", ".claude/settings.local.json")
+"""Its settings in a workspace."""
+
 TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Agent": ("task",),
     "AskUserQuestion": ("ask_user",),

@@ -6,13 +6,16 @@ generously: of two meanings it has both.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, cast
 
 from tui.core import claude_names
+from tui.core.messages import object_of
 
+_EDITORS: Final = ("edit_file", "write_file", "apply_patch")
 _OURS: Final = frozenset(tool for tools in claude_names.TOOLS.values() for tool in tools)
 _NOT_SO: Final = frozenset({"web_search"})
 """Tools that the person allows for a whole session, before its frame is made."""
@@ -138,3 +141,26 @@ def _pattern(named: str, given: str) -> str | None:
     if given.startswith("//"):
         return given[1:]
     return re.sub(r"\A\.?/", "", given)
+
+
+def rules_of(permissions: object, kind: str) -> AllowedTools:
+    """The rules of a kind in ours. Anything but a list of texts is named as not expressible."""
+    named: object = object_of(permissions).get(kind, [])
+    every = cast("list[object]", named) if isinstance(named, list) else [named]
+    texts = [one for one in every if isinstance(one, str)]
+    read = allowed_tools(texts) if kind == "allow" else restricted_tools(texts)
+    rules = read.rules if kind == "allow" else tuple(for_all_editors(read.rules, kind))
+    odd = (json.dumps(one, default=str) for one in every if not isinstance(one, str))
+    return AllowedTools(rules, (*read.ignored, *odd), read.wider)
+
+
+def for_all_editors(rules: Iterable[str], kind: str) -> Iterator[str]:
+    """Rules that forbid or ask: what they say of one tool that writes files, they mean of all.
+    What is not to be read is not to be written, as Claude Code 2.1.332 has it (tried)."""
+    found: dict[str, None] = {}
+    for rule in rules:
+        tool, mark, pattern = rule.partition("(")
+        writes = tool in _EDITORS or (tool == "read_file" and kind == "deny")
+        for each in dict.fromkeys((tool, *_EDITORS)) if writes else (tool,):
+            found[f"{each}{mark}{pattern}"] = None
+    return iter(found)

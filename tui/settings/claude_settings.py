@@ -5,10 +5,9 @@ Commands, skills and sub-agents in its folder need no taking over: they are read
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from tui.core.claude_names import claude_folder
 from tui.core.config import Config
@@ -17,14 +16,13 @@ from tui.core.json_files import parse_json
 from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.core.paths import Folders
 from tui.settings import agent_definitions, hook_files, output_styles, user_commands
-from tui.settings.allowed_tools import AllowedTools, allowed_tools, restricted_tools
+from tui.settings.allowed_tools import restricted_tools, rules_of
 from tui.settings.hook_files import Hook
 from tui.settings.takeover import KINDS, ImportedItem, SkippedItem, Takeover, unused_keys
 
 NAME: Final = "settings.json"
 LOCAL: Final = "settings.local.json"
 _SIZE_MAX: Final = 1_000_000
-_EDITORS: Final = ("edit_file", "write_file", "apply_patch")
 
 NO_SETTING: Final = "no setting here does that"
 _NO_RULE: Final = "no rule here can express it"
@@ -74,7 +72,7 @@ def plan(source: Path, folders: Folders, workspace: Path, config: Config) -> Tak
     left: list[SkippedItem] = []
     lost: list[SkippedItem] = []
     for kind in KINDS:
-        read = _rules(permissions, kind)
+        read = rules_of(permissions, kind)
         rules[kind] = tuple(
             rule for rule in read.rules if rule not in getattr(config.permissions, kind)
         )
@@ -180,6 +178,7 @@ def in_place(workspace: Path) -> Takeover:
             taken += [ImportedItem(kind, _name_of(file), file) for file in sorted(files)]
         own = folder == claude_folder()
         left += _other_files(folder) if own else _workspace_settings(folder)
+        taken += [] if own else _workspace_rules(folder)
     return Takeover(taken=tuple(taken), left=tuple(left))
 
 
@@ -198,39 +197,25 @@ def _other_files(folder: Path) -> Iterator[SkippedItem]:
             yield SkippedItem(name, folder, _OTHER_FILES.get(name, _DATA))
 
 
+def _workspace_rules(folder: Path) -> Iterator[ImportedItem]:
+    """Yield the rules of a workspace that forbid or ask, which count there."""
+    for name in (NAME, LOCAL):
+        permissions = object_of(object_of(read_object(folder / name)).get("permissions"))
+        for kind in ("deny", "ask"):
+            for rule in list_of(permissions.get(kind)):
+                yield ImportedItem(kind, str(rule), folder / name)
+
+
 def _workspace_settings(folder: Path) -> Iterator[SkippedItem]:
-    """Yield what stays of the settings of a workspace: its hooks run where they are."""
+    """Yield what stays of the settings of a workspace: its hooks run where they are, and rules that
+    ask or forbid count there."""
     for name in (NAME, LOCAL):
         settings = read_object(folder / name)
         if isinstance(settings, str):
             yield from [SkippedItem("", folder / name, settings)] if settings else []
             continue
         rest = {key: one for key, one in settings.items() if key not in {"hooks", "$schema"}}
-        for kind in KINDS:
-            for rule in list_of(object_of(rest.get("permissions")).get(kind)):
-                yield SkippedItem(f"{kind} {rule}", folder / name, _FOLDER_WHY)
+        for rule in list_of(object_of(rest.get("permissions")).get("allow")):
+            yield SkippedItem(f"allow {rule}", folder / name, _FOLDER_WHY)
         yield from _other_permissions(rest.pop("permissions", {}), folder / name)
         yield from _other_settings(rest, folder / name)
-
-
-def _rules(permissions: object, kind: str) -> AllowedTools:
-    """The rules of a kind in ours. Anything but a list of texts is named as not expressible."""
-    named: object = object_of(permissions).get(kind, [])
-    every = cast("list[object]", named) if isinstance(named, list) else [named]
-    texts = [one for one in every if isinstance(one, str)]
-    read = allowed_tools(texts) if kind == "allow" else restricted_tools(texts)
-    rules = read.rules if kind == "allow" else tuple(for_all_editors(read.rules, kind))
-    odd = (json.dumps(one, default=str) for one in every if not isinstance(one, str))
-    return AllowedTools(rules, (*read.ignored, *odd), read.wider)
-
-
-def for_all_editors(rules: Iterable[str], kind: str) -> Iterator[str]:
-    """Rules that forbid or ask: what they say of one tool that writes files, they mean of all.
-    What is not to be read is not to be written, as Claude Code 2.1.332 has it (tried)."""
-    found: dict[str, None] = {}
-    for rule in rules:
-        tool, mark, pattern = rule.partition("(")
-        writes = tool in _EDITORS or (tool == "read_file" and kind == "deny")
-        for each in dict.fromkeys((tool, *_EDITORS)) if writes else (tool,):
-            found[f"{each}{mark}{pattern}"] = None
-    return iter(found)

@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
+from tui.core import claude_names
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
@@ -65,11 +66,7 @@ PLUGIN_ROOT: Final = "CLAUDE_PLUGIN_ROOT"
 NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
 """Set so that a plugin in Python does not change its own folder by running."""
 NAME: Final = "hooks.json"
-HOOK_FILES: Final = (
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    f"{PRIVATE_DIR}/{NAME}",
-)
+HOOK_FILES: Final = (*claude_names.SETTINGS_FILES, f"{PRIVATE_DIR}/{NAME}")
 """The files of hooks that a workspace may bring along."""
 
 DEFAULT_TIMEOUT_S: Final = 60.0

@@ -1,6 +1,7 @@
 """The configuration in force: user < project (what is trusted) < environment < command line.
 
-The servers of a folder's `.mcp.json` are below all of these.
+The servers of a folder's `.mcp.json` are below all of these. Rules that forbid or ask in Claude
+Code's settings of a folder are beside its own.
 
 Tables are merged key by key. A list replaces the one below it, but permission rules add up, since
 deny beats ask beats allow in whatever layer a rule is. An entry of `[mcp]` replaces one of the
@@ -17,9 +18,11 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
+from tui.core import claude_names
 from tui.core.config import Config
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
+from tui.core.json_files import parse_json
 from tui.core.messages import object_of
 from tui.core.paths import Folders, shorten
 from tui.core.toml_files import parse_toml
@@ -108,15 +111,44 @@ def load(
     from_env: Table = {"base_url": address} if address else {}
     engine = env.get("HOLDFAST_SANDBOX", "").strip()
     confined: Table = {"sandbox": {"engine": engine}} if engine else {}
+    left = list[IgnoredSetting]()
+    claude = [*_claude_rules(workspace, left)]
     layers = (
         SettingsLayer("project", shorten(mcp_json.path_of(workspace)), servers),
         SettingsLayer("user", shorten(user), own),
         SettingsLayer("project", shorten(project), trusted),
+        *claude,
         SettingsLayer("environment", "ANTHROPIC_BASE_URL (environment)", from_env),
         SettingsLayer("environment", "HOLDFAST_SANDBOX (environment)", confined),
         SettingsLayer("command line", "command line", overrides),
     )
-    return merge(layers, (*ignored, *left_out))
+    return merge(layers, (*ignored, *left_out, *left))
+
+
+def _claude_rules(workspace: Path, ignored: list[IgnoredSetting]) -> Iterator[SettingsLayer]:
+    """Yield the rules of Claude Code's settings in a folder that forbid or ask: they count as the
+    folder's own do. What no rule here can say is added to `ignored`."""
+    for name in claude_names.SETTINGS_FILES:
+        file = workspace / name
+        try:
+            content: object = parse_json(read_small(file)[0])
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError, RecursionError) as error:
+            ignored.append(IgnoredSetting(file, "permissions", f"it can't be read: {error}"))
+            continue
+        from tui.settings.allowed_tools import rules_of  # noqa: PLC0415 - few folders have any
+
+        rules: dict[str, list[str]] = {}
+        for kind in ("deny", "ask"):
+            read = rules_of(object_of(content).get("permissions"), kind)
+            rules[kind] = [*read.rules]
+            why = "no rule here can express it"
+            ignored += [
+                IgnoredSetting(file, f"permissions.{kind}: {one}", why) for one in read.ignored
+            ]
+        if any(rules.values()):
+            yield SettingsLayer("project", shorten(file), {"permissions": rules})
 
 
 def merge(

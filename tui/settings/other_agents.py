@@ -19,8 +19,9 @@ from tui.core.files import read_small
 from tui.core.json_files import parse_json
 from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.core.paths import Folders
+from tui.settings.allowed_tools import for_all_editors
 from tui.settings.claude_servers import new_servers
-from tui.settings.claude_settings import NO_SETTING, for_all_editors
+from tui.settings.claude_settings import NO_SETTING
 from tui.settings.takeover import ImportedItem, SkippedItem, Takeover, joined, unused_keys
 
 _SIZE_MAX: Final = 1_000_000
