@@ -50,14 +50,14 @@ async def test_three_thousand_tools_take_no_room_and_are_found_and_called(tmp_pa
     async with agent_with(tmp_path, provider, configured, approver=Yes()) as agent:
         told = await turn(agent, "go")
         many, odd = agent.mcp.all
-        assert tools_of(agent, many) == "3,011 tools, by search"
+        assert tools_of(agent, many) == "3,017 tools, by search"
         assert tools_of(agent, odd) == f"{len(odd.tools)} tools"
         assert all("mcp__odd__echo" in offered(provider, n) for n in range(3))
         assert not any(name.startswith("mcp__many__") for name in offered(provider))
         assert {"search_tools", "call_tool"} <= listed(provider)
         assert provider.requests[0].tools == provider.requests[2].tools
         (words,) = notices(told)
-        assert words.startswith("MCP server many: its 3,011 tools would take ")
+        assert words.startswith("MCP server many: its 3,017 tools would take ")
         assert words.endswith("finds them by search (tool_search_tokens).")
         results = [r.data for r in agent.session.records if r.type == "tool_result"]
         assert "mcp__many__t2345" in text_of(results[0]["content"])

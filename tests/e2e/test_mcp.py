@@ -51,7 +51,7 @@ def test_without_a_rule_it_is_not_allowed_and_the_wait_is_told(
     config(CONFIG)
     done = holdfast("--practice", "--practice-script", script(SCRIPT), "-p", "say it")
     assert done.stdout == "It said so.\n"
-    assert "Waiting up to 35 s for the MCP servers: odd." in done.stderr
+    assert "Waiting up to 50 s for the MCP servers: odd." in done.stderr
     assert "mcp__odd__echo was not allowed" in done.stderr
 
 

@@ -27,8 +27,8 @@ NEEDS = {
     "pip download six": "needs the network",
     "touch ~/.bashrc": "needs to write ~/.bashrc",
     "git branch -m topic subject": (
-        "needs to write .git/config, which git runs or trusts later: git may do that in a line of "
-        "its own"
+        "needs to write .git/config, which git runs or trusts later: git can do that if it is "
+        "the whole command"
     ),
 }
 """The commands that the level does not let do what they are for."""

@@ -16,11 +16,13 @@ from tests.support.agents import events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.core.config import SandboxSettings
 from tui.core.messages import text_of
-from tui.core.workspace import Workspace
+from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.gate import Gate, RulesOnly
 from tui.permissions.policy import Policy
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.types import Answer, Call, Decision
+from tui.tools.output_capture import Cleaner
+from tui.tools.terminal_text import TerminalText
 
 HERE = Path(__file__).parent
 _LOOKS = (
@@ -91,7 +93,7 @@ class Place:
             ["bash", "-c", command], cwd=cwd, env=self.environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=60,
         )  # fmt: skip
-        return done.returncode, done.stdout.decode(errors="replace")
+        return done.returncode, _as_shown(done.stdout)
 
     def _fresh(self, habit: Habit) -> None:
         if self.base.exists():
@@ -121,7 +123,8 @@ class Place:
                     path.read_text() if path.is_file() else str(path.exists())
                 )
             for path in sorted(tree.rglob("*")):
-                if ".git" not in path.parts and path.is_file() and path.suffix != ".bundle":
+                ours = not {".git", PRIVATE_DIR}.isdisjoint(path.parts)
+                if not ours and path.is_file() and path.suffix != ".bundle":
                     found[str(path.relative_to(self.base))] = path.read_bytes().decode("latin-1")
         return found
 
@@ -160,6 +163,13 @@ class Place:
         ended = re.search(r"\[exit code (-?\d+)", text)
         code, said = int(ended[1]) if ended else -1, _said(text.removeprefix("(no output)"))
         return Outcome(code, said, self._state(), _marks(text), says.asked)
+
+
+def _as_shown(output: bytes) -> str:
+    """The words of an output: progress that git writes over is gone."""
+    terminal = TerminalText()
+    shown = terminal.feed(Cleaner().feed(output, final=True)).final
+    return shown + terminal.close().final
 
 
 def _marks(text: str) -> list[str]:
