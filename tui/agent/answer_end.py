@@ -61,7 +61,7 @@ def _tokens(records: Sequence[Record], answer: Record) -> str:
 
 
 def cut_again(records: Sequence[Record]) -> str:
-    """What a person is told when a second answer in a row was cut in a call, "" otherwise."""
+    """The notice for the person when a second answer in a row was cut in a call, else ""."""
     answers = [*islice((r for r in reversed(records) if r.type == "assistant"), 3)]
     if [bool(cut_call([answer])) for answer in answers] not in ([True, True], [True, True, False]):
         return ""

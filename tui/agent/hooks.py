@@ -98,7 +98,7 @@ class HookRunner:
     _opening: asyncio.Task[HookAnswer] | None = None
     _resting: asyncio.Task[None] | None = None
     _detached: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
-    """Those that run and that nobody waits for."""
+    """The hooks that run and that nobody waits for."""
     _late: list[str] = field(default_factory=list[str])
     """The texts of those, which the model has not heard."""
 
@@ -213,7 +213,7 @@ class HookRunner:
         return _together(runs)
 
     def _meant(self, hooks: Sequence[Hook], call: Call) -> list[Hook]:
-        """Those whose condition holds for a call, in doubt too. Blocks."""
+        """Return the hooks whose condition holds for a call, in doubt too. Blocks."""
         return [hook for hook in hooks if not hook.only_if or self._is_about(hook, call)]
 
     def _is_about(self, hook: Hook, call: Call) -> bool:

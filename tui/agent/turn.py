@@ -192,7 +192,7 @@ class TurnRunner:
     _held: int = 0
     """Number of times that hooks kept it from ending."""
     _noted: set[str] = field(default_factory=set[str])
-    """What was said of the ends of answers."""
+    """The notices about how answers ended."""
     _counted: int = field(init=False)
     """The number of records whose cost was told."""
 

@@ -1,8 +1,8 @@
 """The person's options after a failed request: retry, repair, change the key or the model.
 
 A wait is shortened by /retry. Where the same request would fail again, a question shows what is
-wrong and the ways on; it comes by itself after the turn, and by /retry. What failed the same way
-twice is not sent a third time before that was said.
+wrong and the choices; it appears after the turn, and on /retry. A request that failed twice in the
+same way is not sent a third time before the person was asked.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _refused(agent: Agent) -> ErrorRaised | None:
 
 
 def _repeated(records: Sequence[Record]) -> FailedRequest | None:
-    """What can be done where the same failure came at least twice in a row, each time perhaps paid
+    """The choices where the same failure came at least twice in a row, each time perhaps paid
     for; None where sending it again may help."""
     last = _last_turn(records)
     if last is None or last.type != "error" or last.data.get("error_class") in _PASSING:

@@ -55,7 +55,7 @@ def _remove(options: Options) -> int:
 
 
 def _state(one: Added) -> tuple[Plugin | None, str]:
-    """What a plugin brings now, and why it doesn't count, "" if it does."""
+    """Return what a plugin brings now, and why it doesn't count, "" if it does."""
     try:
         changed = plugins.has_changed(one)
         return plugins.read(

@@ -36,7 +36,7 @@ _NAMED: Final = 300
 """Names in one file that are looked up."""
 _IMPORT = re.compile(r"(?<![\w@./-])@((?:[^\s\\#@]|\\.){1,300})")
 _POINTS: Final = ".,:;!?)]}>*_\"'|"
-"""What follows a name without being a part of it."""
+"""Characters that follow a name without being a part of it."""
 _CODE = re.compile(
     r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)|(?<!`)(`+)(?!`)[^\n]*?(?<!`)\2(?!`)",
     re.DOTALL | re.MULTILINE,

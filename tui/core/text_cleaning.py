@@ -78,8 +78,8 @@ def without_colours(text: str) -> str:
 
 
 def current_lines(text: str) -> str:
-    """Return output as it was shown while it came, with each line that a carriage return began
-    anew as it is now."""
+    """Return output that was shown while it came with only the last state of each line that a
+    carriage return started over."""
     if "\r" not in text:
         return text
     return "\n".join(row.removesuffix("\r").rpartition("\r")[2] for row in text.split("\n"))

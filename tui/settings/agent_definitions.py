@@ -33,7 +33,7 @@ AGENT_FOLDERS: Final = (".claude/agents", f"{PRIVATE_DIR}/agents")
 STYLE_FOLDERS: Final = (".claude/output-styles", f"{PRIVATE_DIR}/output-styles")
 """The folders of output styles that it may."""
 STYLE: Final = "Output style "
-"""What the name of a style begins with in the system prompt, which sub-agents don't get."""
+"""The prefix of a style's name in the system prompt, which sub-agents don't get."""
 
 OWN_NAMES: Final = ("explore", "general")
 """Those that come with the program."""

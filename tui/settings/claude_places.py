@@ -89,7 +89,7 @@ class ArgumentPlaces:
 
     @property
     def rest(self) -> str:
-        """What follows the whole text: the arguments, if nothing took them."""
+        """Return what follows the whole text: the arguments, if nothing took them."""
         return "" if self.taken or not self._typed else f"\n\nARGUMENTS: {self._typed}"
 
     def _value(self, found: re.Match[str]) -> str:

@@ -93,8 +93,8 @@ def _certain(text: str) -> int:
 class Capture:
     """One output: head and tail in memory; all of it is in the file that its keeper writes.
 
-    `feed` returns what the new bytes show the person, in its colors; a carriage return in it begins
-    its line anew. After `close`, `text` is what is in memory, `raw`
+    `feed` returns what the new bytes show the person, in its colors; a carriage return in it starts
+    its line over. After `close`, `text` is what is in memory, `raw`
     describes the whole output, and `full` is the file, if it is larger than SPILL_AFTER.
     """
 

@@ -36,7 +36,7 @@ _COMBINED: Final = 30
 
 class ShownText(NamedTuple):
     """`final` is text that nothing changes any more, without colors. `live` is for a person who
-    watches, with colors: a carriage return in it begins its line anew."""
+    watches, with colors: a carriage return in it starts its line over."""
 
     final: str
     live: str

@@ -31,7 +31,7 @@ class PendingCall:
     repeat: bool = False
     """True if a person lets it run again, although nobody knows what it did before."""
     cut: str = ""
-    """What its result says, if the answer ended before the call did."""
+    """The text of its result, if the answer ended before the call did."""
     started: float | None = None
     """The time on the clock from which its seconds count."""
     tool: Tool[Any] | None = None

@@ -40,7 +40,7 @@ def user_commands(
 
 
 def turn_variables(workspace: Path, session_id: str | None) -> Mapping[str, str]:
-    """What a command's text may name of its session, by Claude Code's names."""
+    """The variables of a session that a command's text may name, by Claude Code's names."""
     known = {"CLAUDE_PROJECT_DIR": str(workspace), "CLAUDE_SESSION_ID": session_id}
     return {name: value for name, value in known.items() if value is not None}
 

@@ -197,7 +197,7 @@ class DriverApprover(RulesOnly):
 
 
 def _suggestions(call: Call, name: str, decision: Decision) -> list[dict[str, Any]]:
-    """What an answer may allow beside the call."""
+    """The lasting permissions that an answer may give beside the call."""
     if decision.once:
         return []
     rule = {"toolName": name} | ({"ruleContent": call.scope} if call.scope else {})

@@ -109,7 +109,7 @@ _TAKE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DriverOptions:
-    """What a driver asks for beside the options of the session.
+    """The things a driver asks for beside the options of the session.
 
     `partial`: the pieces of answers, too. `asks`: it answers what the rules leave to the person.
     `may_elevate`: it may switch off the questions later. `servers` are MCP servers in its own

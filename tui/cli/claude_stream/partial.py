@@ -31,7 +31,7 @@ class PartialAnswer:
     _open: bool = False
     _tool: str = ""
     _text: list[str] = field(default_factory=list[str])
-    """What came of the block that is open."""
+    """The pieces of the open block so far."""
 
     @property
     def text(self) -> str:

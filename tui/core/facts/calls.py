@@ -90,7 +90,7 @@ class PlanApproved(WireFact, frozen=True, tag="plan_approved"):
 
 class ToolOutputChunk(WireFact, frozen=True, tag="tool_output"):
     """A tool printed something: for the person, with its colors, which JSON has not. A carriage
-    return in the text begins its line anew, as on a terminal."""
+    return in the text starts its line over, as on a terminal."""
 
     id: str
     text: str

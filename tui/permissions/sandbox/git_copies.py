@@ -84,7 +84,7 @@ class _Copy:
     path: Path
     place: Path
     stand_in: Path
-    """What is mounted at the path: a link to the copy, or the copy itself."""
+    """The file or folder mounted at the path: a link to the copy, or the copy itself."""
     before: dict[str, bytes]
 
 
@@ -132,7 +132,7 @@ class GitCopies:
 
     @property
     def mounts(self) -> tuple[tuple[Path, Path], ...]:
-        """What stands in for what."""
+        """Each protected path with what is mounted there."""
         return tuple((one.path, one.stand_in) for one in self.copies)
 
     def settle(self) -> tuple[list[str], list[PendingSettings]]:

@@ -32,7 +32,7 @@ _PIECE: Final = {
     "input_json_delta": (_INPUT, "partial_json"),
     "thinking_delta": (_THINKING, "thinking"),
 }
-"""What a kind of delta belongs to, and the field with its next piece."""
+"""The kind of block that a delta belongs to, and the field with its next piece."""
 _METRICS: Final = "amazon-bedrock-invocationMetrics"
 _MEASURED: Final = {
     "input_tokens": "inputTokenCount",
