@@ -18,7 +18,8 @@ _log = logging.getLogger(__name__)
 
 
 class PromptHistory:
-    """A list to walk with Up and Down. `path` is a JSONL file, None keeps nothing on disk.
+    """A list to walk with Up and Down. `path` is a JSONL file, None keeps nothing on disk. A draft
+    that another one replaces, or that was not sent, is an entry of this run.
 
     The file is read by `load`, or else when the first entry is asked for. Nothing here raises: a
     history that cannot be read or written is a history of this run only.
@@ -54,6 +55,7 @@ class PromptHistory:
     def add(self, text: str) -> None:
         """Remember what was sent. A repetition of the last entry is not kept twice."""
         self._at = None
+        self._keep_draft(text)
         if not text.strip() or (self.entries and self.entries[-1] == text):
             return
         self.entries.append(text)
@@ -63,7 +65,10 @@ class PromptHistory:
 
     def back(self, current: str) -> str | None:
         """The entry before; None at the oldest. `current` is what is in the prompt now."""
+        if not self.entries:
+            return None
         if self._at is None or current != self.entries[self._at]:
+            self._keep_draft(current)
             self._draft, self._at = current, len(self.entries)
         if self._at == 0:
             return None
@@ -78,7 +83,20 @@ class PromptHistory:
         if self._at < len(self.entries):
             return self.entries[self._at]
         self._at = None
-        return self._draft
+        draft, self._draft = self._draft, ""
+        return draft
+
+    def keep(self, text: str) -> None:
+        """Remember for this run what was typed elsewhere and not sent."""
+        self._at = None
+        if text.strip() and self.entries[-1:] != [text]:
+            self.entries.append(text)
+
+    def _keep_draft(self, text: str) -> None:
+        """Keep the draft as an entry, unless it is `text`."""
+        draft, self._draft = self._draft, ""
+        if draft != text:
+            self.keep(draft)
 
     def _read(self) -> list[str]:
         assert self._path

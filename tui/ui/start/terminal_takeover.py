@@ -15,7 +15,7 @@ from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 from tui.core.terminal_input import TerminalInput
-from tui.core.text_cleaning import clean
+from tui.core.text_cleaning import as_typed
 from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
 from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
@@ -69,10 +69,10 @@ class TerminalTakeover:
         """True if the terminal accepts no more output."""
 
     def typed(self) -> EarlyInput:
-        """Return what the first frame took, cleaned for drawing."""
+        """Return what the first frame took, as text."""
         typed = self.first.finish() if self.first else EarlyInput()
-        sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
-        return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted), typed.typed)
+        sent, pasted = map(as_typed, typed.sent), map(as_typed, typed.pasted)
+        return EarlyInput(tuple(sent), as_typed(typed.draft), tuple(pasted), typed.typed)
 
     def begun(self) -> TerminalInput | None:
         """Return what the first frame read and could not use; None from the second call on."""
@@ -263,7 +263,7 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` signals, or the terminal does."""
-        keyboard = KeyParser(clean, self.over.pacing, source=self.over.begun())
+        keyboard = KeyParser(as_typed, self.over.pacing, source=self.over.begun())
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)

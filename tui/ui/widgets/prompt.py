@@ -95,7 +95,6 @@ class Prompt(VimArea):
 
     def put_whole(self, text: str) -> None:
         """Like `put`, for a text that may be long: it is folded then."""
-        self._pastes.clear()
         self.put(self.folded(text))
 
     def put_back(self, text: str) -> None:
@@ -128,9 +127,8 @@ class Prompt(VimArea):
         typed = self._typed
         self.past.add(taken)
         self._sent[taken] = typed
-        self._pastes.clear()
         self.begin_insert()
-        self.put(value[len(taken) :] if value.startswith(taken) else "")
+        self.put(self.folded(value[len(taken) :]) if value.startswith(taken) else "")
         self._typed = min(len(self.text), max(0, typed - len(taken)))
         if text is not None and not self.text:
             self.action_stash()
@@ -264,7 +262,6 @@ class Prompt(VimArea):
         before, self.stashed = self.stashed, self.value
         self._sent[self.stashed] = self._typed
         if before or self.stashed:
-            self._pastes.clear()
             self._recall(before)
             self.post_message(self.Edited())
 

@@ -13,6 +13,7 @@ from textual.reactive import reactive
 from textual.widgets import TextArea
 
 from tui.core.formatting import plural, size
+from tui.ui.widgets.character_area import CharacterArea
 
 if TYPE_CHECKING:
     from textual._text_area_theme import TextAreaTheme
@@ -30,7 +31,11 @@ FOLD_LINES = 20
 _WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
 
 
-class PlaceholderArea(TextArea):
+def _is_long(text: str) -> bool:
+    return len(text) > FOLD_CHARS or text.count("\n") >= FOLD_LINES
+
+
+class PlaceholderArea(CharacterArea):
     """A text area with words that stand for pastes and images.
 
     `value` is the text with pastes expanded and the words for images. `images` knows the images,
@@ -49,6 +54,7 @@ class PlaceholderArea(TextArea):
         super().__init__(id=id, highlight_cursor_line=False)
         self.disable_messages(self.SelectionChanged)  # nobody needs it, five times for each key
         self._pastes: dict[str, str] = {}
+        """What the words stand for. Those of a text that was sent stay, since it may come back."""
         self._pasted = 0
         self._images: PromptImages | None = None
         self._unlooked: list[str] = []  # pasted before `images` was known
@@ -82,20 +88,26 @@ class PlaceholderArea(TextArea):
         return self.unfolded(self.text)
 
     def folded(self, text: str) -> str:
-        """Return the form of a text that is shown: a word for it if it is long."""
-        if len(text) <= FOLD_CHARS and text.count("\n") < FOLD_LINES:
+        """Return the form of a text that is shown. A long one has words for the pastes in it that
+        are known; if it has none, it is one word."""
+        if not _is_long(text) and self.unfolded(text) == text:
             return text
-        self._pasted += 1
+        shown = text
+        for word, paste in sorted(self._pastes.items(), key=lambda one: -len(one[1])):
+            shown = shown.replace(paste, word)
+        if not _is_long(shown) and self.unfolded(shown) == text:
+            return shown
         lines = plural(text.removesuffix("\n").count("\n") + 1, "line")
-        word = f"[paste {self._pasted}: {lines}, {size(len(text.encode(errors='replace')))}]"
+        extent = f"{lines}, {size(len(text.encode(errors='replace')))}"
+        self._pasted += 1
+        while (word := f"[paste {self._pasted}: {extent}]") in self.text:
+            self._pasted += 1
         self._pastes[word] = text
         return word
 
     def unfolded(self, text: str) -> str:
         """Return the text of what is shown, with pastes expanded."""
-        for word, paste in self._pastes.items():
-            text = text.replace(word, paste)
-        return text
+        return _WORD.sub(lambda word: self._pastes.get(word[0], word[0]), text)
 
     def add_paste(self, text: str) -> None:
         """Insert at the cursor, folded into one word if it is long.

@@ -24,6 +24,9 @@ class Known:
     async def files(self) -> Sequence[str]:
         return ["src/", "src/main.py", "with blank.md", *(f"m{n}.txt" for n in range(20))]
 
+    async def unlisted(self, query: str) -> Sequence[str]:
+        return [".env"] if query == ".e" else []
+
 
 class Host(App[None]):
     def compose(self) -> ComposeResult:
