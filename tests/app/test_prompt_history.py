@@ -30,6 +30,29 @@ def test_what_was_recalled_and_edited_becomes_the_draft() -> None:
     assert history.forward("one") == "one more"
 
 
+def test_no_draft_is_lost_by_another() -> None:
+    history = PromptHistory()
+    history.add("one")
+    assert history.back("first draft") == "one"
+    assert history.back("one, edited") == "first draft"
+    assert history.forward("first draft") == "one, edited"
+    assert history.back("one, edited") == "first draft"
+    history.add("first draft")
+    assert history.entries == ["one", "first draft", "one, edited", "first draft"]
+
+
+def test_an_empty_history_leads_nowhere() -> None:
+    history = PromptHistory()
+    assert [history.back("draft"), history.back("draft"), history.forward("draft")] == [None] * 3
+
+
+def test_what_was_typed_elsewhere_is_kept_for_this_run(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path / "h")
+    history.keep("in an editor")
+    assert history.back("") == "in an editor"
+    assert PromptHistory(tmp_path / "h").entries == []
+
+
 def test_it_is_there_again_next_time(tmp_path: Path) -> None:
     path = tmp_path / "data" / "history.jsonl"
     PromptHistory(path).add("line one\nline two ✓")

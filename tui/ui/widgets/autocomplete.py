@@ -119,7 +119,7 @@ def completed(text: str, cursor: int, wanted: CompletionQuery, choice: str) -> t
     return text[: wanted.start] + word + after, wanted.start + len(word)
 
 
-IGNORED: Final = "ignored by git"
+IGNORED: Final = "ignored"
 """Beside a file that is offered last."""
 ROWS: Final = 6
 _OTHER_ROWS: Final = 5
@@ -157,7 +157,7 @@ class Sources(Protocol):
         ...
 
     async def unlisted(self, query: str) -> Sequence[str]:
-        """Return paths that fit and are not among `files`, since git ignores them."""
+        """Return paths that fit and are not among `files`, as git ignores them."""
         ...
 
 

@@ -87,19 +87,20 @@ def _breaks(line: str, width: int, tabs: list[int]) -> list[int]:
     """Return where a line is broken to fit into a width, as Textual does: before a word; a word
     that is too long for any row begins one, and is broken where the row is full."""
     places, used, tab = list[int](), 0, iter(tabs)
-    for start, _, chunk in chunks(line):
-        cells = [next(tab) if one == "\t" else cell_len(one) for one in clusters(chunk)]
-        if used + sum(cells) <= width:
-            used += sum(cells)
+    ends = boundaries(line)
+    cells = [next(tab) if one == "\t" else cell_len(one) for one in clusters(line)]
+    for start, end, _ in chunks(skeleton(line)):
+        if used + sum(cells[start:end]) <= width:
+            used += sum(cells[start:end])
             continue
         if start:
-            places.append(start)
+            places.append(ends[start])
         used = 0
-        for end, one in zip(boundaries(chunk), cells, strict=False):
-            if used and used + one > width:
-                places.append(start + end)
+        for at in range(start, end):
+            if used and used + cells[at] > width:
+                places.append(ends[at])
                 used = 0
-            used += one
+            used += cells[at]
     return places
 
 
@@ -135,6 +136,12 @@ class CharacterArea(TextArea):
     def clamp_visitable(self, location: Location) -> Location:
         row, column = super().clamp_visitable(location)
         return row, whole_after(self.document.get_line(row), column)
+
+    def _recompute_cursor_offset(self) -> None:
+        """Find the cursor's cell. In the middle of an undo, which may change the scrollbar, Textual
+        has the cursor still in a line that has gone."""
+        place = self.clamp_visitable(self.cursor_location)
+        self._cursor_offset = self.wrapped_document.location_to_offset(place)
 
     def get_line(self, line_index: int) -> Text:
         line = super().get_line(line_index)
