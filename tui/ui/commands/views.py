@@ -331,7 +331,7 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
     prompt = frontend.chat.prompt
     result = await edited(frontend.app, prompt.value)
     if result.problem:
-        hint = "Up brings what it saved." if result.refused else ""
+        hint = "Up brings its text." if result.refused else ""
         frontend.say(result.problem, "error", hint=hint)
     if result.refused:
         prompt.past.keep(result.refused.removesuffix("\n"))

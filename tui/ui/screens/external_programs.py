@@ -99,7 +99,7 @@ async def _opened(app: App[Any], path: Path, program: Program) -> tuple[str, str
         return f"Can't start {command[0]}: {error.strerror or error}.", ""
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
-    ended = f"{command[0]} closed with exit code {code}" if code else ""
+    ended = f"{Path(command[0]).name} closed with exit code {code}" if code else ""
     if not code or monotonic() - started > AT_ONCE_S:
         return "", ended  # a pager's exit code also says how it was left
     return f"{command[0]} closed at once with exit code {code}.", ended
@@ -144,7 +144,7 @@ async def edited(app: App[Any], text: str) -> EditedText:
                 return EditedText(saved)
             changed = saved.removesuffix("\n") != text.removesuffix("\n")
             return EditedText(
-                problem=f"{ended}: nothing is changed.", refused=saved if changed else ""
+                problem=f"{ended}; nothing changed.", refused=saved if changed else ""
             )
     except OSError as error:
         return EditedText(problem=f"Can't read the text back: {error.strerror or error}.")

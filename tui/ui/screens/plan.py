@@ -170,7 +170,7 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
         self._refused = result.refused or self._refused
         text = result.text
         if result.problem:
-            again = " e opens what it saved." if self._refused else ""
+            again = " e opens its text." if self._refused else ""
             self.notify(f"{result.problem}{again}", severity="error", markup=False)
         elif text is not None and text.strip():
             self._refused = ""

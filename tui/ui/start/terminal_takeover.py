@@ -139,11 +139,12 @@ class _Output:
 
     def __init__(self, file: Any, driver: _Driver) -> None:
         self._file, self._driver = file, driver
-        self._taken = 0
+        self.taken = 0
+        """Number of writes since the terminal was taken."""
         self.fileno = file.fileno
 
     def write(self, text: str) -> None:
-        self._taken += 1
+        self.taken += 1
         try:
             self._file.write(text)
         except Exception as error:  # noqa: BLE001 - it may be anything, and is reported
@@ -152,7 +153,7 @@ class _Output:
     def flush(self) -> None:
         try:
             self._file.flush()
-            self._driver.over.pacing.drained(self._taken)
+            self._driver.over.pacing.drained(self.taken)
         except Exception as error:  # noqa: BLE001 - as above
             self._driver.trouble(error)
 
@@ -179,6 +180,7 @@ class _Driver(LinuxDriver):
             self.over.held(self.fileno, before)
         self.over.typed()
         self.over.pacing.restart()
+        self._file.taken = 0
         self._ends = os.pipe()
         super().start_application_mode()
         # Little is written beside frames; waiting for room in the queue would stop the program.

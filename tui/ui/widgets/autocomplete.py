@@ -309,7 +309,8 @@ class Suggestions(Widget):
         if wanted.kind == "file":
             paths = await self._sources.files()
             best = await asyncio.to_thread(rank, wanted.query, paths, stop=stop.is_set)
-            suggestions = [Suggestion(path) for path in best]
+            folder = wanted.query if wanted.query.endswith("/") else None  # taken: what is in it?
+            suggestions = [Suggestion(path) for path in best if path != folder]
             if wanted.query and not stop.is_set():
                 ignored = await self._sources.unlisted(wanted.query)
                 suggestions += [Suggestion(path, IGNORED) for path in ignored]

@@ -65,6 +65,12 @@ async def test_what_git_ignores_comes_last_and_says_so():
         assert (await follow(pilot, "see @main")).choices == (Suggestion("src/main.py"),)
 
 
+async def test_a_folder_that_was_taken_offers_what_is_in_it():
+    async with Host().run_test() as pilot:
+        assert values(await follow(pilot, "see @src")) == ["src/", "src/main.py"]
+        assert values(await follow(pilot, "see @src/")) == ["src/main.py"]
+
+
 async def test_a_choice_goes_into_the_text():
     async with Host().run_test() as pilot:
         popup = await follow(pilot, "/m")
