@@ -18,6 +18,7 @@ from tests.support.clock import PATIENCE_S
 from tests.support.preloaded import SCREEN
 from tests.support.processes import gone
 from tests.support.terminal import HOLDFAST, Terminal
+from tests.ui.widgets.test_whole_characters import SCRIPTS
 
 Open: TypeAlias = Callable[..., Terminal]
 
@@ -100,7 +101,7 @@ def test_what_is_typed_after_an_editor_had_the_terminal_is_shown(
     words = [*HOLDFAST, "--practice"]
     edits = {**env, "VISUAL": str(editor)}
     with Terminal(words, cwd=work, env=edits, preload=SCREEN) as screen:
-        screen.wait_for(READY)
+        screen.wait_for(READY, "Explain this project")
         screen.type("\x07")
         screen.wait_for("from the editor")
         for key in "WXYZ":
