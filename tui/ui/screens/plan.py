@@ -186,8 +186,8 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
             case _:
                 self.action_edit()
 
-    @on(AnswerField.Submitted)
-    def _commented(self, event: AnswerField.Submitted) -> None:
+    @on(AnswerField.Entered)
+    def _commented(self, event: AnswerField.Entered) -> None:
         if event.text:
             self.dismiss(PlanReview("change", self.plan, event.text))
 

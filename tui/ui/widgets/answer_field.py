@@ -36,7 +36,7 @@ class AnswerField(KillRingArea):
     cursor_blink = reactive(False, init=False)
 
     @dataclass
-    class Submitted(Message):
+    class Entered(Message):
         """The person pressed Enter."""
 
         text: str
@@ -49,7 +49,7 @@ class AnswerField(KillRingArea):
         if event.key == "enter":
             event.stop()
             event.prevent_default()
-            self.post_message(self.Submitted(self.value.strip()))
+            self.post_message(self.Entered(self.value.strip()))
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()

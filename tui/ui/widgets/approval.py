@@ -202,8 +202,8 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         else:
             self.dismiss(Answer("no"))
 
-    @on(AnswerField.Submitted)
-    def _answer_no(self, event: AnswerField.Submitted) -> None:
+    @on(AnswerField.Entered)
+    def _answer_no(self, event: AnswerField.Entered) -> None:
         self.dismiss(Answer("no", event.text))
 
     @on(AnswerField.Changed)

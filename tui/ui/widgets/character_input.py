@@ -72,13 +72,13 @@ class CharacterInput(Input):
         if self.password:
             super().action_cursor_left_word(select)
         else:
-            self._go(self._word_left(), select=select)
+            self._go(self._previous_word(), select=select)
 
     def action_cursor_right_word(self, select: bool = False) -> None:
         if self.password:
             super().action_cursor_right_word(select)
         else:
-            self._go(self._word_right(), select=select)
+            self._go(self._next_word(), select=select)
 
     def action_delete_left_word(self) -> None:
         if self.selection.is_empty:
@@ -94,12 +94,12 @@ class CharacterInput(Input):
         start = self.selection.start if select else place
         self.selection = Selection(start, place)
 
-    def _word_left(self) -> int:
+    def _previous_word(self) -> int:
         before = self.value[: self.cursor_position]
         starts = list(_WORD_START.finditer(skeleton(before)))
         return boundaries(before)[starts[-1].start()] if starts else 0
 
-    def _word_right(self) -> int:
+    def _next_word(self) -> int:
         after = self.value[self.cursor_position :]
         start = _WORD_START.search(skeleton(after))
         place = boundaries(after)[start.start()] if start else len(after)

@@ -232,8 +232,8 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         if row := next((row for row in self._rows if row.name == event.name), None):
             self._choose(row)
 
-    @on(AnswerField.Submitted)
-    def _written(self, event: AnswerField.Submitted) -> None:
+    @on(AnswerField.Entered)
+    def _written(self, event: AnswerField.Entered) -> None:
         if event.text:
             self._take(UserAnswer(self._marked_labels, event.text))
 
