@@ -228,6 +228,18 @@ async def test_what_was_typed_beside_a_paste_is_typed_when_it_comes_back() -> No
         assert (prompt.text, prompt.value) == (shown, value)
 
 
+async def test_what_was_typed_beside_a_paste_is_typed_in_the_next_run() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press(*"fix ")
+        app.chat.prompt.add_paste(LONG)
+        await pilot.press("enter")
+        await until(pilot, lambda: not app.chat.prompt.text and not app.conversation.busy)
+    async with running(World()) as (app, pilot):
+        await pilot.press("up")
+        assert app.chat.prompt.text.startswith("fix [paste 1: 30 lines, ")
+        assert app.chat.prompt.value == f"fix {LONG}"
+
+
 async def test_a_paste_that_made_the_prompt_scroll_can_be_undone() -> None:
     async with running(World()) as (app, pilot):
         await pilot.press("x")

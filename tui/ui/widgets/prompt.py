@@ -95,6 +95,7 @@ class Prompt(VimArea):
 
     def put_whole(self, text: str) -> None:
         """Like `put`, for a text that may be long: it is folded then."""
+        self.learn(text, self.past.pasted_in(text))
         self.put(self.folded(text))
 
     def put_back(self, text: str) -> None:
@@ -125,7 +126,7 @@ class Prompt(VimArea):
         value = self.value
         taken = value if text is None else text
         typed = self._typed
-        self.past.add(taken)
+        self.past.add(taken, [span for span in self.pasted if span[1] <= len(taken)])
         self._sent[taken] = typed
         self.begin_insert()
         self.put(self.folded(value[len(taken) :]) if value.startswith(taken) else "")

@@ -4,7 +4,7 @@ kept."""
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,6 +12,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widgets import TextArea
 
+from tui.app.prompt_history import Span
 from tui.core.formatting import plural, size
 from tui.ui.widgets.character_area import CharacterArea
 
@@ -97,13 +98,36 @@ class PlaceholderArea(CharacterArea):
             shown = shown.replace(paste, word)
         if not _is_long(shown) and self.unfolded(shown) == text:
             return shown
-        lines = plural(text.removesuffix("\n").count("\n") + 1, "line")
-        extent = f"{lines}, {size(len(text.encode(errors='replace')))}"
+        return self._named(text)
+
+    def _named(self, paste: str) -> str:
+        """Return the word for a paste, a new one if it has none."""
+        for word, known in self._pastes.items():
+            if known == paste:
+                return word
+        lines = plural(paste.removesuffix("\n").count("\n") + 1, "line")
+        extent = f"{lines}, {size(len(paste.encode(errors='replace')))}"
         self._pasted += 1
         while (word := f"[paste {self._pasted}: {extent}]") in self.text:
             self._pasted += 1
-        self._pastes[word] = text
+        self._pastes[word] = paste
         return word
+
+    def learn(self, text: str, pasted: Sequence[Span]) -> None:
+        """Know the pastes in a text that comes back."""
+        for start, end in pasted:
+            self._named(text[start:end])
+
+    @property
+    def pasted(self) -> list[Span]:
+        """The places in `value` that are shown as words."""
+        places, longer = list[Span](), 0
+        for word in _WORD.finditer(self.text):
+            if paste := self._pastes.get(word[0]):
+                start = word.start() + longer
+                places.append((start, start + len(paste)))
+                longer += len(paste) - len(word[0])
+        return places
 
     def unfolded(self, text: str) -> str:
         """Return the text of what is shown, with pastes expanded."""
