@@ -232,6 +232,9 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
             event.stop()
             field.value = event.text.strip()
             field.focus()
+        elif self.query_one("#choices").has_focus:
+            event.stop()
+            self._say("To paste something, choose first where it belongs.")
 
     def _fill(self, server: LocalServer | None) -> None:
         """Fill in what is known of a server that answered."""
