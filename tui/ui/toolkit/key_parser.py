@@ -137,7 +137,10 @@ class KeyParser:
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """Return the messages that this input completes."""
-        return self._messages_of(list(self._source.feed(data)))
+        parts = list(self._source.feed(data))
+        if pasted := self._unmarked(parts):
+            return iter([events.Paste(self._clean(pasted))])
+        return self._messages_of(parts)
 
     @property
     def patience_s(self) -> float | None:
@@ -149,9 +152,6 @@ class KeyParser:
         return self._messages_of(list(self._source.tick()))
 
     def _messages_of(self, parts: Sequence[InputPart]) -> Iterator[Message]:
-        if pasted := self._unmarked(parts):
-            yield events.Paste(self._clean(pasted))
-            return
         text = "".join(part.text for part in parts if part.kind == "text")
         many = bool(text) and len(text) + sum(part.kind == "control" for part in parts) > 1
         for message in chain.from_iterable(map(self._events, parts)):
