@@ -90,6 +90,12 @@ PROMPT_KEYS = (
     _own("find", "screen.find", "Ctrl+F", "find in the conversation"),
 )
 
+FIELD_KEYS = (
+    _own("newline", "newline", "", ""),  # explained with the prompt
+    _own("undo", "undo", "", ""),
+    _own("yank", "yank", "", ""),
+)
+
 PANE_KEYS = (
     Key("up,down", "", "Up, Down", "previous/next item or output row (k, j)"),
     Key("enter", "", "Enter", "fold or unfold; show a tool's output; open a sub-agent"),

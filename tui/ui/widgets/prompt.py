@@ -95,7 +95,7 @@ class Prompt(VimArea):
 
     def put_whole(self, text: str) -> None:
         """Like `put`, for a text that may be long: it is folded then."""
-        self._pastes.clear()
+        self.learn(text, self.past.pasted_in(text))
         self.put(self.folded(text))
 
     def put_back(self, text: str) -> None:
@@ -126,11 +126,10 @@ class Prompt(VimArea):
         value = self.value
         taken = value if text is None else text
         typed = self._typed
-        self.past.add(taken)
+        self.past.add(taken, [span for span in self.pasted if span[1] <= len(taken)])
         self._sent[taken] = typed
-        self._pastes.clear()
         self.begin_insert()
-        self.put(value[len(taken) :] if value.startswith(taken) else "")
+        self.put(self.folded(value[len(taken) :]) if value.startswith(taken) else "")
         self._typed = min(len(self.text), max(0, typed - len(taken)))
         if text is not None and not self.text:
             self.action_stash()
@@ -264,7 +263,6 @@ class Prompt(VimArea):
         before, self.stashed = self.stashed, self.value
         self._sent[self.stashed] = self._typed
         if before or self.stashed:
-            self._pastes.clear()
             self._recall(before)
             self.post_message(self.Edited())
 
