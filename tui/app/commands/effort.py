@@ -44,13 +44,13 @@ async def effort(conversation: Conversation, wanted: str) -> None:
             say(f"Effort is now {models.effort}.", "success")
 
 
-async def next_effort(conversation: Conversation) -> None:
-    """The level above the one that holds, after the highest the lowest."""
+async def next_effort(conversation: Conversation, step: int = 1) -> None:
+    """The level above the one that holds, after the highest the lowest; or with -1 below it."""
     agent = conversation.open_agent()
     if agent is None:
         return
     levels = agent.models.efforts
-    place = levels.index(agent.models.effort) + 1 if agent.models.effort in levels else 0
+    place = levels.index(agent.models.effort) + step if agent.models.effort in levels else 0
     await effort(conversation, levels[place % len(levels)] if levels else "")
 
 

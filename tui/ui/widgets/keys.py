@@ -61,6 +61,7 @@ PROMPT_KEYS = (
     _own("history", "screen.search_history", "Ctrl+R", "search earlier prompts", "history"),
     _own("external_editor", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR", "editor"),
     Key("", "", "/, @", "commands and files; Tab or Enter accepts, Esc closes"),
+    Key("left", "", "Left", "in an empty prompt: sub-agents"),
     Key("", "", "!, !!", "shell command; !! hides its output from the model"),
     Key("", "", "# note", "save a note to MEMORY.md"),
     _own(
@@ -122,6 +123,8 @@ CHAT_KEYS = (
         "mode",
     ),
     Key("", "", "1, 2, 3", "in a new session: take that row"),
+    _own("model", "app.command('model')", "Alt+P", "switch model"),
+    _own("think", "app.think", "Alt+T", "think step by step (toggle)", "think"),
     _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt
@@ -135,9 +138,10 @@ SCREEN_KEYS = (
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
+    _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
 )
-"""Keys that lead from any screen to another one. Dialogs bind them too, since a modal screen hides
-the app's bindings."""
+"""Keys that lead from any screen to another one, or to the shell. Dialogs bind them too, since a
+modal screen hides the app's bindings."""
 
 APP_KEYS = (
     _own("help", "help", "F1, ?", "help; ? in an empty prompt", priority=True),
@@ -313,11 +317,22 @@ TASK_KEYS = (
     Key("tab", "app.focus_next", "", ""),
 )
 
+LIST_KEYS = (
+    Key("", "", "j, k, h, l", "like the arrow keys; Down is also Ctrl+N"),
+    Key("", "", "g, G", "first and last"),
+    Key("", "", "Ctrl+D, Ctrl+U", "next/previous page; also Ctrl+F, Ctrl+B, J, K"),
+    Key("", "", "Space", "choose in a list, next page in a text"),
+    Key("", "", "q, ?", "close; help"),
+)
+"""Keys that other programs have in lists and texts; they count where nothing else has them:
+`tui.ui.toolkit.familiar_keys`."""
+
 _TABLES = (
     ("Prompt", PROMPT_KEYS, "Prompt"),
     ("Conversation and output", PANE_KEYS, "ConversationView OutputSide"),
     ("Chat", CHAT_KEYS, "ChatScreen"),
     ("Everywhere", APP_KEYS, ""),
+    ("Lists and texts", LIST_KEYS, ""),
     ("Approvals", APPROVAL_KEYS, "ApprovalModal"),
     ("The model's questions", QUESTION_KEYS, "QuestionnaireModal"),
     ("A plan", PLAN_KEYS, "PlanModal"),
