@@ -62,9 +62,9 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("compact [FOCUS]", "summarize older messages", "commands.context"),
     _command("uncompact", "undo /compact", "commands.context"),
     _command("reload", "reload changed instructions and tools", "commands.context"),
-    _command("context", "see the context item by item; mask and pin"),
+    _command("context", "see the context item by item; hide and pin"),
     _command("recall [WORDS|ADDRESS]", "find what is no longer in the context", "commands.recall"),
-    _command("prune", "prune old tool results now", "commands.context"),
+    _command("prune", "leave out old tool results now", "commands.context"),
     _command("pin", "pin/unpin the selected tool result"),
     _command("memory [save|NOTE]", "edit MEMORY.md, or save to it", "commands.context"),
     _command(
@@ -169,7 +169,7 @@ _TRASH: Final = "F3 lists the sessions; Ctrl+D there moves one to the trash."
 INSTEAD: dict[str, str] = {
     "archive": _TRASH, "delete": _TRASH,
     "auto-mode-setup": "Shift+Tab switches modes; /permissions shows what is allowed.",
-    "autocompact": "Set compaction.threshold: /config compaction.",
+    "autocompact": "Set compaction.threshold in /config.",
     "btw": _ASIDE, "side": _ASIDE,
     "bug": _REPORT, "feedback": _REPORT,
     "cd": _FOLDER,

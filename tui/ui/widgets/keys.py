@@ -100,7 +100,7 @@ PANE_KEYS = (
     Key("shift+right", "select(0, 1)", "", ""),
     Key("ctrl+y", "", "Ctrl+Y", "copy the selection or the item"),
     Key("y", "", "y", "copy the output, or the selection in it"),
-    Key("m", "", "m, p", "mask/pin the output's result (F2)"),
+    Key("m", "", "m, p", "hide the output's result from the model; pin it (F2)"),
     Key("u", "", "u", "undo a rewind, until you send something"),
     Key("home,end", "", "Home, End", "first and last (in the output also g, G)"),
     Key("left,right", "", "Left, Right, h, l", "scroll the output sideways"),
@@ -132,7 +132,7 @@ CHAT_KEYS = (
 )
 
 SCREEN_KEYS = (
-    _own("context", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
+    _own("context", "app.command('context')", "F2", "context: what the model sees; hide, pin"),
     _own("sessions", "app.command('sessions')", "F3", "sessions"),
     _own("output", "app.output", "F4", "show or hide the output"),
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
@@ -214,12 +214,12 @@ BANNER_KEYS = (
 
 CONTEXT_KEYS = (
     Key("enter", "", "Enter", "open the item: what the model sees, and in full"),
-    Key("m", "mask", "m", "mask or unmask the item"),
-    Key("w", "mask_later", "w", "mask it at the next break, such as a compaction"),
-    Key("p", "pin", "p", "pin or unpin the item"),
+    Key("m", "mask", "m", "hide the item from the model, or show it again"),
+    Key("w", "mask_later", "w", "hide it when the cache restarts anyway (/compact)"),
+    Key("p", "pin", "p", "pin it, so that it is never left out; or unpin"),
     Key("d", "difference", "d", "send the model what changed in a file (outdated)"),
     Key("u", "undo", "u", "undo the last change"),
-    Key("b", "many", "b", "mask in bulk"),
+    Key("b", "many", "b", "hide several results"),
     Key("slash", "filter", "/", "filter"),
     Key("t", "sort('tokens')", "t, a, k", "sort by size, age, kind or request order"),
     Key("a", "sort('age')", "", ""),
