@@ -338,8 +338,9 @@ class HoldfastApp(ThemedApp):
         if self.screen is not self.chat:
             super().say_useless(key)
         elif not self.chat.notice.text:
-            said = f"{key} does nothing here."
-            self._say_for(NOTED_S, INSTEAD.get(key.lower(), said), hint="F1 shows the keys.")
+            other = INSTEAD.get(key.lower(), "")
+            hint = "" if other else "F1 shows the keys."
+            self._say_for(NOTED_S, other or f"{key} does nothing here.", hint=hint)
 
     def _say_for(self, seconds: float, text: str, *, hint: str = "") -> None:
         """Show a notice for that many seconds."""
