@@ -443,14 +443,14 @@ def _sent_size(file: Mapping[str, Any]) -> str:
 def break_price(fact: facts.ContextBroken) -> str:
     """Return the price of a break, as part of a sentence."""
     usd = f" (≈ {money(fact.cost_usd)})" if fact.cost_usd is not None else ""
-    again = f"{fact.tokens:,} tokens written again once{usd}" if fact.tokens else ""
+    again = f"{fact.tokens:,} tokens cached again once{usd}" if fact.tokens else ""
     lost = f"{plural(fact.thoughts, 'thought')} left out" if fact.thoughts else ""
     return ", ".join(filter(None, (again, lost)))
 
 
 def price_before(broken: facts.ContextBroken | None) -> str:
     """Return the price of a break that a person may still choose, as part of a sentence."""
-    return (break_price(broken) if broken else "") or "nothing is written again"
+    return (break_price(broken) if broken else "") or "nothing is cached again"
 
 
 def foreign_frame(broken: facts.ContextBroken) -> facts.Notice:
@@ -479,7 +479,7 @@ def _billed(reason: str, tokens: int, billed: float | None, forecast: float | No
     break_ = f"the cache restart ({reason})" if reason else "the cache restart"
     usd = f", {money(billed)}" if billed is not None else ""
     said = f" (forecast: {money(forecast)})" if usd and forecast is not None else ""
-    bill = f"{tokens:,} tokens written again{usd}{said}" if tokens else "nothing written again"
+    bill = f"{tokens:,} tokens cached again{usd}{said}" if tokens else "nothing cached again"
     return f"Billed for {break_}: {bill}."
 
 

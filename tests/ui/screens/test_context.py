@@ -208,11 +208,11 @@ async def test_the_price_of_a_mask_stands_there_before_the_key() -> None:
         await go_to(screen, RESULT)
         await until(pilot, lambda: "m hide: −" in text_of(screen, "#price"))
         price = text_of(screen, "#price")
-        assert "41.0k written again once (≈ $0.10), 7 thoughts lost" in price
+        assert "41.0k cached again once (≈ $0.10), 7 thoughts lost" in price
         assert price.endswith(" · w waits for a cache restart")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-        assert "41.0k written again once" in text_of(pilot.app.screen, "#price")
+        assert "41.0k cached again once" in text_of(pilot.app.screen, "#price")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         await pilot.press("w")
