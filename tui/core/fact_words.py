@@ -402,7 +402,7 @@ def _exam(fact: facts.ExamFinished) -> Sentence:
         return Sentence(f"The summary wasn't checked: {problem}.", "warning")
     lost, usd = count - fact.held, money(fact.cost_usd) if fact.cost_usd else ""
     parts = [f"{fact.held} of {plural(count, 'fact')} kept"]
-    parts += [f"{fact.verbatim} more sent word for word"] if fact.verbatim else []
+    parts += [f"{fact.verbatim} more sent in full"] if fact.verbatim else []
     parts += [f"{lost - fact.verbatim} lost for lack of room"] if lost > fact.verbatim else []
     text = f"Summary checked: {', '.join(parts)}{f' ({usd})' if usd else ''}."
     if problem:

@@ -51,7 +51,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
         return
     text = (
         f"Summarizes {tokens(planned.tokens_summarised)} of {tokens(planned.tokens_before)} tokens "
-        f"and keeps {tokens(planned.tokens_kept)} word for word. "
+        f"and keeps {tokens(planned.tokens_kept)} unchanged. "
         "Undo with /uncompact."
     )
     if planned.price:

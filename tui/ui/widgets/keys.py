@@ -216,7 +216,7 @@ CONTEXT_KEYS = (
     Key("enter", "", "Enter", "open the item: what the model sees, and in full"),
     Key("m", "mask", "m", "hide the item from the model, or show it again"),
     Key("w", "mask_later", "w", "hide it when the cache restarts anyway (/compact)"),
-    Key("p", "pin", "p", "pin it, so that it is never left out; or unpin"),
+    Key("p", "pin", "p", "pin it (never left out), or unpin it"),
     Key("d", "difference", "d", "send the model what changed in a file (outdated)"),
     Key("u", "undo", "u", "undo the last change"),
     Key("b", "many", "b", "hide several results"),
