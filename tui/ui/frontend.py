@@ -285,7 +285,8 @@ class ScreenFrontend:
             finally:
                 settled.set()
 
-        screens.subscribe(self.app, lambda _: settled.set(), immediate=True)
+        # On the chat: unsubscribing takes all of a node's callbacks away, and the app has others.
+        screens.subscribe(self.chat, lambda _: settled.set(), immediate=True)
         try:
             self.app.run_worker(carry_out(), group="command")
             async with asyncio.timeout(_KEYS_WAIT_S):
@@ -293,7 +294,7 @@ class ScreenFrontend:
         except TimeoutError:
             pass  # it continues by itself
         finally:
-            screens.unsubscribe(self.app)
+            screens.unsubscribe(self.chat)
 
     async def painted(self) -> None:
         await self.app.painted()

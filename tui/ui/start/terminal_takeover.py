@@ -170,6 +170,16 @@ class _Driver(LinuxDriver):
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
         # A writer that fails would leave the app waiting for it forever.
         self._file: Any = _Output(self._file, self)
+        self._size = self._size or self._get_terminal_size()
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Ask the terminal, as the first frame does. COLUMNS and LINES count only if it doesn't
+        know: a program that started us may have set them, and they never change."""
+        with suppress(OSError):
+            columns, rows = os.get_terminal_size(self.fileno)
+            if columns and rows:
+                return columns, rows
+        return super()._get_terminal_size()
 
     def start_application_mode(self) -> None:
         first = self.over.first

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 from textual import events
 from textual.app import App
@@ -21,6 +22,17 @@ CHECK_S = 0.05
 """Seconds between checks that a key can still arrive while others wait for it."""
 LONGEST_S = 5.0
 """Seconds that a key is waited for; its action then continues alongside the next ones."""
+
+
+class CommandLine(events.Event, bubble=False):
+    """A command that was clicked or chosen, in the order of the keys around it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+Pressed: TypeAlias = events.Key | events.Paste | CommandLine
 
 
 class KeySequencer(App[None]):
@@ -48,7 +60,7 @@ class KeySequencer(App[None]):
         self.arrived_at = float("-inf")
         """Time at which the current key came."""
         self._key_ahead: KeySequencer.Arrived | None = None
-        self._keys_behind: deque[tuple[events.Key | events.Paste, float]] = deque()
+        self._keys_behind: deque[tuple[Pressed, float]] = deque()
 
     async def on_event(self, event: events.Event) -> None:
         if not isinstance(event, (events.Key, events.Paste)) or event.is_forwarded:
@@ -62,7 +74,13 @@ class KeySequencer(App[None]):
                 self.set_timer(CHECK_S, partial(self._check_arrival, self._key_ahead))
             self._keys_behind.append((event, self.clock.monotonic()))
 
-    async def pass_on(self, event: events.Key | events.Paste) -> None:
+    async def take_up(self, held: Iterable[tuple[Pressed, float]]) -> None:
+        """Handle keys that the app has held back, before those that wait for their turn."""
+        self._keys_behind.extendleft(reversed(list(held)))
+        if self._key_ahead is None:
+            await self._go_on()
+
+    async def pass_on(self, event: Pressed) -> None:
         """Handle a key in its turn, or send it on to the widgets.
 
         An app that wants a key before everything else extends this method, not `on_event`.
@@ -109,13 +127,13 @@ class KeySequencer(App[None]):
             await self._go_on()
 
 
-def _is_text(event: events.Key | events.Paste, taker: Widget) -> bool:
+def _is_text(event: Pressed, taker: Widget) -> bool:
     """True if a field inserts it as text: then the field's own queue keeps the order."""
     if not isinstance(taker, (Input, TextArea)) or taker.disabled:
         return False
     if isinstance(taker, TextArea) and taker.read_only:
         return False
-    if isinstance(event, events.Paste):
+    if not isinstance(event, events.Key):
         return True
     return event.is_printable and taker.check_consume_key(event.key, event.character)
 
