@@ -14,6 +14,7 @@ import pytest
 from textual.events import Key
 from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage]
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tests.support.idle import threads_held
 from tests.support.world import World
@@ -162,3 +163,12 @@ async def test_a_command_entered_early_does_what_it_does_later(tmp_path: Path, l
     later = await outcome(tmp_path / "later", "open", *keys)
     assert later["prompt"] in {"", "xy", f"{line}xy"}
     assert await outcome(tmp_path / "early", "loading", *keys) == later
+
+
+async def test_what_follows_a_command_goes_to_what_it_opens(tmp_path: Path) -> None:
+    async with slowly(World(tmp_path)) as (slow, pilot):
+        await slow.reach(pilot, "open")
+        await press(slow.app, *"/find", "enter", "x", "y")
+        await until(pilot, lambda: slow.app.chat.left.finding)
+        await until(pilot, lambda: slow.app.chat.query_one("#find Input", Input).value == "xy")
+        assert slow.app.chat.prompt.text == ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from textual import events
 
 from tui.core.keymap import shown
+from tui.ui.start.first_frame import is_command
 from tui.ui.toolkit.key_sequencer import CommandLine, Pressed
 
 if TYPE_CHECKING:
@@ -63,13 +64,6 @@ def acts_now(event: Pressed, screen: Screen[Any], prompt: Prompt, *, loaded: boo
     if action in _NEED_NO_SESSION:
         return loaded
     return bound is None or (bound.node is prompt and "." not in action)
-
-
-def is_command(text: str) -> bool:
-    """True for a line that does something other than be sent: a command, or a note to keep."""
-    from tui.app.commands.table import QUIT_WORDS  # noqa: PLC0415 - not for the first frame
-
-    return text.startswith(("/", "# ")) or text.rstrip() in QUIT_WORDS
 
 
 def named(waiting: Iterable[Pressed]) -> str:

@@ -6,7 +6,7 @@ import os
 import select
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event
 from typing import Any, Final
@@ -14,7 +14,7 @@ from typing import Any, Final
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
-from tui.core.terminal_input import TerminalInput
+from tui.core.terminal_input import InputPart, TerminalInput
 from tui.core.text_cleaning import clean
 from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
 from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
@@ -74,10 +74,11 @@ class TerminalTakeover:
         sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
         return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted), typed.typed)
 
-    def begun(self) -> TerminalInput | None:
-        """Return what the first frame read and could not use; None from the second call on."""
+    def begun(self) -> tuple[TerminalInput | None, Sequence[InputPart]]:
+        """Return what the first frame read and could not use: a sequence that has begun, and the
+        keys before it. Nothing from the second call on."""
         begun, self._begun = self._begun, None
-        return begun
+        return begun, self.first.rest if begun and self.first else ()
 
     def listen(self, leave: Callable[[], object]) -> None:
         """Let keys be read from now on, since there is a prompt for them."""
@@ -273,7 +274,10 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` signals, or the terminal does."""
-        keyboard = KeyParser(clean, self.over.pacing, source=self.over.begun())
+        source, read = self.over.begun()
+        keyboard = KeyParser(clean, self.over.pacing, source=source)
+        for message in keyboard.take(read):
+            self.process_message(message)
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from textual import events
 from textual.app import App
 from textual.message import Message
-from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
@@ -47,11 +46,13 @@ class KeySequencer(App[None]):
     """
 
     class Arrived(Message):
-        """Follows a key from `start` up to the app; `screen` was on top then."""
+        """Follows a key from `start` up to the app; `screen` was on top then. The `last` one also
+        follows what the first widget posted because of the key, such as the text that Enter sends.
+        """
 
-        def __init__(self, start: MessagePump, screen: Screen[Any]) -> None:
+        def __init__(self, start: Widget, screen: Screen[Any], *, last: bool) -> None:
             super().__init__()
-            self.start, self.screen = start, screen
+            self.start, self.screen, self.last = start, screen, last
             self.sent = monotonic()
 
     def __init__(self, *, clock: Clock | None = None, **options: Any) -> None:
@@ -90,8 +91,8 @@ class KeySequencer(App[None]):
         if event.is_forwarded and not _is_text(event, start):
             self._follow(start)
 
-    def _follow(self, start: Widget) -> None:
-        arrived = self.Arrived(start, self.screen)
+    def _follow(self, start: Widget, *, last: bool = False) -> None:
+        arrived = self.Arrived(start, self.screen, last=last)
         self._key_ahead = arrived if start.post_message(arrived) else None
 
     def on_key_sequencer_arrived(self, event: Arrived) -> None:
@@ -102,7 +103,9 @@ class KeySequencer(App[None]):
         if arrived is not self._key_ahead:
             return
         if arrived.screen is not self.screen:  # its focus is set after earlier messages
-            self._follow(self.screen)
+            self._follow(self.screen, last=True)
+        elif not arrived.last and arrived.start.is_attached:
+            self._follow(arrived.start, last=True)
         else:
             self._key_ahead = None
         if self._key_ahead is None:
