@@ -383,6 +383,7 @@ class ScreenFrontend:
         agent = self.conversation.agent
         if agent is None:
             return
+        self.conversation.cancel()  # the other one continues the turn, and asks what it asked
         self.chat.show_read_only(True)
         question = ChoiceQuestion(
             "Another program took over this session",
@@ -443,9 +444,10 @@ class ScreenFrontend:
                 return await wait(RecoveryScreen(question))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
-        from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415
 
-        return await self.app.push_screen_wait(Confirmation(question))
+        return await answer_of(self.app, Confirmation(question)) or False
 
     async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
