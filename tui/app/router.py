@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tui.app.commands import find, split, unknown
 from tui.app.commands.own import command_turn, turn_variables
 from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
-from tui.app.mcp_offers import prompts_of
+from tui.app.mcp_offers import all_known, may_come, prompts_of
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.partly_typed import PartlyTyped, count_typed
 from tui.settings.user_commands import find as find_own
@@ -117,6 +117,15 @@ async def _offered_prompt(
         conversation.frontend.put_prompt(text)
 
 
+async def _later(conversation: Conversation, text: str, name: str, argument: str) -> None:
+    """Do a command once the servers that may offer it are there."""
+    if agent := conversation.agent:
+        conversation.frontend.say(f"/{name} waits for the MCP servers to start.")
+        await all_known(agent)
+    if await _user_command(conversation, text, name, argument) == "refused":
+        conversation.frontend.put_prompt(text)
+
+
 async def _user_command(
     conversation: Conversation, text: str, name: str, argument: str
 ) -> Submitted | None:
@@ -134,6 +143,9 @@ async def _user_command(
         await conversation.frontend.run_command(
             _offered_prompt(conversation, text.strip(), offered, argument)
         )
+        return None
+    if may_come(conversation, name):
+        await conversation.frontend.run_command(_later(conversation, text, name, argument))
         return None
     if "." in name:  # rather a path
         return conversation.submit(text)

@@ -53,7 +53,7 @@ SHOW_EARLY_S = 0.3
 """Seconds after which a key that waits is shown."""
 _TYPED_S = 0.25
 """Seconds to wait for letters to be in the prompt, in case its own work takes long."""
-_WAITING = "Waiting for the session"
+_WAITING = "waits for the session."
 
 
 class HoldfastApp(ThemedApp):
@@ -488,7 +488,7 @@ class HoldfastApp(ThemedApp):
     def _show_early(self) -> None:
         if self.early and not self._settled:
             waiting = early_keys.named(event for event, _ in self.early)
-            self.chat.notice.say(f"{_WAITING}: {waiting}", hint="Ctrl+C cancels.")
+            self.chat.notice.say(f"{waiting} {_WAITING}", hint="Ctrl+C cancels.")
 
     @work(group="early")
     async def _act_on_early(self) -> None:

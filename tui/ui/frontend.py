@@ -329,11 +329,21 @@ class ScreenFrontend:
         await asyncio.sleep(0)  # lets a waiting key through
         if chat.has_class("-fresh") and not chat.header.state.mark:  # a tour has its own steps
             self.app.run_worker(self._offer_rows(), group="start rows", exclusive=True)
+        if agent.mcp.all:
+            self.app.run_worker(self._offer_prompts(agent), group="offers", exclusive=True)
         chat.show_read_only(agent.session.read_only)
         if choice.message and not any(record.id == choice.message for record in records):
             self.say("That message is on another branch.", hint="/tree switches to it.")
         if choice.message and (item := entry_of(records, choice.message, chat.conversation.items)):
             chat.conversation.go_to(item)
+
+    async def _offer_prompts(self, agent: Agent) -> None:
+        """Suggest the prompts of MCP servers too, once those are known."""
+        from tui.app.mcp_offers import all_known  # noqa: PLC0415 - not for the first frame
+
+        await all_known(agent)
+        if self.chat.prompt.suggestions is not None:
+            self.chat.prompt.suggestions.renew()
 
     async def _offer_rows(self) -> None:
         """Fill the rows of a new session once they are known."""

@@ -19,13 +19,19 @@ from textual.widgets import Input
 from tests.support.idle import threads_held
 from tests.support.world import World
 from tests.ui.screens.driving import WIDE, until
+from tests.ui.screens.test_first_run import MODEL_SET
 from tui.agent.agent import Agent
 from tui.app.commands.table import COMMANDS
 from tui.app.services import Opening, SessionChoice
+from tui.core.config import McpServer
 from tui.permissions.types import Approver
+from tui.tools.mcp import McpPrompt, Server
 from tui.ui.app import HoldfastApp
+from tui.ui.screens.chat import ChatScreen
+from tui.ui.screens.context import ContextScreen
 from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS
+from tui.ui.widgets.questions import ChoiceDialog
 
 _ASIDE = {"ctrl+c", "ctrl+q", "ctrl+z", "ctrl+l"}
 """They stop, leave or redraw, and never wait."""
@@ -172,3 +178,77 @@ async def test_what_follows_a_command_goes_to_what_it_opens(tmp_path: Path) -> N
         await until(pilot, lambda: slow.app.chat.left.finding)
         await until(pilot, lambda: slow.app.chat.query_one("#find Input", Input).value == "xy")
         assert slow.app.chat.prompt.text == ""
+
+
+async def test_a_slash_typed_early_shows_the_commands_once_they_are_known(tmp_path: Path) -> None:
+    async with slowly(World(tmp_path)) as (slow, pilot):
+        await press(slow.app, "/", "m", "o", "d")
+        await slow.reach(pilot, "opening")
+        popup = slow.app.chat.prompt.suggestions
+        assert popup is not None
+        assert popup.chosen is not None
+        assert popup.chosen.value == "model"
+
+
+async def test_what_waits_is_shown_and_ctrl_c_drops_it(tmp_path: Path) -> None:
+    async with slowly(World(tmp_path)) as (slow, pilot):
+        await slow.reach(pilot, "opening")
+        await press(slow.app, "f2", "h", "i")
+        app = slow.app
+        await until(pilot, lambda: "F2 hi waits for the session." in app.chat.notice.text)
+        await press(app, "ctrl+c")
+        await until(pilot, lambda: not app.early and app.chat.notice.text == "")
+        slow.go_on()
+        await until(pilot, lambda: app.conversation.settled)
+        assert isinstance(app.screen, ChatScreen)
+        assert app.chat.prompt.text == ""
+        assert app.is_running
+
+
+async def test_what_waits_answers_no_question_that_comes_meanwhile(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.undecided = (MODEL_SET,)
+    async with slowly(world) as (slow, pilot):
+        app = slow.app
+        await press(app, "f2", "y", "enter", "y")
+        slow.load()
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await press(app, "f2")  # what it asks for waits too, and the question stays
+        await pilot.pause()
+        assert isinstance(app.screen, ChoiceDialog)
+        assert world.granted == []
+        world.clock.elapsed += 1
+        await press(app, "n")
+        await until(pilot, lambda: app.ready and app.conversation.opening)
+        assert world.granted == [set()]
+        slow.go_on()
+        await until(pilot, lambda: isinstance(app.screen, ContextScreen))
+
+
+async def test_a_prompt_of_a_server_that_is_being_started_waits_for_it(tmp_path: Path) -> None:
+    world, up = World(tmp_path), asyncio.Event()
+    server = Server("odd", McpServer(command="x"), tmp_path, tmp_path / "x.log", state="starting")
+
+    async def prompt_text(_prompt: McpPrompt, arguments: str) -> str:
+        return f"Review {arguments}."
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(server.connection, "settled", up.wait)
+        patched.setattr(server.calls, "prompt_text", prompt_text)
+        world.mcp = (server,)
+        async with slowly(world) as (slow, pilot):
+            app = slow.app
+            await slow.reach(pilot, "open")
+            await press(app, *"/mcp__odd__review a.py", "enter")
+            await until(pilot, lambda: "waits for the MCP servers" in app.chat.notice.text)
+            await press(app, *"/mcp__o")
+            popup = app.chat.prompt.suggestions
+            assert popup is not None
+            await until(pilot, lambda: app.chat.prompt.text == "/mcp__o")
+            assert not popup.opened
+            server.prompts = (McpPrompt("review", "Review a file.", (("path", True),)),)
+            server.state = "ready"
+            up.set()
+            await until(pilot, lambda: bool(world.agent.sent))
+            assert world.agent.sent == ["/mcp__odd__review a.py"]
+            await until(pilot, lambda: popup.opened)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from tui.ui.widgets.prompt import Prompt
 
-_AT_ONCE: Final = frozenset({"app.interrupt", "interrupt", "quit", "redraw", "app.suspend_process"})
-"""Actions that wait for nothing, not even for keys before them."""
+_AT_ONCE: Final = frozenset({"quit", "redraw", "app.suspend_process"})
+"""Actions that wait for nothing, not even for keys before them; nor does Ctrl+C."""
 _NEED_NO_SESSION: Final = frozenset(
     {
         *("help", "palette", "debug_view", "app.edit_prompt", "paste"),
@@ -31,8 +31,10 @@ _CHOOSING: Final = frozenset({"up", "down", "tab", "escape"})
 
 def needs_nothing(event: Pressed, screen: Screen[Any]) -> bool:
     """True for a key that leaves or stops something, which nobody wants to wait for."""
-    bound = isinstance(event, events.Key) and screen.active_bindings.get(event.key)
-    return bool(bound) and bound.binding.action in _AT_ONCE
+    if not isinstance(event, events.Key):
+        return False
+    bound = screen.active_bindings.get(event.key)
+    return event.key == "ctrl+c" or (bound is not None and bound.binding.action in _AT_ONCE)
 
 
 def looks_at_text(event: Pressed) -> bool:
