@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from tui.core.terminal_input import InputPart
 
 ALT_SCREEN = "\x1b[?1049h"
-_MAIN_SCREEN = b"\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h"
+CLEAR = "\x1b[0m\x1b[H\x1b[2J"
+"""Written before the alternate screen is left: a terminal without one would keep the picture, with
+the next line in the middle of it."""
+_MAIN_SCREEN = f"{CLEAR}\x1b[?2004l\x1b[?1049l\x1b[?25h".encode()
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_BASE_URL")
 _OLD = ("-c", "--continue", "-r", "--resume")
 """Arguments that open an existing session."""
@@ -38,7 +41,13 @@ _UNHEEDED = {
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-"""Default handlers of the signals that end a program."""
+_DEADLY = (
+    *(signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
+)
+_UNHEEDED.update(dict.fromkeys(_DEADLY, signal.SIG_DFL))
+"""Default handlers of the signals that end a program. After the deadly ones the system says so, and
+some leave a core dump."""
 
 _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
@@ -227,6 +236,8 @@ class EarlyPrompt:
             raise SystemExit(128 + number)
         # No exception: while modules are being imported, it may get lost.
         self.finish(leave=True)
+        if number in _DEADLY:
+            os.kill(os.getpid(), number)
         os._exit(128 + number)
 
     def _restore(self) -> None:

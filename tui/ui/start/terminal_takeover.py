@@ -16,7 +16,7 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from tui.core.terminal_input import InputPart, TerminalInput
 from tui.core.text_cleaning import clean
-from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
+from tui.ui.start.first_frame import ALT_SCREEN, CLEAR, EarlyInput, EarlyPrompt
 from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
 
@@ -30,7 +30,7 @@ _CLOSE_S: Final = 1.0
 _PIXELS_OFF: Final = "\x1b[?1016l"
 _RELEASE: Final = (
     "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
-    f"{_PIXELS_OFF}\x1b[<u\x1b[0m\x1b[?1049l\x1b[?25h\x1b[?1004l"
+    f"{_PIXELS_OFF}\x1b[<u{CLEAR}\x1b[?1049l\x1b[?25h\x1b[?1004l"
 )
 """Codes that undo everything the driver sets, in one write."""
 
@@ -203,6 +203,7 @@ class _Driver(LinuxDriver):
             self.write(codes)
         if self._mouse_pixels:
             self.write(_PIXELS_OFF)
+        self.write(CLEAR)
         super().stop_application_mode()  # pyright: ignore[reportUnknownMemberType]
         if not self.over.broken:  # otherwise what was just written may not have gone out
             self.over.held(self.fileno, None)
