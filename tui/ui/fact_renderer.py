@@ -53,6 +53,8 @@ class FactRenderer:
         self._chat = chat
         self.log = log or FactLog(chat.clock)
         self.last_answer = ""
+        self.opens = False
+        """True while what is shown belongs to the opening of a session."""
         self._answer = StreamingAnswer(chat)
         self._calls = ToolCalls(chat, result)
         self._prompted = False
@@ -195,7 +197,10 @@ class FactRenderer:
                 self._tell(event)
 
     def _tell(self, event: Fact, void: str = "") -> None:
-        if item := record_items.fact_item(event, self._chat.clock.now(), void):
+        item = record_items.fact_item(event, self._chat.clock.now(), void)
+        if isinstance(item, NoticeItem) and self.opens:
+            self._chat.add_notice(item)
+        elif item:
             self._chat.add(item)
 
     def _park(self, event: facts.Parked) -> None:

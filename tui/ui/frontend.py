@@ -265,7 +265,7 @@ class ScreenFrontend:
             self.chat.work(phase)
 
     def ended(self, result: TurnResult | None = None) -> None:
-        self._in_turn = False
+        self._in_turn = self.renderer.opens = False
         self._tell_terminal("idle")
         self.chat.idle()
         self.renderer.head(branch=branch_of(self.services.workspace))
@@ -322,6 +322,7 @@ class ScreenFrontend:
             await asyncio.to_thread(warm)
         self.renderer = FactRenderer(chat, self.log, self._result)
         self.renderer.resume(past, prepared)
+        self.renderer.opens = True
         self._count_jobs()
         self._model = agent.models.current
         await self.painted()

@@ -28,6 +28,7 @@ from tui.ui.start.first_frame import prompt_place
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
 from tui.ui.widgets.keys import CHAT_KEYS, bindings
+from tui.ui.widgets.notices import NoticeText
 from tui.ui.widgets.panes import (
     CachedHorizontal,
     CachedRender,
@@ -40,7 +41,7 @@ from tui.ui.widgets.welcome_text import Cover, Intro
 if TYPE_CHECKING:
     from tui.core.facts import ContextMeasured
     from tui.permissions.types import Mode
-    from tui.ui.widgets.conversation.items import Item
+    from tui.ui.widgets.conversation.items import Item, NoticeItem
     from tui.ui.widgets.conversation.items_view import PreparedItems
     from tui.ui.widgets.conversation.view import ConversationView
     from tui.ui.widgets.notices import TodoList
@@ -173,6 +174,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._typed = not fresh
         # Restyling the whole screen would take 18 ms, between Enter and the prompt's own line.
         self.set_class(fresh, "-fresh", update=False)
+        self.left.end_start()
         for other in self.query("#intro, #conversation, #conversation-rule, #meter"):
             other.update_node_styles()
         self._lay_out()
@@ -307,6 +309,15 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         if self.has_class("-fresh"):
             self._set_fresh(False)
         self.conversation.append(item)
+
+    def add_notice(self, item: NoticeItem) -> None:
+        """Add a notice of a session that has just been opened; a new one still begins with its
+        first screen."""
+        if self.start is None or not self.has_class("-fresh"):
+            self.add(item)
+            return
+        self.conversation.append(item)
+        self.left.say_at_start(NoticeText(item.text, item.kind, item.hint))
 
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)
