@@ -26,6 +26,7 @@ from tui.ui.screens.footer import MODES
 from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
+from tui.ui.toolkit.key_parser import DoubtfulKey
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import APP_KEYS, bindings
@@ -447,6 +448,12 @@ class HoldfastApp(ThemedApp):
         return submitted != "refused"
 
     async def pass_on(self, event: Pressed) -> None:
+        if isinstance(event, events.Key) and event.key == "alt+slash" and not self._binds(event):
+            # Esc and / that came together, as over a slow line. With more after them that is sure.
+            if isinstance(event, DoubtfulKey):
+                await self.pass_on(DoubtfulKey(events.Key("escape", None), follows=event.follows))
+            await self.take_up([(events.Key("slash", "/"), self.arrived_at)])
+            return
         if self.screen is self.chat and not self._settled and early_keys.looks_at_text(event):
             await self._typed()
         if self.screen is self.chat and not self._has_what_it_needs(event):
@@ -456,6 +463,9 @@ class HoldfastApp(ThemedApp):
                 self.chat.prompt.put_back(event.text)
         else:
             await super().pass_on(event)
+
+    def _binds(self, event: events.Key) -> bool:
+        return event.key in self.screen.active_bindings
 
     @property
     def _settled(self) -> bool:
