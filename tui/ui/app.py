@@ -454,8 +454,8 @@ class HoldfastApp(ThemedApp):
                 await self.pass_on(DoubtfulKey(events.Key("escape", None), follows=event.follows))
             await self.take_up([(events.Key("slash", "/"), self.arrived_at)])
             return
-        if self.screen is self.chat and not self._settled and early_keys.looks_at_text(event):
-            await self._typed()
+        if self.screen is self.chat and not self._settled and early_keys.depends_on_text(event):
+            await self._letters_typed()
         if self.screen is self.chat and not self._has_what_it_needs(event):
             self._keep(event)
         elif isinstance(event, CommandLine):
@@ -480,7 +480,7 @@ class HoldfastApp(ThemedApp):
             self._settled or early_keys.acts_now(event, self.chat, prompt, loaded=self.ready)
         )
 
-    async def _typed(self) -> None:
+    async def _letters_typed(self) -> None:
         """Wait until the prompt has the letters that were pressed before."""
         done = asyncio.Event()
         with suppress(TimeoutError):

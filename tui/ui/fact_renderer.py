@@ -24,6 +24,7 @@ from tui.ui.widgets.conversation.items import (
 )
 from tui.ui.widgets.conversation.items_view import PreparedItems
 from tui.ui.widgets.fact_log import FactLog
+from tui.ui.widgets.notices import NoticeText
 from tui.ui.widgets.record_items import RestoredItems
 
 _FULL = "context full"
@@ -199,7 +200,7 @@ class FactRenderer:
     def _tell(self, event: Fact, void: str = "") -> None:
         item = record_items.fact_item(event, self._chat.clock.now(), void)
         if isinstance(item, NoticeItem) and self.opens:
-            self._chat.add_notice(item)
+            self._chat.add(item, at_start=NoticeText(item.text, item.kind, item.hint))
         elif item:
             self._chat.add(item)
 

@@ -28,7 +28,6 @@ from tui.ui.start.first_frame import prompt_place
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
 from tui.ui.widgets.keys import CHAT_KEYS, bindings
-from tui.ui.widgets.notices import NoticeText
 from tui.ui.widgets.panes import (
     CachedHorizontal,
     CachedRender,
@@ -41,10 +40,10 @@ from tui.ui.widgets.welcome_text import Cover, Intro
 if TYPE_CHECKING:
     from tui.core.facts import ContextMeasured
     from tui.permissions.types import Mode
-    from tui.ui.widgets.conversation.items import Item, NoticeItem
+    from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.conversation.items_view import PreparedItems
     from tui.ui.widgets.conversation.view import ConversationView
-    from tui.ui.widgets.notices import TodoList
+    from tui.ui.widgets.notices import NoticeText, TodoList
     from tui.ui.widgets.output_view import OutputView
     from tui.ui.widgets.retry_banner import RetryBanner
     from tui.ui.widgets.search_bars import SearchBar
@@ -305,19 +304,14 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         if not self.busy:
             self.idle()
 
-    def add(self, item: Item) -> None:
-        if self.has_class("-fresh"):
+    def add(self, item: Item, *, at_start: NoticeText | None = None) -> None:
+        """Add an item. A new session still begins with its first screen if the item is a notice
+        that can be said beside it, `at_start`."""
+        if at_start and self.start is not None and self.has_class("-fresh"):
+            self.left.say_at_start(at_start)
+        elif self.has_class("-fresh"):
             self._set_fresh(False)
         self.conversation.append(item)
-
-    def add_notice(self, item: NoticeItem) -> None:
-        """Add a notice of a session that has just been opened; a new one still begins with its
-        first screen."""
-        if self.start is None or not self.has_class("-fresh"):
-            self.add(item)
-            return
-        self.conversation.append(item)
-        self.left.say_at_start(NoticeText(item.text, item.kind, item.hint))
 
     def action_widen(self, cells: int) -> None:
         self.panes.widen(cells)

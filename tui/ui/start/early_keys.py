@@ -37,7 +37,7 @@ def needs_nothing(event: Pressed, screen: Screen[Any]) -> bool:
     return event.key == "ctrl+c" or (bound is not None and bound.binding.action in _AT_ONCE)
 
 
-def looks_at_text(event: Pressed) -> bool:
+def depends_on_text(event: Pressed) -> bool:
     """True if what a key does may depend on the letters before it."""
     return isinstance(event, events.Key) and (not event.is_printable or event.character == "?")
 
