@@ -448,7 +448,7 @@ class HoldfastApp(ThemedApp):
         return submitted != "refused"
 
     async def pass_on(self, event: Pressed) -> None:
-        if isinstance(event, events.Key) and event.key == "alt+slash" and not self._binds(event):
+        if isinstance(event, events.Key) and event.key == "alt+slash" and self._is_slash(event):
             # Esc and / that came together, as over a slow line. With more after them that is sure.
             if isinstance(event, DoubtfulKey):
                 await self.pass_on(DoubtfulKey(events.Key("escape", None), follows=event.follows))
@@ -464,8 +464,10 @@ class HoldfastApp(ThemedApp):
         else:
             await super().pass_on(event)
 
-    def _binds(self, event: events.Key) -> bool:
-        return event.key in self.screen.active_bindings
+    def _is_slash(self, event: events.Key) -> bool:
+        """True if Alt+/ means nothing else here; vim's modes take the Esc in it themselves."""
+        vim = self.chat.prompt.has_focus and self.chat.prompt.has_vim_keys
+        return not vim and event.key not in self.screen.active_bindings
 
     @property
     def _settled(self) -> bool:
@@ -475,9 +477,8 @@ class HoldfastApp(ThemedApp):
         """True unless a key or a command has to wait for a session, or for one before it."""
         if early_keys.needs_nothing(event, self.screen):
             return True
-        prompt = self.chat.prompt
         return not self.early and (
-            self._settled or early_keys.acts_now(event, self.chat, prompt, loaded=self.ready)
+            self._settled or early_keys.acts_now(event, self.chat, loaded=self.ready)
         )
 
     async def _letters_typed(self) -> None:
@@ -498,7 +499,8 @@ class HoldfastApp(ThemedApp):
     def _show_early(self) -> None:
         if self.early and not self._settled:
             waiting = early_keys.named(event for event, _ in self.early)
-            self.chat.notice.say(f"{waiting} {_WAITING}", hint="Ctrl+C cancels.")
+            say = self.frontend.say if self.ready else self.chat.notice.say
+            say(f"{waiting} {_WAITING}", hint="Ctrl+C cancels.")
 
     @work(group="early")
     async def _act_on_early(self) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from textual.screen import Screen
 
-    from tui.ui.widgets.prompt import Prompt
+    from tui.ui.screens.chat import ChatScreen
 
 _AT_ONCE: Final = frozenset({"quit", "redraw", "app.suspend_process"})
 """Actions that wait for nothing, not even for keys before them; nor does Ctrl+C."""
@@ -42,9 +42,10 @@ def depends_on_text(event: Pressed) -> bool:
     return isinstance(event, events.Key) and (not event.is_printable or event.character == "?")
 
 
-def acts_now(event: Pressed, screen: Screen[Any], prompt: Prompt, *, loaded: bool) -> bool:
+def acts_now(event: Pressed, screen: ChatScreen, *, loaded: bool) -> bool:
     """True if a key has what it needs while no session is open yet; with `loaded`, everything else
     is there."""
+    prompt = screen.prompt
     if isinstance(event, CommandLine):
         return loaded and event.text == "/help"
     if isinstance(event, events.Paste):
@@ -52,6 +53,8 @@ def acts_now(event: Pressed, screen: Screen[Any], prompt: Prompt, *, loaded: boo
     key = event.key
     bound = screen.active_bindings.get(key)
     action = bound.binding.action if bound else ""
+    if action.startswith(("screen.page(", "screen.edge(")):  # in the end of the session
+        return screen.left.begun
     if action == "app.to_background":  # which only moves the cursor while no command runs
         return True
     if screen.focused is not prompt:
@@ -61,7 +64,9 @@ def acts_now(event: Pressed, screen: Screen[Any], prompt: Prompt, *, loaded: boo
         return not is_command(prompt.text)
     if key in _CHOOSING and (suggested or key in {"up", "down"}):
         return loaded
-    if not prompt.text and (key in {"home", "end"} or event.character == "?"):
+    if not prompt.text and key in {"home", "end"}:
+        return screen.left.begun
+    if not prompt.text and event.character == "?":
         return False
     if action in _NEED_NO_SESSION:
         return loaded
