@@ -410,7 +410,7 @@ class HoldfastApp(ThemedApp):
             self.chat.prompt.past.add(text)
             if not await self._do(text):
                 self.chat.prompt.put_back(text)
-        self._act_on_early()
+        self.call_later(self._take_up_early)  # some of it needs no session
 
     async def _open_first(self, opening: Opening) -> bool:
         """Open the first session. False if the person leaves instead."""
@@ -524,6 +524,9 @@ class HoldfastApp(ThemedApp):
         self.call_later(self._take_up_early)
 
     async def _take_up_early(self) -> None:
+        if self.screen is not self.chat:
+            self._act_on_early()
+            return
         held = list(self.early)
         self.early.clear()
         if _WAITING in self.chat.notice.text:

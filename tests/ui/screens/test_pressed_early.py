@@ -29,6 +29,7 @@ from tui.tools.mcp import McpPrompt, Server
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.context import ContextScreen
+from tui.ui.screens.help import HelpScreen
 from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS
 from tui.ui.widgets.questions import ChoiceDialog
@@ -252,3 +253,14 @@ async def test_a_prompt_of_a_server_that_is_being_started_waits_for_it(tmp_path:
             await until(pilot, lambda: bool(world.agent.sent))
             assert world.agent.sent == ["/mcp__odd__review a.py"]
             await until(pilot, lambda: popup.opened)
+
+
+async def test_a_key_that_needs_no_session_holds_nothing_up(tmp_path: Path) -> None:
+    async with slowly(World(tmp_path)) as (slow, pilot):
+        await press(slow.app, "a", "escape", "up", "b")
+        await pilot.pause()
+        assert slow.app.chat.prompt.text == "a"
+        await slow.reach(pilot, "opening")
+        await until(pilot, lambda: slow.app.chat.prompt.text == "ab")
+        await press(slow.app, "f1")
+        await until(pilot, lambda: isinstance(slow.app.screen, HelpScreen))
