@@ -12,10 +12,12 @@ from typing import TypeAlias
 
 import pytest
 
-from tui.cli import main
+from tests.support.clock import PATIENCE_S
+from tui.cli import main, mcp
 from tui.core.paths import folders
 from tui.settings import trust
 from tui.settings.layers import project_file
+from tui.tools.mcp import connection
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -30,6 +32,9 @@ OURS = (
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs `mcp` with words; returns the exit code, stdout and stderr."""
     monkeypatch.setenv("HOLDFAST_HOME", str(tmp_path / "home"))
+    for name in ("PROBE_S", "START_S"):  # a busy machine starts a Python slowly
+        monkeypatch.setattr(connection, name, PATIENCE_S)
+    monkeypatch.setattr(mcp, "SETTLED_S", 2 * PATIENCE_S)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
 

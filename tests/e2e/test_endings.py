@@ -87,8 +87,8 @@ def test_a_signal_puts_the_terminal_back(
     with Terminal([*HOLDFAST, *argv], cwd=there, env=env, preload=SCREEN) as screen:
         screen.wait_for(shown)
         screen.process.send_signal(number)
-        told = 130 if (app, number) == ("run", signal.SIGTERM) else 128 + number
-        assert screen.exit_code() == told
+        usual = {signal.SIGHUP: 129, signal.SIGTERM: 130 if app == "run" else 143}
+        assert screen.exit_code() == usual.get(number, -number)
         assert_put_back(screen)
 
 

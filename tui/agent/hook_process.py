@@ -93,6 +93,7 @@ class HookProcess:
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # what it left running, too
+            _close_pipes(process)
         return "failed" if self.code else "ok", problem
 
     def _words(self) -> list[str]:
@@ -129,6 +130,12 @@ class HookProcess:
         return bytes(err[:OUTPUT_MAX]).decode("utf-8", "replace")
 
 
+def _close_pipes(process: Process) -> None:
+    """Close our ends of its pipes. asyncio keeps them open for as long as anything else holds the
+    other ends: a process that the hook started in a session of its own, maybe until our end."""
+    vars(process)["_transport"].close()
+
+
 def _script_in(file: Path) -> str:
     """The lines of a file, which a hook may also have removed. Blocks."""
     with suppress(OSError):
@@ -159,6 +166,7 @@ async def exported(script: str, root: Path) -> dict[str, str]:
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+        _close_pipes(process)
     if process.returncode or not printed:
         raise HoldfastError(f"They ended with exit code {process.returncode}.")
     pairs = (one.partition("=") for one in printed.decode("utf-8", "replace").split("\0"))

@@ -62,6 +62,7 @@ class Conversation:
         )
         self._work = Work()
         self._without_session = False  # none could be opened
+        self._settled = asyncio.Event()
         self._ports: asyncio.Task[None] | None = None
         self._ports_said = set[int]()
         self._leave_requests = 0
@@ -82,6 +83,15 @@ class Conversation:
     def in_turn(self) -> bool:
         """True while a turn runs that nobody has stopped."""
         return self._work.accepts_prompts
+
+    @property
+    def settled(self) -> bool:
+        """True once a session is open, or none could be opened, and no other one is on its way."""
+        return not self.opening and (self.agent is not None or self._without_session)
+
+    async def settle(self) -> None:
+        """Wait until what was pressed before a session was open can act."""
+        await self._settled.wait()
 
     def open_agent(self) -> Agent | None:
         """The agent of the open session; else a message says that there is none."""
@@ -120,6 +130,7 @@ class Conversation:
         or none: that is returned, else the choice itself.
         """
         self.opening = True
+        self._settled.clear()
         try:
             await self.frontend.opening(choice)
             if self.agent and self.agent.session.path == choice.path is not None:
@@ -160,6 +171,7 @@ class Conversation:
         if any(isinstance(event, facts.Parked) for event in first):
             self.resume_turn()  # it waits for the time that the server named
         self._send_waiting()
+        self._settled.set()
         return choice
 
     def _jobs_that_stay(self) -> int:
@@ -178,6 +190,7 @@ class Conversation:
     def opening_failed(self) -> None:
         """No session is open after all: what waits for one goes back to the prompt."""
         self._without_session = self.agent is None
+        self._settled.set()
         if self.busy:
             return
         self._run_waiting()
@@ -189,6 +202,7 @@ class Conversation:
         """Stop what runs and let the agent go. With `typed`, what is in the prompt is kept
         for when the session is opened again. With `leave`, commands run on for whoever opens it
         next."""
+        self._settled.clear()
         self.drafts.leave(typed=typed)
         if self.agent is not None and leave:
             await self.agent.leave()

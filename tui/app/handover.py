@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui.app import background
 from tui.app.background import BackgroundSession
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.app.passing_questions import answer_while, until
 from tui.app.services import SessionChoice
 from tui.session.lock import holder
 
@@ -39,11 +40,12 @@ async def ask_attach(
     conversation: Conversation, choice: SessionChoice, owner: BackgroundSession
 ) -> str | None:
     """Ask what to do about a session that runs in the background: attach, read_only, fork, or
-    nothing. Without a question where that was chosen already."""
+    nothing; "gone" where its process ends meanwhile. Without a question where that was chosen
+    already."""
     if choice.attach:
         return "attach"
     question = ChoiceQuestion("This session runs in the background", f"{owner.words}.", _ATTACH)
-    return await conversation.frontend.choose(question)
+    return await _while_it_has_it(conversation, owner, question, "gone")
 
 
 async def take(
@@ -99,4 +101,12 @@ async def _ask_patience(conversation: Conversation, owner: BackgroundSession) ->
     does = next((one.detail for one in sessions if one.id == owner.id), "")
     text = f"The background process finishes what it has begun{f': {does}' if does else ''}."
     question = ChoiceQuestion("It isn't at a safe point yet", text, _WAIT, unasked=True)
-    return await conversation.frontend.choose(question)
+    return await _while_it_has_it(conversation, owner, question, "wait")
+
+
+async def _while_it_has_it(
+    conversation: Conversation, owner: BackgroundSession, question: ChoiceQuestion, gone: str
+) -> str | None:
+    """The answer to a question about a process; `gone` where that lets go of its session first."""
+    over = until(lambda: not _has_it(owner))
+    return await answer_while(conversation.frontend.choose(question), over, gone)

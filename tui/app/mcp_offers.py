@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from tui.core.formatting import plural
@@ -33,6 +34,17 @@ def prompts_of(conversation: Conversation) -> dict[str, tuple[Server, McpPrompt]
         for server in servers
         for prompt in server.prompts
     }
+
+
+async def all_known(agent: Agent) -> None:
+    """Wait until every server has said what it offers, or has failed."""
+    await asyncio.gather(*(server.connection.settled() for server in agent.mcp.all))
+
+
+def may_come(conversation: Conversation, name: str) -> bool:
+    """True if a command may be a prompt of a server that is still being started."""
+    servers = conversation.agent.mcp.all if conversation.agent else ()
+    return name.lower().startswith("mcp__") and any(one.state == "starting" for one in servers)
 
 
 def resources_of(conversation: Conversation) -> list[str]:

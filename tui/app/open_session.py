@@ -25,6 +25,7 @@ from tui.app.dialog_data import (
     YesNoQuestion,
 )
 from tui.app.handover import ask_attach, take
+from tui.app.passing_questions import answer_while, until
 from tui.app.services import AppServices, SessionChoice
 from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
@@ -35,6 +36,7 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import worktree_of
 from tui.session import copies
+from tui.session.lock import holder
 from tui.session.reader import read
 from tui.session.records import Finding, new_session_id
 
@@ -224,8 +226,11 @@ async def _ask_in_use(
         if answer == "attach":
             return await take(conversation, choice, running)
     else:
-        answer = await _ask_owner(conversation, error)
+        answer = await _ask_owner(conversation, choice, error)
     match answer:
+        case "gone":
+            conversation.frontend.say("The other program has let go of this session.")
+            return choice
         case "take_over":
             return replace(choice, take_over=True)
         case "read_only":
@@ -237,15 +242,21 @@ async def _ask_in_use(
             return None
 
 
-async def _ask_owner(conversation: Conversation, error: SessionInUseError) -> str | None:
-    """Ask what to do about a session that another program has open."""
+async def _ask_owner(
+    conversation: Conversation, choice: SessionChoice, error: SessionInUseError
+) -> str | None:
+    """Ask what to do about a session that another program has open; "gone" where it has no more."""
     question = ChoiceQuestion(
         "This session is open elsewhere",
         f"{error.message} Two instances can't write one session.",
         _IN_USE,
         warning=True,
     )
-    return await conversation.frontend.choose(question)
+    asking, path = conversation.frontend.choose(question), choice.path
+    if path is None or await asyncio.to_thread(holder, path) is None:
+        return await asking
+    over = until(lambda: holder(path) is None)
+    return await answer_while(asking, over, "gone")
 
 
 @dataclass(slots=True)

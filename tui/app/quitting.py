@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.app.passing_questions import answer_while, until
 from tui.app.to_background import bg
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
@@ -40,7 +40,9 @@ async def ask_to_quit(conversation: Conversation, *, again: bool = False) -> Qui
     question = _question(conversation, agent)
     if question is None:
         return "end"
-    answer = await _while_it_holds(conversation, replace(question, unasked=again))
+    asking = conversation.frontend.choose(replace(question, unasked=again))
+    over = _no_longer(conversation, agent, question)
+    answer = await answer_while(asking, over, "changed")
     match answer:
         case "changed":
             return await ask_to_quit(conversation, again=True)
@@ -55,18 +57,13 @@ async def ask_to_quit(conversation: Conversation, *, again: bool = False) -> Qui
             return None
 
 
-async def _while_it_holds(conversation: Conversation, question: ChoiceQuestion) -> str | None:
-    """The answer; "changed" where the turn that it is about has ended before there was one."""
-    asking = asyncio.ensure_future(conversation.frontend.choose(question))
-    resting = asyncio.ensure_future(conversation.at_rest())
-    waited = {asking, resting} if question.options is _TURN else {asking}
-    try:
-        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        return asking.result() if asking.done() else "changed"
-    finally:
-        asking.cancel()
-        resting.cancel()
-        await asyncio.gather(asking, resting, return_exceptions=True)
+async def _no_longer(conversation: Conversation, agent: Agent, question: ChoiceQuestion) -> None:
+    """Wait until a question doesn't hold any more: the turn or all commands have ended."""
+    if question.options is _TURN:
+        await conversation.at_rest()
+    else:
+        jobs = [owned.job for owned in agent.jobs.all]
+        await until(lambda: all(job.ended for job in jobs))
 
 
 def _question(conversation: Conversation, agent: Agent) -> ChoiceQuestion | None:

@@ -116,6 +116,17 @@ async def _offered_prompt(
         conversation.frontend.put_prompt(text)
 
 
+async def _later(conversation: Conversation, text: str, name: str, argument: str) -> None:
+    """Do a command once the servers that may offer it are there."""
+    from tui.app.mcp_offers import all_known  # noqa: PLC0415 - few lines name one
+
+    if agent := conversation.agent:
+        conversation.frontend.say(f"/{name} waits for the MCP servers to start.")
+        await all_known(agent)
+    if await _user_command(conversation, text, name, argument) == "refused":
+        conversation.frontend.put_prompt(text)
+
+
 async def _user_command(
     conversation: Conversation, text: str, name: str, argument: str
 ) -> Submitted | None:
@@ -129,12 +140,15 @@ async def _user_command(
         variables = turn_variables(services.workspace, session)
         turn = await command_turn(command, argument, services.asked_model, say, variables)
         return conversation.submit_command(text.strip(), turn)
-    from tui.app.mcp_offers import prompts_of  # noqa: PLC0415 - few lines name one
+    from tui.app.mcp_offers import may_come, prompts_of  # noqa: PLC0415 - few lines name one
 
     if offered := prompts_of(conversation).get(name.lower()):
         await conversation.frontend.run_command(
             _offered_prompt(conversation, text.strip(), offered, argument)
         )
+        return None
+    if may_come(conversation, name):
+        await conversation.frontend.run_command(_later(conversation, text, name, argument))
         return None
     if "." in name:  # rather a path
         return conversation.submit(text)

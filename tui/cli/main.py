@@ -31,6 +31,8 @@ def main(argv: list[str] | None = None) -> int:
         _sound_streams()
         code = _run(words)
         sys.stdout.flush()
+        if code > 128:
+            _end_by_signal(code - 128)
         return code  # noqa: TRY300 - flushing belongs to what may fail
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -40,6 +42,17 @@ def main(argv: list[str] | None = None) -> int:
         return _report(error)
     finally:
         _give_up_stdout()
+
+
+def _end_by_signal(number: int) -> None:
+    """End by the signal that the screen was left for, as the system does: whoever waits for us sees
+    it, and some leave a core dump. Does nothing for the usual ones, which have exit codes."""
+    import signal  # noqa: PLC0415
+
+    deadly = (signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU)
+    if number in (*deadly, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 def _report(error: Exception) -> int:

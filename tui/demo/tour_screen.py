@@ -25,6 +25,7 @@ from tui.demo.tour_progress import TITLE, PanelText, Tour
 from tui.demo.tour_steps import BUSY, CHAT, OUTPUT, WHOLE
 from tui.ui.frontend import TurnEnded
 from tui.ui.screens.output_side import OutputSide
+from tui.ui.toolkit.key_sequencer import Pressed
 from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.keys import code_styled
 from tui.ui.widgets.panes import PaneRule
@@ -149,7 +150,7 @@ class TourApp(GuidedApp):
         self.screen_change_signal.subscribe(self, lambda _: self.call_later(self.follow))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.set_interval(_POLL_S, self.follow)
 
-    async def pass_on(self, event: keys.Key | keys.Paste) -> None:
+    async def pass_on(self, event: Pressed) -> None:
         prompt = self.chat.prompt
         typing = self.ready and self.screen is self.chat and prompt.has_focus
         empty = typing and not prompt.text.strip() and self._where() == CHAT

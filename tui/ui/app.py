@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from textual import events, on, work
 from textual.screen import Screen
@@ -21,15 +23,19 @@ from tui.core.partly_typed import PartlyTyped
 from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
+from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.base_app import NOTED_S, BaseScreen, ThemedApp, TooSmall
 from tui.ui.toolkit.familiar_keys import INSTEAD
-from tui.ui.toolkit.key_sequencer import DoublePress
+from tui.ui.toolkit.key_parser import DoubtfulKey
+from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import APP_KEYS, bindings
 from tui.ui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
+    from textual.signal import Signal
+
     from tui.app.conversation import Conversation
     from tui.app.open_session import SessionWatch
     from tui.app.services import Opening
@@ -45,18 +51,24 @@ log = logging.getLogger(__name__)
 
 QUIT_WITHIN_S = 2.0
 REWIND_WITHIN_S = 2.0
+SHOW_EARLY_S = 0.3
+"""Seconds after which a key that waits is shown."""
+_TYPED_S = 0.25
+"""Seconds to wait for letters to be in the prompt, in case its own work takes long."""
+_WAITING = "waits for the session."
 
 
 class HoldfastApp(ThemedApp):
     """The program on the full screen.
 
     Its first frame needs few imports. Then `load` runs in a thread and returns what the rest works
-    with; prompts and commands entered meanwhile wait for it. An exception from it ends the app and
-    is `failure` afterwards. Until then `theme` is a guess. `first` is the early frame that this app
-    takes over, and `end` the last items of the session that will be opened, shown in the first
-    frame.
+    with; prompts entered meanwhile wait for it. Until a session is open, every key that does more
+    than edit the prompt waits too, and what is pressed after it: all of it acts in order then. An
+    exception from `load` ends the app and is `failure` afterwards. Until it has returned, `theme`
+    is a guess. `first` is the early frame that this app takes over, and `end` the last items of the
+    session that will be opened, shown in the first frame.
 
-    `conversation` and `frontend` exist once `ready` is true.
+    `early` is what waits. `conversation` and `frontend` exist once `ready` is true.
     """
 
     TITLE = "holdfast"
@@ -81,6 +93,7 @@ class HoldfastApp(ThemedApp):
         self.ready = False
         self._load = load
         self._waiting: list[str] = []
+        self.early: deque[tuple[Pressed, float]] = deque()
         self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
         self._asks_to_quit = False
         self._rewind = DoublePress(self.clock, REWIND_WITHIN_S)
@@ -142,7 +155,6 @@ class HoldfastApp(ThemedApp):
         await self._complete(opening)
         if await self._open_first(opening):
             self.chat.queued.texts = self.conversation.queue.texts
-            await self._do_waiting(self._waiting)
             if opening.verbose:
                 await self.action_debug_view()
 
@@ -227,6 +239,7 @@ class HoldfastApp(ThemedApp):
         if self.ready:
             from tui.app.commands.effort import next_effort  # noqa: PLC0415 - on demand
 
+            await self.conversation.settle()
             self.run_worker(next_effort(self.conversation, step), group="effort", exclusive=True)
 
     async def action_think(self) -> None:
@@ -237,6 +250,10 @@ class HoldfastApp(ThemedApp):
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press."""
+        if self.early:
+            self.early.clear()
+            self.chat.notice.clear()
+            return
         if self.ready and self.conversation.cancel():
             return
         if self.chat.prompt.text:
@@ -386,8 +403,7 @@ class HoldfastApp(ThemedApp):
             return prepare(self._load)
 
     async def _complete(self, opening: Opening) -> None:
-        """Complete the screen, then send what was entered meanwhile; commands wait for a
-        session."""
+        """Complete the screen, then send what was entered meanwhile."""
         from tui.app.open_session import RECHECK_S, SessionWatch  # noqa: PLC0415 - not for the first frame
         from tui.ui.start.deferred_mount import mount_rest  # noqa: PLC0415 - as before
 
@@ -402,19 +418,14 @@ class HoldfastApp(ThemedApp):
         self.conversation, self._watch = self.frontend.conversation, SessionWatch()
         self.set_interval(RECHECK_S, self.action_recheck)
         self.ready = True
-        commands = [text for text in self._waiting if text.startswith("/")]
-        prompts = [text for text in self._waiting if text not in commands]
-        self._waiting = commands
-        self.chat.queued.texts = tuple(commands)
+        self.chat.queued.texts = ()
         if opening.prompt:
             self.conversation.submit(opening.prompt)
-        await self._do_waiting(prompts)
-
-    async def _do_waiting(self, texts: Sequence[str]) -> None:
-        for text in texts:
+        for text in self._waiting:
             self.chat.prompt.past.add(text)
             if not await self._do(text):
                 self.chat.prompt.put_back(text)
+        self.call_later(self._take_up_early)  # some of it needs no session
 
     async def _open_first(self, opening: Opening) -> bool:
         """Open the first session. False if the person leaves instead."""
@@ -437,6 +448,9 @@ class HoldfastApp(ThemedApp):
 
     async def _do(self, text: str) -> bool:
         """Run a command, a shell line or a prompt. False if the text should stay in the prompt."""
+        if text.startswith("/") and not self._has_what_it_needs(line := CommandLine(text)):
+            self._keep(line)
+            return True
         if not self.ready:
             self._wait(text)
             return True
@@ -447,6 +461,92 @@ class HoldfastApp(ThemedApp):
         if submitted is not None:
             self.chat.conversation.follow()
         return submitted != "refused"
+
+    async def pass_on(self, event: Pressed) -> None:
+        if isinstance(event, events.Key) and event.key == "alt+slash" and self._is_slash(event):
+            # Esc and / that came together, as over a slow line. With more after them that is sure.
+            if isinstance(event, DoubtfulKey):
+                await self.pass_on(DoubtfulKey(events.Key("escape", None), follows=event.follows))
+            await self.take_up([(events.Key("slash", "/"), self.arrived_at)])
+            return
+        if self.screen is self.chat and not self._settled and early_keys.depends_on_text(event):
+            await self._letters_typed()
+        if self.screen is self.chat and not self._has_what_it_needs(event):
+            self._keep(event)
+        elif isinstance(event, CommandLine):
+            if not await self._do(event.text):
+                self.chat.prompt.put_back(event.text)
+        else:
+            await super().pass_on(event)
+
+    def _is_slash(self, event: events.Key) -> bool:
+        """True if Alt+/ means nothing else here; vim's modes take the Esc in it themselves."""
+        vim = self.chat.prompt.has_focus and self.chat.prompt.has_vim_keys
+        return not vim and event.key not in self.screen.active_bindings
+
+    @property
+    def _settled(self) -> bool:
+        return self.ready and self.conversation.settled
+
+    def _has_what_it_needs(self, event: Pressed) -> bool:
+        """True unless a key or a command has to wait for a session, or for one before it."""
+        if early_keys.needs_nothing(event, self.screen):
+            return True
+        return not self.early and (
+            self._settled or early_keys.acts_now(event, self.chat, loaded=self.ready)
+        )
+
+    async def _letters_typed(self) -> None:
+        """Wait until the prompt has the letters that were pressed before."""
+        done = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TYPED_S):
+                self.chat.prompt.call_later(done.set)
+                await done.wait()
+
+    def _keep(self, event: Pressed) -> None:
+        """Keep what came early, and show it if it has to wait for long."""
+        self.early.append((event, self.arrived_at))
+        self.set_timer(SHOW_EARLY_S, self._show_early)
+        if len(self.early) == 1 and self.ready:
+            self._act_on_early()
+
+    def _show_early(self) -> None:
+        if self.early and not self._settled:
+            waiting = early_keys.named(event for event, _ in self.early)
+            say = self.frontend.say if self.ready else self.chat.notice.say
+            say(f"{waiting} {_WAITING}", hint="Ctrl+C cancels.")
+
+    @work(group="early")
+    async def _act_on_early(self) -> None:
+        """Let what came early act, in its order, once a session is open and nothing covers the
+        chat."""
+        await self.conversation.settle()
+        uncovered = asyncio.Event()
+        screens = cast("Signal[Screen[Any]]", self.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
+
+        def shown(screen: Screen[Any]) -> None:
+            if screen is self.chat:
+                uncovered.set()
+
+        node = self.chat.prompt  # whoever unsubscribes takes all of a node's callbacks away
+        screens.subscribe(node, shown, immediate=True)
+        try:
+            if self.screen is not self.chat:
+                await uncovered.wait()
+        finally:
+            screens.unsubscribe(node)
+        self.call_later(self._take_up_early)
+
+    async def _take_up_early(self) -> None:
+        if self.screen is not self.chat:
+            self._act_on_early()
+            return
+        held = list(self.early)
+        self.early.clear()
+        if _WAITING in self.chat.notice.text:
+            self.chat.notice.clear()
+        await self.take_up(held)
 
     def _wait(self, text: str) -> None:
         """Keep a text until `ready`, and show that it waits."""

@@ -24,6 +24,7 @@ from tui.ui.widgets.conversation.items import (
 )
 from tui.ui.widgets.conversation.items_view import PreparedItems
 from tui.ui.widgets.fact_log import FactLog
+from tui.ui.widgets.notices import NoticeText
 from tui.ui.widgets.record_items import RestoredItems
 
 _FULL = "context full"
@@ -53,6 +54,8 @@ class FactRenderer:
         self._chat = chat
         self.log = log or FactLog(chat.clock)
         self.last_answer = ""
+        self.opens = False
+        """True while what is shown belongs to the opening of a session."""
         self._answer = StreamingAnswer(chat)
         self._calls = ToolCalls(chat, result)
         self._prompted = False
@@ -195,7 +198,10 @@ class FactRenderer:
                 self._tell(event)
 
     def _tell(self, event: Fact, void: str = "") -> None:
-        if item := record_items.fact_item(event, self._chat.clock.now(), void):
+        item = record_items.fact_item(event, self._chat.clock.now(), void)
+        if isinstance(item, NoticeItem) and self.opens:
+            self._chat.add(item, at_start=NoticeText(item.text, item.kind, item.hint))
+        elif item:
             self._chat.add(item)
 
     def _park(self, event: facts.Parked) -> None:

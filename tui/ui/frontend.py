@@ -265,7 +265,7 @@ class ScreenFrontend:
             self.chat.work(phase)
 
     def ended(self, result: TurnResult | None = None) -> None:
-        self._in_turn = False
+        self._in_turn = self.renderer.opens = False
         self._tell_terminal("idle")
         self.chat.idle()
         self.renderer.head(branch=branch_of(self.services.workspace))
@@ -285,7 +285,8 @@ class ScreenFrontend:
             finally:
                 settled.set()
 
-        screens.subscribe(self.app, lambda _: settled.set(), immediate=True)
+        # On the chat: unsubscribing takes all of a node's callbacks away, and the app has others.
+        screens.subscribe(self.chat, lambda _: settled.set(), immediate=True)
         try:
             self.app.run_worker(carry_out(), group="command")
             async with asyncio.timeout(_KEYS_WAIT_S):
@@ -293,7 +294,7 @@ class ScreenFrontend:
         except TimeoutError:
             pass  # it continues by itself
         finally:
-            screens.unsubscribe(self.app)
+            screens.unsubscribe(self.chat)
 
     async def painted(self) -> None:
         await self.app.painted()
@@ -321,6 +322,7 @@ class ScreenFrontend:
             await asyncio.to_thread(warm)
         self.renderer = FactRenderer(chat, self.log, self._result)
         self.renderer.resume(past, prepared)
+        self.renderer.opens = True
         self._count_jobs()
         self._model = agent.models.current
         await self.painted()
@@ -328,11 +330,21 @@ class ScreenFrontend:
         await asyncio.sleep(0)  # lets a waiting key through
         if chat.has_class("-fresh") and not chat.header.state.mark:  # a tour has its own steps
             self.app.run_worker(self._offer_rows(), group="start rows", exclusive=True)
+        if agent.mcp.all:
+            self.app.run_worker(self._offer_prompts(agent), group="offers", exclusive=True)
         chat.show_read_only(agent.session.read_only)
         if choice.message and not any(record.id == choice.message for record in records):
             self.say("That message is on another branch.", hint="/tree switches to it.")
         if choice.message and (item := entry_of(records, choice.message, chat.conversation.items)):
             chat.conversation.go_to(item)
+
+    async def _offer_prompts(self, agent: Agent) -> None:
+        """Suggest the prompts of MCP servers too, once those are known."""
+        from tui.app.mcp_offers import all_known  # noqa: PLC0415 - not for the first frame
+
+        await all_known(agent)
+        if self.chat.prompt.suggestions is not None:
+            self.chat.prompt.suggestions.renew()
 
     async def _offer_rows(self) -> None:
         """Fill the rows of a new session once they are known."""
@@ -382,6 +394,7 @@ class ScreenFrontend:
         agent = self.conversation.agent
         if agent is None:
             return
+        self.conversation.cancel()  # the other one continues the turn, and asks what it asked
         self.chat.show_read_only(True)
         question = ChoiceQuestion(
             "Another program took over this session",
@@ -442,9 +455,10 @@ class ScreenFrontend:
                 return await wait(RecoveryScreen(question))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
-        from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415 - on demand
+        from tui.ui.widgets.questions import Confirmation  # noqa: PLC0415
 
-        return await self.app.push_screen_wait(Confirmation(question))
+        return await answer_of(self.app, Confirmation(question)) or False
 
     async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand

@@ -9,14 +9,16 @@ import pytest
 from textual import events as keys
 from textual.pilot import Pilot
 
-from tests.support.world import World
-from tests.ui.screens.driving import NARROW, ROOMY, WIDE, answer, running, say, turn, until
+from tests.support.world import WatchedAgent, World
+from tests.ui.screens.driving import NARROW, ROOMY, WIDE, answer, items, running, say, turn, until
 from tui.app.services import SessionChoice
+from tui.core import facts
+from tui.core.facts import Fact
 from tui.ui.app import HoldfastApp
 from tui.ui.start import first_frame
 from tui.ui.widgets.bars import status_line
 from tui.ui.widgets.conversation.items import NoticeItem
-from tui.ui.widgets.welcome_text import Intro
+from tui.ui.widgets.welcome_text import Intro, StartNotices
 
 SIZES = [(40, 10), (60, 20), NARROW, (100, 22), WIDE, (160, 50), (300, 100)]
 
@@ -209,3 +211,29 @@ async def test_the_painted_prompt_is_where_the_real_one_comes(
         rules = [chat.prompt_rule.region, chat.query_one("#foot-rule").region]
         assert written.caret == tuple(chat.query_one("#caret").region.offset)
         assert written.rules == [(rule.x, rule.y, rule.width) for rule in rules if rule.area]
+
+
+async def test_a_notice_at_the_start_stands_beside_the_first_screen(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = WatchedAgent.start
+
+    async def start(agent: WatchedAgent) -> list[Fact]:
+        told = [facts.Notice("claude-old retires on 2026-11-30."), facts.Notice("And more.")]
+        return [*await begin(agent), *told]
+
+    monkeypatch.setattr(WatchedAgent, "start", start)
+    world.scripts.append(turn(*answer("yes")))
+    async with running(world, NARROW) as (app, pilot):
+        await offered(app, pilot)
+        said = app.chat.query_one(StartNotices).render().plain
+        assert "· claude-old retires on 2026-11-30." in said
+        assert "· And more." in said
+        assert app.chat.query_one(Intro).display
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        assert not app.chat.query(StartNotices)
+        assert [item.text for item in items(app, NoticeItem)] == [
+            "claude-old retires on 2026-11-30.",
+            "And more.",
+        ]

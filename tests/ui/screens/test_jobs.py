@@ -151,3 +151,17 @@ async def test_a_long_one_calls_the_person_who_is_elsewhere(tmp_path: Path) -> N
             ended = facts.JobFinished("job-1", "c", "make", 0, "exit code 0", by, seconds, "", 0)
             app.frontend.show(ended)
     assert called == ["job-1 finished, exit code 0, 1 min 00 s: make."]
+
+
+async def test_a_command_that_ends_by_itself_need_not_be_stopped(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    async with running(world, (100, 20)) as (app, pilot):
+        go = tmp_path / "go"
+        job = await started(world, f"while [ ! -e {go} ]; do sleep 0.01; done")
+        await pilot.press("f6")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, Confirmation))
+        go.touch()
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        assert job.ended

@@ -14,7 +14,7 @@ from tests.support.processes import gone as ended
 from tests.support.script import Hold
 from tests.support.world import WatchedAgent, World
 from tests.ui.screens.driving import app_of, items, running, say, session_open, turn, until
-from tui.app import conversation
+from tui.app import conversation, passing_questions
 from tui.app.options.arguments import Options
 from tui.core import facts
 from tui.core.facts import Fact
@@ -228,4 +228,18 @@ async def test_a_turn_that_ends_while_it_is_asked_about_needs_no_answer(tmp_path
         hold.release()
         await until(pilot, lambda: gone(app))
         assert world.agent.closed
+        assert not asks(app)
+
+
+async def test_a_command_that_ends_while_it_is_asked_about_needs_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passing_questions, "LOOK_S", 0.03)
+    world = World(tmp_path)
+    async with running(world) as (app, pilot):
+        job = await _with_job(world, app, pilot)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: asks(app))
+        send(job.kept.folder, KILL)
+        await until(pilot, lambda: gone(app))
         assert not asks(app)

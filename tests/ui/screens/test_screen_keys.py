@@ -145,13 +145,13 @@ async def test_over_an_approval_a_screen_opens_and_escape_leads_back_to_it(key: 
         assert world.agent.answers == []
 
 
-async def test_while_nothing_is_open_yet_a_key_says_so_and_leaves_the_question(
+async def test_while_nothing_is_open_yet_a_key_waits_and_leaves_the_question(
     toasts: list[str],
 ) -> None:
     async with running(World(), choice=None) as (app, pilot):
         await until(pilot, lambda: top(app) == "SessionsScreen")
         await pilot.press("f2")
-        await until(pilot, lambda: toasts == ["No session is open yet."])
+        await until(pilot, lambda: toasts == ["/context waits for the session. Ctrl+C cancels."])
         assert top(app) == "SessionsScreen"
 
 

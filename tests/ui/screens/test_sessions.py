@@ -174,11 +174,12 @@ async def test_a_command_that_is_typed_early_waits_for_the_session(
     app = slow.app
     async with app.run_test(size=WIDE) as pilot:
         await say(pilot, "/context")
-        await until(pilot, lambda: app.chat.queued.texts == ("/context",))
+        await until(pilot, lambda: len(app.early) == 1)
+        assert app.chat.prompt.text == "/context"
         slow.go_on.set()
         await until(pilot, lambda: isinstance(app.screen, ContextScreen))
         assert "No session" not in app.chat.notice.text
-        assert app.chat.queued.texts == ()
+        assert app.chat.prompt.text == ""
 
 
 async def test_who_has_scrolled_up_in_the_end_stays_there_when_the_rest_comes(

@@ -13,6 +13,7 @@ import pytest
 
 from tests.context.pictures import png
 from tests.support.terminal import HOLDFAST, Terminal
+from tui.app.commands import table
 from tui.app.options import flags
 from tui.core import theme_cache
 from tui.core.paths import folders
@@ -26,7 +27,8 @@ first = first_frame.open_prompt([])
 signal.sigwait({signal.SIGUSR1})
 typed = first.finish()
 first.finish(leave=True)
-found = [typed.sent, typed.draft, typed.pasted, typed.typed]
+rest = [(part.kind, part.text) for part in first.rest]
+found = [typed.sent, typed.draft, typed.pasted, typed.typed, rest]
 print("TYPED" + json.dumps(found), flush=True)
 """
 FAILING = """
@@ -123,21 +125,46 @@ def alone(env: dict[str, str], work: Path, *pieces: bytes, late: bytes = b"") ->
         ([b"a\\\rb\r"], ["a\nb"], ""),
         ([b"!a \\\rb\r"], ["!a \\\nb"], ""),
         ([b"wrong\x15right"], [], "right"),
-        ([b"a\x1b[Ab\x1bOPc\x1b[1;5Dd\x1b[15~e"], [], "abcde"),
-        ([b"a\x1b[1", b";5", b"Db"], [], "ab"),
-        ([b"a\x1bxb"], [], "ab"),
         ([b"a\x1b]11;rgb:1e1e/1e", b"1e/2e2e\x1b\\b\x1b[?62;4c\x1bP>|foot\x1b\\"], [], "ab"),
         ([b"a\x1b[<35;", b"33;12M\x1b[MC\x81>b\x1b[<0;1"], [], "ab"),
         ([b"\x1b[200~one\rtwo\r\nthree\x1b[201~!"], [], "one\ntwo\nthree!"),
         ([b"\x1b[20", b"0~a\rb", b"\x1b[2", b"01~c\r"], ["a\nbc"], ""),
         ([b"\x1b[200~" + b"x" * 9000 + b"\x1b[201~"], [], "x" * 9000),
-        ([b"\x00\x01\x02\t"], [], ""),
     ],
 )
 def test_what_is_typed_is_handed_over(
     env: dict[str, str], work: Path, pieces: list[bytes], sent: list[str], draft: str
 ) -> None:
     assert alone(env, work, *pieces)[:2] == [sent, f"{draft}§"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "draft", "kinds"),
+    [
+        (b"\x1b[Ab\x1bOPc", "draft", ["csi", "text", "ss3", "text"]),
+        (b"\x1b[15~\r", "draft", ["csi", "control"]),
+        (b"\x1bxb", "draft", ["alt", "text"]),
+        (b"\x06find", "draft", ["control", "text"]),
+        (b"\t\x00", "draft", ["control", "control"]),
+        (b"\x15/mod\tx", "/mod", ["control", "text"]),
+        (b"\x15/model other\rgo\r", "/model other", ["control", "text", "control"]),
+        (b"\x15# keep it\rgo", "# keep it", ["control", "text"]),
+        (b"\x15quit\r", "quit", ["control"]),
+    ],
+)
+def test_a_key_that_means_more_waits_for_the_real_screen(
+    env: dict[str, str], work: Path, typed: bytes, draft: str, kinds: list[str]
+) -> None:
+    """And so does what comes after it."""
+    with Terminal([sys.executable, "-c", ALONE], cwd=work, env=env) as screen:
+        screen.wait_for("❯")
+        screen.type("draft" + typed.decode())
+        screen.wait_for(draft)
+        screen.process.send_signal(signal.SIGUSR1)
+        screen.wait_for("TYPED", "]]")
+        found = json.loads(screen.text.rpartition("TYPED")[2])
+    assert found[:2] == [[], draft]
+    assert [kind for kind, _ in found[4]] == kinds
 
 
 @pytest.mark.parametrize(
@@ -148,7 +175,7 @@ def test_what_is_typed_is_handed_over(
             ["/a b.png", "one\ntwo"],
         ),
         ([b"\x1b[200~/a", b".png\x1b[20", b"1~"], ["/a.png"]),
-        ([b"\x1b[200~/sent.png\x1b[201~\r\x1b[200~/b.png\x1b[201~"], ["/b.png"]),
+        ([b"\x1b[200~sent.png\x1b[201~\r\x1b[200~/b.png\x1b[201~"], ["/b.png"]),
         ([b"\x1b[200~/cleared.png\x1b[201~\x15typed"], []),
     ],
 )
@@ -161,11 +188,11 @@ def test_what_was_pasted_is_known_as_such(
 @pytest.mark.parametrize(
     ("pieces", "typed"),
     [
-        ([b"/elevated on\r"], 12),
-        ([b"\x1b[200~/elevated on\x1b[201~\r"], 0),
-        ([b"/verbose \x1b[200~/elevated\x1b[201~ go\r"], 9),
-        ([b"\x1b[200~gone\x1b[201~\x15/think\r"], 6),
-        ([b"\x1b[200~a\x1b[201~\x7f/think\r"], 6),
+        ([b"elevated on\r"], 11),
+        ([b"\x1b[200~elevated on\x1b[201~\r"], 0),
+        ([b"verbose \x1b[200~/elevated\x1b[201~ go\r"], 8),
+        ([b"\x1b[200~gone\x1b[201~\x15think\r"], 5),
+        ([b"\x1b[200~a\x1b[201~\x7fthink\r"], 5),
     ],
 )
 def test_how_much_was_typed_is_known(
@@ -204,15 +231,24 @@ def prompt(screen: Terminal) -> str:
     return "⏎".join(row.partition("❯")[2].strip() or row.strip() for row in rows[first:last])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+        (signal.SIGHUP, 129),
+        (signal.SIGQUIT, -signal.SIGQUIT),
+        (signal.SIGUSR1, -signal.SIGUSR1),
+    ],
+)
 def test_a_signal_puts_the_terminal_back(
-    env: dict[str, str], work: Path, number: signal.Signals
+    env: dict[str, str], work: Path, number: signal.Signals, told: int
 ) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.wait_for("❯")
         assert termios.tcgetattr(screen.slave) != screen.before
         screen.process.send_signal(number)
-        assert screen.exit_code() == 128 + number
+        assert screen.exit_code() == told
         assert termios.tcgetattr(screen.slave) == screen.before
         assert screen.raw.endswith(b"\x1b[?25h")
         assert b"\x1b[?1049l" in screen.raw
@@ -220,8 +256,8 @@ def test_a_signal_puts_the_terminal_back(
 
 def test_an_exception_puts_the_terminal_back(env: dict[str, str], work: Path) -> None:
     with Terminal([sys.executable, "-c", FAILING], cwd=work, env=env) as screen:
-        screen.wait_for("❯", "on purpose")
         assert screen.exit_code() == 1
+        assert b"on purpose" in screen.raw
         assert termios.tcgetattr(screen.slave) == screen.before
         assert b"\x1b[?1049l" in screen.raw
 
@@ -376,6 +412,21 @@ def test_an_unknown_command_typed_early_stays_in_the_prompt(
         screen.wait_for("❯")
         screen.type("/halp\r")
         screen.wait_for("Unknown command /halp.", "Did you mean /help?")
+
+
+def test_what_is_pressed_in_the_first_frame_acts_in_its_order(
+    env: dict[str, str], work: Path
+) -> None:
+    with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
+        screen.wait_for("❯")
+        screen.type("a draft\x1bOP")
+        screen.wait_for("● here")
+        screen.type("\x1bOP")
+        screen.wait_until(lambda: "a draft" in prompt(screen))
+
+
+def test_the_words_that_quit_are_those_of_the_commands() -> None:
+    assert set(first_frame.QUIT_WORDS) == table.QUIT_WORDS
 
 
 def test_the_subcommands_are_those_of_the_command_line() -> None:

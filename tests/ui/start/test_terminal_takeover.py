@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.terminal import Terminal
+from tests.support.terminal import HOLDFAST, Terminal
 
 FAILING = """
 import sys
@@ -82,3 +82,20 @@ def test_the_program_ends_even_if_keys_are_just_beginning_to_be_read(
         screen.wait_for("shift+tab")
         screen.process.send_signal(signal.SIGINT)
         assert screen.exit_code() == 128 + signal.SIGINT
+
+
+def test_the_size_is_the_terminals_whatever_the_environment_says(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    wrong = env | {"COLUMNS": "60", "LINES": "20"}
+    with Terminal([*HOLDFAST, "--practice"], cwd=tmp_path, env=wrong) as screen:
+        screen.resize(100, 30)
+        screen.wait_for("shift+tab")
+        screen.wait_until(lambda: max(screen.shown.by_row) >= 29)
+        screen.resize(90, 26)
+        screen.type("x" * 85)
+        screen.wait_until(lambda: any("x" * 61 in text for text in rows(screen)))
+
+
+def rows(screen: Terminal) -> list[str]:
+    return ["".join(char for char, _ in row) for _, row in sorted(screen.shown.by_row.items())]

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
+from tui.app.passing_questions import answer_while, until
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
-from tui.settings.trust import TrustItem
+from tui.settings.trust import TrustItem, trust_of
 
 _ANSWERS = (
     AnswerOption("y", "Trust all of it", "all"),
@@ -47,10 +48,19 @@ async def ask_trust(
         warning=True,
         unasked=unasked,
     )
-    answer = await frontend.choose(question)
+    asking = frontend.choose(question)
+    if unasked:
+        over = until(lambda: not services.undecided())
+        answer = await answer_while(asking, over, "decided")
+    else:
+        answer = await asking
     if answer is None and not unasked:
         return False
     granted = {item.name for item in about} if answer == "all" else set[str]()
+    if answer == "decided":
+        stored = trust_of(services.folders, services.workspace).granted
+        granted = {item.name for item in about if stored.get(item.name) == item.sha256}
+        frontend.say("Another window has answered for this folder.", hint="/trust changes it.")
     if answer == "choose":
         for number, item in enumerate(about, 1):
             title = f"Trust this? {number} of {plural(len(about), 'item')}"

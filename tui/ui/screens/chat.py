@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.conversation.items_view import PreparedItems
     from tui.ui.widgets.conversation.view import ConversationView
-    from tui.ui.widgets.notices import TodoList
+    from tui.ui.widgets.notices import NoticeText, TodoList
     from tui.ui.widgets.output_view import OutputView
     from tui.ui.widgets.retry_banner import RetryBanner
     from tui.ui.widgets.search_bars import SearchBar
@@ -173,6 +173,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._typed = not fresh
         # Restyling the whole screen would take 18 ms, between Enter and the prompt's own line.
         self.set_class(fresh, "-fresh", update=False)
+        self.left.end_start()
         for other in self.query("#intro, #conversation, #conversation-rule, #meter"):
             other.update_node_styles()
         self._lay_out()
@@ -303,8 +304,12 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         if not self.busy:
             self.idle()
 
-    def add(self, item: Item) -> None:
-        if self.has_class("-fresh"):
+    def add(self, item: Item, *, at_start: NoticeText | None = None) -> None:
+        """Add an item. A new session still begins with its first screen if the item is a notice
+        that can be said beside it, `at_start`."""
+        if at_start and self.start is not None and self.has_class("-fresh"):
+            self.left.say_at_start(at_start)
+        elif self.has_class("-fresh"):
             self._set_fresh(False)
         self.conversation.append(item)
 

@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from tui.core.clock import Clock
 from tui.ui.widgets.context_meter import ContextMeter
-from tui.ui.widgets.notices import NoticeLine, QueuedPrompts
+from tui.ui.widgets.notices import NoticeLine, NoticeText, QueuedPrompts
 from tui.ui.widgets.panes import CachedVertical, PaneRule
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tui.ui.widgets.notices import TodoList
     from tui.ui.widgets.retry_banner import RetryBanner
     from tui.ui.widgets.search_bars import FindBar
+    from tui.ui.widgets.welcome_text import StartNotices
 
 
 class ConversationSide(CachedVertical):
@@ -44,6 +45,7 @@ class ConversationSide(CachedVertical):
         if end:
             self._begin(end)
         self._find: FindBar | None = None
+        self._at_start: StartNotices | None = None
 
     def compose(self) -> ComposeResult:
         yield self.rule
@@ -67,6 +69,21 @@ class ConversationSide(CachedVertical):
             self._begin()
             await self.mount(self.conversation, self.todos, after=self._intro)
         await self.mount(self.retry, after=self.queued)
+
+    def say_at_start(self, notice: NoticeText) -> None:
+        """Show a notice beside the first screen; it goes with that."""
+        from tui.ui.widgets.welcome_text import StartNotices  # noqa: PLC0415 - seldom needed
+
+        if self._at_start is None:
+            self._at_start = StartNotices(id="start-notices")
+            self.mount(self._at_start, before=self._intro)
+        self._at_start.notices += (notice,)
+
+    def end_start(self) -> None:
+        """Remove the notices of the first screen: something else begins."""
+        if self._at_start is not None:
+            self._at_start.remove()
+            self._at_start = None
 
     def _begin(self, end: Sequence[Item] = ()) -> None:
         from tui.ui.widgets.conversation.view import ConversationView  # noqa: PLC0415

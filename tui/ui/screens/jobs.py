@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from rich.cells import cell_len, set_cell_size
@@ -17,12 +18,14 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.app.dialog_data import YesNoQuestion
+from tui.app.passing_questions import answer_while
 from tui.app.reports.jobs import NONE, job_row, state_of
 from tui.core.formatting import duration, plural, size
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.external_programs import Program, open_copy
 from tui.ui.screens.table_screen import TableDialog, whole_words
 from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.widgets.dialog import answer_of
 from tui.ui.widgets.file_viewer.pane import FilePane, open_file_pane
 from tui.ui.widgets.keys import JOB_OUTPUT_KEYS, JOBS_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.panes import PaneRule
@@ -278,7 +281,10 @@ async def stop_asked(app: App[Any], job: Job) -> bool:
         "let it run",
         (one_line(job.command), f"running for {duration(job.seconds)}"),
     )
-    if not await app.push_screen_wait(Confirmation(question)):
+    asking = answer_of(app, Confirmation(question))
+    if not await answer_while(asking, job.wait(inf), None):
+        if job.ended:
+            app.notify(f"{job.id} has ended by itself.", markup=False)
         return False
     await job.stop("person")
     return True

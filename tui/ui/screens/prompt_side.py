@@ -43,6 +43,8 @@ class PromptSide(CachedVertical):
         popup = Suggestions(sources, id="suggestions")
         await self.mount(popup, before="#prompt-row")
         self._prompt.suggestions = popup
+        if self._prompt.has_focus:
+            self._prompt.suggest()  # for what was typed before
 
     def on_suggestions_picked(self, event: Suggestions.Picked) -> None:
         event.stop()

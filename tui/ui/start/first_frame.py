@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from tui.core.terminal_input import InputPart
 
 ALT_SCREEN = "\x1b[?1049h"
-_MAIN_SCREEN = b"\x1b[0m\x1b[?2004l\x1b[?1049l\x1b[?25h"
+CLEAR = "\x1b[0m\x1b[H\x1b[2J"
+"""Written before the alternate screen is left: a terminal without one would keep the picture, with
+the next line in the middle of it."""
+_MAIN_SCREEN = f"{CLEAR}\x1b[?2004l\x1b[?1049l\x1b[?25h".encode()
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_BASE_URL")
 _OLD = ("-c", "--continue", "-r", "--resume")
 """Arguments that open an existing session."""
@@ -38,7 +41,13 @@ _UNHEEDED = {
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-"""Default handlers of the signals that end a program."""
+_DEADLY = (
+    *(signal.SIGQUIT, signal.SIGABRT, signal.SIGXCPU),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
+)
+_UNHEEDED.update(dict.fromkeys(_DEADLY, signal.SIG_DFL))
+"""Default handlers of the signals that end a program. After the deadly ones the system says so, and
+some leave a core dump."""
 
 _ALL = 1 << 30
 """More characters than a line can have: nothing was pasted."""
@@ -49,6 +58,12 @@ SUBCOMMANDS = (
 )
 """First words that do not open the full screen, as listed in `tui.app.options.flags`."""
 
+QUIT_WORDS = ("exit", "quit", ":q", ":q!", ":wq")
+"""Whole prompts that leave the program, as in a shell or an editor; a space before sends them."""
+
+_KEYS_END = "~^$@uABCDEFHPQSZ"
+"""Last characters of sequences that are keys. Others are reports."""
+
 SMALL_ROWS = 22
 """Below this many rows the real screen has no line under the prompt."""
 
@@ -56,6 +71,11 @@ COLUMN = 72
 """Cells of the column in which a new session begins, including its prompt."""
 
 TAGLINE = "A terminal agent that never loses your work."
+
+
+def is_command(line: str) -> bool:
+    """True for a line that does something other than be sent: a command, or a note to keep."""
+    return line.startswith(("/", "# ")) or line.rstrip() in QUIT_WORDS
 
 
 def prompt_place(columns: int, rows: int) -> tuple[int, int]:
@@ -124,8 +144,11 @@ class EarlyPrompt:
     `fresh` is true if a new session is expected; its prompt is in the middle. `welcoming` is true
     if nothing has been opened here yet and no API key is in sight: the welcome screen will probably
     come, so its head is shown, and no prompt. `before` are the terminal's modes from before, `over`
-    is true once no more keys are taken, `look` is the remembered theme. `input` holds what had
-    begun when keys stopped being taken; the next reader continues with it.
+    is true once no more keys are taken, `look` is the remembered theme.
+
+    A key that means more than a change of the text waits for the real screen, and so does what
+    comes after it: `rest` is what was read of that, and `input` holds what had begun. The next
+    reader continues with both.
     """
 
     def __init__(self, argv: Sequence[str] = ()) -> None:
@@ -141,6 +164,7 @@ class EarlyPrompt:
         self._typed = _ALL
         self._sent_typed: list[int] = []
         self.input = TerminalInput()
+        self.rest: list[InputPart] = []
         self._failure: Exception | None = None
         self._stands = False
         self._wake_read, self._wake_write = os.pipe()
@@ -212,6 +236,8 @@ class EarlyPrompt:
             raise SystemExit(128 + number)
         # No exception: while modules are being imported, it may get lost.
         self.finish(leave=True)
+        if number in _DEADLY:
+            os.kill(os.getpid(), number)
         os._exit(128 + number)
 
     def _restore(self) -> None:
@@ -238,6 +264,9 @@ class EarlyPrompt:
                 self._take(self.input.feed(data))
             self._take(self.input.tick())
             self._echo()
+            if self.rest:
+                select.select([self._wake_read], [], [])
+                break
         while (patience := self.input.patience_s) is not None and patience <= PAUSE_S:
             if self._readable(patience):
                 self._take(self.input.feed(os.read(0, 1)))  # the rest is for the real screen
@@ -247,18 +276,33 @@ class EarlyPrompt:
         return bool(select.select([0], [], [], seconds)[0])
 
     def _take(self, parts: Iterable[InputPart]) -> None:
-        """Apply keys as they come: text, backspace, paste, Enter. Others mean nothing yet."""
+        """Apply keys as they come: text, backspace, paste, Enter on a prompt. Others wait."""
         for part in parts:
-            if part.kind == "text":
+            if self.rest or self._waits(part):
+                self.rest.append(part)
+            elif part.kind == "text":
                 self._line += part.text
             elif part.kind == "control":
                 self._key(part.text)
-            elif part.kind == "alt" and part.text == "\r":
+            elif part.kind == "alt":
                 self._line += "\n"
             elif part.kind == "paste":
                 self._typed = min(self._typed, len(self._line))
                 self._pasted.append(part.text.replace("\r\n", "\n").replace("\r", "\n"))
                 self._line += self._pasted[-1]
+
+    def _waits(self, part: InputPart) -> bool:
+        """True for a key that only the real screen knows, such as Enter on a command."""
+        match part.kind:
+            case "control":
+                sends = part.text == "\r" and not self._line.endswith("\\")
+                return (sends and is_command(self._line)) or part.text not in "\r\n\x7f\b\x15"
+            case "csi":
+                return part.text[2] not in "<=>?" and part.text[-1] in _KEYS_END
+            case "alt":
+                return part.text != "\r"
+            case kind:
+                return kind in {"escape", "ss3"}
 
     def _key(self, key: str) -> None:
         if key == "\r" and self._line.endswith("\\"):

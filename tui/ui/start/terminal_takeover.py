@@ -6,7 +6,7 @@ import os
 import select
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event
 from typing import Any, Final
@@ -14,9 +14,9 @@ from typing import Any, Final
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
-from tui.core.terminal_input import TerminalInput
+from tui.core.terminal_input import InputPart, TerminalInput
 from tui.core.text_cleaning import as_typed
-from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
+from tui.ui.start.first_frame import ALT_SCREEN, CLEAR, EarlyInput, EarlyPrompt
 from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
 
@@ -30,7 +30,7 @@ _CLOSE_S: Final = 1.0
 _PIXELS_OFF: Final = "\x1b[?1016l"
 _RELEASE: Final = (
     "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
-    f"{_PIXELS_OFF}\x1b[<u\x1b[0m\x1b[?1049l\x1b[?25h\x1b[?1004l"
+    f"{_PIXELS_OFF}\x1b[<u{CLEAR}\x1b[?1049l\x1b[?25h\x1b[?1004l"
 )
 """Codes that undo everything the driver sets, in one write."""
 
@@ -74,10 +74,11 @@ class TerminalTakeover:
         sent, pasted = map(as_typed, typed.sent), map(as_typed, typed.pasted)
         return EarlyInput(tuple(sent), as_typed(typed.draft), tuple(pasted), typed.typed)
 
-    def begun(self) -> TerminalInput | None:
-        """Return what the first frame read and could not use; None from the second call on."""
+    def begun(self) -> tuple[TerminalInput | None, Sequence[InputPart]]:
+        """Return what the first frame read and could not use: a sequence that has begun, and the
+        keys before it. Nothing from the second call on."""
         begun, self._begun = self._begun, None
-        return begun
+        return begun, self.first.rest if begun and self.first else ()
 
     def listen(self, leave: Callable[[], object]) -> None:
         """Let keys be read from now on, since there is a prompt for them."""
@@ -171,6 +172,16 @@ class _Driver(LinuxDriver):
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
         # A writer that fails would leave the app waiting for it forever.
         self._file: Any = _Output(self._file, self)
+        self._size = self._size or self._get_terminal_size()
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Ask the terminal, as the first frame does. COLUMNS and LINES count only if it doesn't
+        know: a program that started us may have set them, and they never change."""
+        with suppress(OSError):
+            columns, rows = os.get_terminal_size(self.fileno)
+            if columns and rows:
+                return columns, rows
+        return super()._get_terminal_size()
 
     def start_application_mode(self) -> None:
         first = self.over.first
@@ -194,6 +205,7 @@ class _Driver(LinuxDriver):
             self.write(codes)
         if self._mouse_pixels:
             self.write(_PIXELS_OFF)
+        self.write(CLEAR)
         super().stop_application_mode()  # pyright: ignore[reportUnknownMemberType]
         if not self.over.broken:  # otherwise what was just written may not have gone out
             self.over.held(self.fileno, None)
@@ -265,7 +277,10 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` signals, or the terminal does."""
-        keyboard = KeyParser(as_typed, self.over.pacing, source=self.over.begun())
+        source, read = self.over.begun()
+        keyboard = KeyParser(as_typed, self.over.pacing, source=source)
+        for message in keyboard.take(read):
+            self.process_message(message)
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)

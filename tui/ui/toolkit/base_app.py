@@ -43,7 +43,7 @@ from tui.ui.toolkit.answer_guard import AnswerGuard, Noting, place_of, writes
 from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
 from tui.ui.toolkit.key_parser import Unclassified
-from tui.ui.toolkit.key_sequencer import KeySequencer
+from tui.ui.toolkit.key_sequencer import KeySequencer, Pressed
 from tui.ui.toolkit.late_stylesheet import LateStylesheet
 from tui.ui.toolkit.screen_diff import PaintedScreen
 
@@ -278,10 +278,11 @@ class ThemedApp(KeySequencer):
             self.guard.unclassified(event.held_back_s, place_of(self.focused or self.screen))
         await super().on_event(event)
 
-    async def pass_on(self, event: events.Key | events.Paste) -> None:
+    async def pass_on(self, event: Pressed) -> None:
+        taken = False
         if isinstance(event, events.Paste):
             taken = self.guard.takes_paste(event, self.focused, self.screen)
-        else:
+        elif isinstance(event, events.Key):
             taken = self.guard.takes(event, self.arrived_at, self.focused, self.screen)
             taken = taken or self.claims(event)
         if not taken:

@@ -140,7 +140,7 @@ class KeyParser:
         parts = list(self._source.feed(data))
         if pasted := self._unmarked(parts):
             return iter([events.Paste(self._clean(pasted))])
-        return self._messages_of(parts)
+        return self.take(parts)
 
     @property
     def patience_s(self) -> float | None:
@@ -149,9 +149,10 @@ class KeyParser:
 
     def tick(self) -> Iterator[Message]:
         """Return the messages that a pause completes."""
-        return self._messages_of(list(self._source.tick()))
+        return self.take(list(self._source.tick()))
 
-    def _messages_of(self, parts: Sequence[InputPart]) -> Iterator[Message]:
+    def take(self, parts: Sequence[InputPart]) -> Iterator[Message]:
+        """Return the messages of parts that were read together."""
         text = "".join(part.text for part in parts if part.kind == "text")
         many = bool(text) and len(text) + sum(part.kind == "control" for part in parts) > 1
         for message in chain.from_iterable(map(self._events, parts)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 from textual import events
 from textual.app import App
 from textual.message import Message
-from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
@@ -21,6 +21,17 @@ CHECK_S = 0.05
 """Seconds between checks that a key can still arrive while others wait for it."""
 LONGEST_S = 5.0
 """Seconds that a key is waited for; its action then continues alongside the next ones."""
+
+
+class CommandLine(events.Event, bubble=False):
+    """A command that was clicked or chosen, in the order of the keys around it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+Pressed: TypeAlias = events.Key | events.Paste | CommandLine
 
 
 class KeySequencer(App[None]):
@@ -35,11 +46,13 @@ class KeySequencer(App[None]):
     """
 
     class Arrived(Message):
-        """Follows a key from `start` up to the app; `screen` was on top then."""
+        """Follows a key from `start` up to the app; `screen` was on top then. The `last` one also
+        follows what the first widget posted because of the key, such as the text that Enter sends.
+        """
 
-        def __init__(self, start: MessagePump, screen: Screen[Any]) -> None:
+        def __init__(self, start: Widget, screen: Screen[Any], *, last: bool) -> None:
             super().__init__()
-            self.start, self.screen = start, screen
+            self.start, self.screen, self.last = start, screen, last
             self.sent = monotonic()
 
     def __init__(self, *, clock: Clock | None = None, **options: Any) -> None:
@@ -48,7 +61,7 @@ class KeySequencer(App[None]):
         self.arrived_at = float("-inf")
         """Time at which the current key came."""
         self._key_ahead: KeySequencer.Arrived | None = None
-        self._keys_behind: deque[tuple[events.Key | events.Paste, float]] = deque()
+        self._keys_behind: deque[tuple[Pressed, float]] = deque()
 
     async def on_event(self, event: events.Event) -> None:
         if not isinstance(event, (events.Key, events.Paste)) or event.is_forwarded:
@@ -62,7 +75,13 @@ class KeySequencer(App[None]):
                 self.set_timer(CHECK_S, partial(self._check_arrival, self._key_ahead))
             self._keys_behind.append((event, self.clock.monotonic()))
 
-    async def pass_on(self, event: events.Key | events.Paste) -> None:
+    async def take_up(self, held: Iterable[tuple[Pressed, float]]) -> None:
+        """Handle keys that the app has held back, before those that wait for their turn."""
+        self._keys_behind.extendleft(reversed(list(held)))
+        if self._key_ahead is None:
+            await self._go_on()
+
+    async def pass_on(self, event: Pressed) -> None:
         """Handle a key in its turn, or send it on to the widgets.
 
         An app that wants a key before everything else extends this method, not `on_event`.
@@ -72,8 +91,8 @@ class KeySequencer(App[None]):
         if event.is_forwarded and not _is_text(event, start):
             self._follow(start)
 
-    def _follow(self, start: Widget) -> None:
-        arrived = self.Arrived(start, self.screen)
+    def _follow(self, start: Widget, *, last: bool = False) -> None:
+        arrived = self.Arrived(start, self.screen, last=last)
         self._key_ahead = arrived if start.post_message(arrived) else None
 
     def on_key_sequencer_arrived(self, event: Arrived) -> None:
@@ -84,7 +103,9 @@ class KeySequencer(App[None]):
         if arrived is not self._key_ahead:
             return
         if arrived.screen is not self.screen:  # its focus is set after earlier messages
-            self._follow(self.screen)
+            self._follow(self.screen, last=True)
+        elif not arrived.last and arrived.start.is_attached:
+            self._follow(arrived.start, last=True)
         else:
             self._key_ahead = None
         if self._key_ahead is None:
@@ -109,13 +130,13 @@ class KeySequencer(App[None]):
             await self._go_on()
 
 
-def _is_text(event: events.Key | events.Paste, taker: Widget) -> bool:
+def _is_text(event: Pressed, taker: Widget) -> bool:
     """True if a field inserts it as text: then the field's own queue keeps the order."""
     if not isinstance(taker, (Input, TextArea)) or taker.disabled:
         return False
     if isinstance(taker, TextArea) and taker.read_only:
         return False
-    if isinstance(event, events.Paste):
+    if not isinstance(event, events.Key):
         return True
     return event.is_printable and taker.check_consume_key(event.key, event.character)
 

@@ -240,6 +240,16 @@ class Suggestions(Widget):
         else:
             self.run_worker(self._search(wanted, stop), exclusive=True, group="suggestions")
 
+    def renew(self) -> None:
+        """Suggest again for the same text: there are other commands now."""
+        wanted, chosen = self._asked, self.chosen
+        if wanted is None or wanted.kind != "command" or self._dismissed:
+            return
+        self._show(wanted, _ranked(wanted.query, self._sources.commands()))
+        if self._moved and chosen is not None:
+            names = [choice.value for choice in self.choices]
+            self.cursor = names.index(chosen.value) if chosen.value in names else 0
+
     def move(self, step: int) -> None:
         """Move to the row before or after, wrapping around."""
         if self.choices:

@@ -36,6 +36,16 @@ class NoticeText:
     hint: str = ""
 
 
+def notice_lines(notice: NoticeText, width: int) -> list[Content]:
+    """Return a notice in rows of `width` cells, its text beside its mark."""
+    glyph, style = _NOTICE_MARKS[notice.kind]
+    text = Content.assemble(
+        (one_line(notice.text), style if notice.kind in {"warning", "error"} else "$foreground"),
+        (f" {one_line(notice.hint)}" if notice.hint else "", "$text-muted"),
+    )
+    return hanging(Content.styled(f"{glyph} ", f"bold {style}"), text.wrap(max(8, width - _MARK)))
+
+
 class NoticeLine(TextLines):
     """Hidden when there is nothing to say. At most three rows; the text is never markup."""
 

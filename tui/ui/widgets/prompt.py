@@ -205,7 +205,7 @@ class Prompt(VimArea):
         if self.text != self._set:
             self._set = self.text
             self.post_message(self.Edited())
-            self._follow()
+            self.suggest()
 
     def on_blur(self) -> None:
         if self.suggestions is not None:
@@ -229,14 +229,14 @@ class Prompt(VimArea):
         self._typed = typed
         self.move_cursor(self.location(cursor))
         self.post_message(self.Edited())
-        self._follow()
+        self.suggest()
 
     def _suggested(self, key: str) -> bool:
         """True if a key was for the suggestions."""
         popup = self.suggestions
         if popup is None or not popup.opened or key not in _CHOOSING:
             return False
-        self._follow()  # a letter may have come since
+        self.suggest()  # a letter may have come since
         if not popup.opened:
             return False
         if key == "escape":
@@ -251,7 +251,8 @@ class Prompt(VimArea):
             self.pick(send=key == "enter")
         return True
 
-    def _follow(self) -> None:
+    def suggest(self) -> None:
+        """Suggest something for the text, if there is anything by now."""
         if self.suggestions is not None:
             self.suggestions.follow(self.text, self._cursor)
 

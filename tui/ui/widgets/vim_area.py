@@ -54,6 +54,10 @@ class VimArea(KillRingArea):
             self._take_up(replace(self._vim, mode="INSERT", pending=""))
 
     @property
+    def has_vim_keys(self) -> bool:
+        return self._vim is not None
+
+    @property
     def in_normal_mode(self) -> bool:
         return self._vim is not None and self._vim.mode == "NORMAL"
 

@@ -16,7 +16,8 @@ from textual.style import Style
 
 from tui.ui.start.first_frame import COLUMN, TAGLINE, welcome_place
 from tui.ui.widgets.keys import fitting
-from tui.ui.widgets.panes import CachedRender
+from tui.ui.widgets.notices import NoticeText, notice_lines
+from tui.ui.widgets.panes import CachedRender, TextLines
 
 if TYPE_CHECKING:
     from tui.app.start_rows import StartRow
@@ -124,6 +125,20 @@ class Cover(CachedRender):
 def head() -> Content:
     """Return the name of the program and what it is, as the welcome screen begins."""
     return Content.assemble(("holdfast", "bold $text-primary"), (f"\n{TAGLINE}", "$text-muted"))
+
+
+class StartNotices(TextLines):
+    """Shows what there is to say at the start, above the first screen and as wide."""
+
+    DEFAULT_CSS = "StartNotices { height: auto; max-height: 40%; width: 100%; margin: 1 0 0 0; }"
+
+    notices: reactive[tuple[NoticeText, ...]] = reactive((), layout=True)
+
+    def lines(self, width: int) -> list[Content]:
+        margin = Content(" " * (_INDENT + max(0, (width - COLUMN) // 2)))
+        cells = max(8, min(width, COLUMN) - 2 * _INDENT)
+        rows = (row for notice in self.notices for row in notice_lines(notice, cells))
+        return [Content.assemble(margin, row) for row in rows]
 
 
 class Intro(CachedRender, can_focus=True):
