@@ -68,6 +68,13 @@ class Choice(Widget, can_focus=True):
     def label(self) -> str:
         return self._label
 
+    def relabel(self, label: str) -> None:
+        """Say the same in other words."""
+        label = one_line(visible(label))
+        if label != self._label:
+            self._label = label
+            self.refresh(layout=True)
+
 
 class ChoicePlace(AnswerPlace):
     """A place whose answers are `Choice`s: the one that a key means gets the focus."""
