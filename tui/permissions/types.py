@@ -29,6 +29,8 @@ REACHES: Final[Mapping[Level, str]] = {
 }
 """The abilities of a command at each level of the sandbox, for the person who decides about it."""
 
+HEAD_OF_RULES: Final = "2 allows this until the session ends, 3 saves it for every session:"
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -108,22 +110,24 @@ def offered(call: Call, decision: Decision) -> tuple[Lasting, ...]:
     return tuple(one for one in decision.lasting if one == "session" or call.always)
 
 
-def always_in_words(decision: Decision) -> str:
+def always_in_words(call: Call, decision: Decision) -> str:
     """Name the answer that writes a rule. If the rule leaves the sandbox, the name says so: nothing
     but that word, chosen by the person, writes such a rule."""
-    return "always outside" if decision.walls and decision.level is Level.OUTSIDE else "always"
+    if decision.walls and decision.level is Level.OUTSIDE:
+        return "always outside"
+    return "always here" if call.effect == "write" else "always"
 
 
-def rules_in_words(call: Call, decision: Decision) -> tuple[str, ...]:
-    """Say what the lasting answers to a call allow, in lines: every rule, and all of it."""
+def rules_in_words(call: Call, decision: Decision, *, head: str = HEAD_OF_RULES) -> tuple[str, ...]:
+    """Say what the lasting answers to a call allow, in lines: every rule after `head`, whole."""
     match offered(call, decision):
         case ():
             return ("Asked each time: a yes counts for this call only.",)
         case ("session",):
-            return ("2 allows exactly this again until the session ends. Nothing is saved.",)
+            return ("For this session, exactly this again is allowed. Nothing is saved.",)
         case _:
-            rules = (visible(rule).replace("\n", "\\n") for rule in call.always)
-            return ("2 allows this until the session ends, 3 saves it for every session:", *rules)
+            rules = (f"  {visible(rule)}".replace("\n", "\\n") for rule in call.always)
+            return (head, *rules)
 
 
 class Approver(Protocol):

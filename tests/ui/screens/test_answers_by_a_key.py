@@ -204,7 +204,7 @@ async def test_a_correction_while_typing_on_reaches_the_draft() -> None:
 @pytest.mark.parametrize(
     ("kind", "key", "note"),
     [
-        ("approval", "4", "Press 4 again for “no, because …”."),
+        ("approval", "4", "Press 4 again for “No, because…”."),
         ("approval", "y", "Press y again for “yes”."),
         ("approval", "n", "Press n again for “no”."),
         ("approval", "escape", "Press Esc again for “no”."),

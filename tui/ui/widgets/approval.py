@@ -80,13 +80,15 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     ApprovalModal.-rules #preview > *, ApprovalModal.-rules #why { display: none; }
     ApprovalModal.-rules #rules { display: block; }
     ApprovalModal #answers { height: 1; margin: 0; }
-    ApprovalModal #answers Choice { width: auto; margin: 0 1 0 0; background: $panel; }
+    ApprovalModal #answers Choice { width: auto; background: $surface; }
+    ApprovalModal #answers Choice:focus { background: $primary; }
+    ApprovalModal .between { width: 1; color: $text-muted; }
+    ApprovalModal.-narrow .between { color: $surface; }
     ApprovalModal.-tall #box { padding: 1 2; }
     ApprovalModal.-tall #preview { margin: 0 0 1 0; }
     ApprovalModal.-tall.-more #preview { margin: 0; }
     ApprovalModal.-tall #more { margin: 0 0 1 0; }
     ApprovalModal.-tall #answers { margin: 1 0 0 0; }
-    ApprovalModal #answers Choice:focus { background: $primary; }
     ApprovalModal.-narrow Choice { padding: 0; }
     ApprovalModal Input { display: none; margin: 1 0 0 0; padding: 0 1; background: $background; }
     ApprovalModal Input { margin: 0; }
@@ -118,7 +120,9 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
             if why := self._why():
                 yield Static(why, id="why", markup=False)
             with Horizontal(id="answers"):
-                for name, key in self._keys_of_answers():
+                for number, (name, key) in enumerate(self._keys_of_answers()):
+                    if number:
+                        yield Static("·", classes="between")
                     yield Choice(key, _SHORT[name], name)
             yield TextField(placeholder="Tell the model why (optional)")
 
@@ -178,13 +182,14 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         return 1 if self.has_class("-long") else 2
 
     def _sentences(self, width: int) -> dict[str, str]:
-        """Return the answers as whole sentences; what a yes covers is shortened if need be."""
-        named = always_in_words(self.decision).capitalize()
-        here = self.call.effect == "write" and named == "Always"
-        words = _LONG | {"always": f"{named} here" if here else named}
+        """Return the answers as whole sentences; what a yes covers is shortened last."""
+        words = _LONG | {"always": always_in_words(self.call, self.decision).capitalize()}
         answers = self._keys_of_answers()
-        taken = sum(len(f" {key} {words[name]}  ") for name, key in answers if name != "session")
+        taken = sum(len(f" {key} {words[name]} ·") for name, key in answers if name != "session")
         room = width - taken - len(" 2 Yes,  this session ")
+        if room < len(self._scope(room)):
+            words["no"] = _SHORT["no"]
+            room += len(_LONG["no"]) - len(_SHORT["no"])
         if room >= _SCOPE_MIN:
             words["session"] = f"Yes, {clip(self._scope(room), room)} this session"
         return words
@@ -322,8 +327,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
 
     def _rules(self) -> Content:
         """Return the reason and the rules behind the answers, whole."""
-        first, *rules = rules_in_words(self.call, self.decision)
-        rows = [self._why(), Content(first), *(Content(f"  {rule}") for rule in rules)]
+        rows = [self._why(), *map(Content, rules_in_words(self.call, self.decision))]
         return Content("\n").join(row for row in rows if row.plain)
 
     @property

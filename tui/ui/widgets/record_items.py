@@ -209,7 +209,7 @@ def _add_fact(
         case facts.PermissionAnswered():
             item.label = item.label or told.subject
             if told.answer in {"no", "deny"}:
-                item.state = "denied"
+                item.state, item.summary = "denied", told.reason
             else:
                 item.elevated, item.level = told.by == "elevated", told.level
         case facts.CallBegan():
@@ -250,10 +250,11 @@ def _label(name: str, input_: dict[str, Any]) -> str:
 def fill(item: ToolItem, end: ToolFinished) -> None:
     """Put a finished call's result on its card. A short change is shown without unfolding it."""
     interrupted = end.summary == INTERRUPTED
-    if item.state != "denied":
+    begun, item.seconds = item.summary, end.seconds
+    if item.state != "denied":  # then its summary says why
         cut_off = interrupted or end.summary == STOPPED
         item.state = "interrupted" if cut_off else "error" if end.is_error else "ok"
-    begun, item.summary, item.seconds = item.summary, end.summary, end.seconds
+        item.summary = end.summary
     if interrupted:
         item.summary = _progress_text(end.text, end.seconds, begun)
         item.seconds = end.seconds or None
