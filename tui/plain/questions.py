@@ -107,7 +107,8 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
 
 
 def _answers(call: Call, decision: Decision) -> str:
-    lasting = {"session": "2 this session, ", "always": f"3 {always_in_words(call, decision)}, "}
+    named = always_in_words(call, decision).removesuffix(" here")  # where is said before
+    lasting = {"session": "2 this session, ", "always": f"3 {named}, "}
     return f"1 once, {''.join(lasting[one] for one in offered(call, decision))}4 no: "
 
 

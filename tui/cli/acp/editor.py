@@ -119,13 +119,13 @@ class EditorApprover:
         agent = f"Sub-agent {call.agent} asks. " if call.agent else ""
         why = f"{agent}{decision.reason}{reach}".strip()
         shown = [text_content(why)] if why else []
+        if "always" in offered(call, decision):
+            rules = rules_in_words(call, decision, head="A lasting yes allows:")
+            shown.append(text_content("\n".join(rules)))
         if call.preview_kind == "diff":
             shown += edits(call.preview, self.updates.root)
         elif call.preview:
             shown.append(text_content(call.preview, verbatim=True))
-        if call.always and "always" in offered(call, decision):
-            rules = rules_in_words(call, decision, head="A lasting yes allows:")
-            shown.append(text_content("\n".join(rules)))
         named, kind = one_line(title(call.tool, call.subject)), words_of(call.tool).kind
         taken = await self.pick(call.id, named, kind, shown, choices)
         if taken is None:

@@ -36,13 +36,11 @@ from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog, Key, TextField
 from tui.ui.widgets.diff import SIDE_BY_SIDE, DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
 from tui.ui.widgets.markdown.text import clip
-from tui.ui.widgets.questions import Choice, ChoicePlace
+from tui.ui.widgets.questions import WIDE, Choice, ChoicePlace
 
 _LOW, _TALL = 24, 30
 """With fewer rows than the first, a long question takes all of them; from the second on there is
 room for empty rows and for the whole reason."""
-_WIDE = 72
-"""Columns from which the answers are whole sentences."""
 _EDGES = 2
 _SCOPE_MIN = 8
 """The fewest cells in which it says anything to name what a yes covers."""
@@ -103,7 +101,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         beneath: Beneath | None = None,
     ) -> None:
         super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         if call.preview_kind == "diff":
             self.HORIZONTAL_BREAKPOINTS.append((SIDE_BY_SIDE, "-two-columns"))
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
@@ -162,7 +160,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
 
     def _fit_words(self) -> None:
         """Give the answers and the reason the words that they have room for."""
-        words = _SHORT if self.size.width < _WIDE else self._sentences(self._width)
+        words = _SHORT if self.size.width < WIDE else self._sentences(self._width)
         for choice in self.query(Choice):
             choice.relabel(words[choice.name or ""])
         for why in self.query("#why").results(Static):

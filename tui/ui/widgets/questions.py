@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -22,6 +22,9 @@ from tui.ui.toolkit.answer_guard import AnswerPlace, place_of
 from tui.ui.widgets.dialog import PAGES, AskedAbout, Dialog, TextField
 
 ResultT = TypeVar("ResultT")
+
+WIDE: Final = 72
+"""Columns from which the answers in a row are whole sentences."""
 
 
 class Choice(Widget, can_focus=True):
