@@ -161,6 +161,8 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
         words = _SHORT if self.size.width < WIDE else _LONG
         for choice in self.query(Choice):
             choice.relabel(words[choice.name or ""])
+        # Laid out again once it has the edges of its width.
+        self.call_after_refresh(self.query_one("#answers").refresh, layout=True)
 
     def action_answer(self, verdict: Verdict) -> None:
         if verdict == "change":

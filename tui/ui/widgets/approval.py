@@ -135,7 +135,13 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         super().on_resize()
         self._make_room()
         self._fit_words()
-        self.call_after_refresh(self._tell_row)
+        self.call_after_refresh(self._settle)
+
+    def _settle(self) -> None:
+        """Lay out the answers with the edges that they have by now, and tell where it begins."""
+        if self.is_attached:
+            self.query_one("#answers").refresh(layout=True)
+            self.call_after_refresh(self._tell_row)
 
     def _tell_row(self) -> None:
         if self.is_attached and self._beneath is not None:
@@ -183,6 +189,8 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         """Return the answers as whole sentences; what a yes covers is shortened last."""
         words = _LONG | {"always": always_in_words(self.call, self.decision).capitalize()}
         answers = self._keys_of_answers()
+        if "session" not in dict(answers):
+            return words
         taken = sum(len(f" {key} {words[name]} ·") for name, key in answers if name != "session")
         room = width - taken - len(" 2 Yes,  this session ")
         if room < len(self._scope(room)):
