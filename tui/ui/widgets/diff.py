@@ -152,7 +152,7 @@ class Diff:
             if sides is None:
                 return []
             if sides is not ...:
-                return _beside(sides, self._digits, width, styles)
+                return _two_columns(sides, self._digits, width, styles)
             return _draw(part, _numbers(part, self._digits, width), width, styles)
         match part.kind:
             case "file":
@@ -325,7 +325,7 @@ def _half(width: int) -> int:
     return (width - len(_BETWEEN)) // 2
 
 
-def _beside(sides: _Sides, digits: int, width: int, styles: Styles) -> list[Line]:
+def _two_columns(sides: _Sides, digits: int, width: int, styles: Styles) -> list[Line]:
     """Return the old line and the new one side by side. Copied, they are rows of a diff again."""
     half, plain = _half(width), styles["c-label"]
     drawn: list[list[Line]] = []
