@@ -251,10 +251,11 @@ def fill(item: ToolItem, end: ToolFinished) -> None:
     """Put a finished call's result on its card. A short change is shown without unfolding it."""
     interrupted = end.summary == INTERRUPTED
     begun, item.seconds = item.summary, end.seconds
-    if item.state != "denied":  # then its summary says why
+    if item.state != "denied":
         cut_off = interrupted or end.summary == STOPPED
         item.state = "interrupted" if cut_off else "error" if end.is_error else "ok"
-        item.summary = end.summary
+        item.summary = ""
+    item.summary = item.summary or end.summary  # of a no, the reason stays
     if interrupted:
         item.summary = _progress_text(end.text, end.seconds, begun)
         item.seconds = end.seconds or None
