@@ -59,7 +59,7 @@ _ALIKE = 0.5
 """Lines less alike than this count as different: no words in them are marked."""
 _BETWEEN = " │ "
 _CHANGED = {"+", "-"}
-_AT_ONCE = 80
+_AT_ONCE = 20
 """Long rows that are measured before other work gets its turn."""
 
 
@@ -433,7 +433,8 @@ class DiffView(Widget):
     def _measure_more(self, width: int) -> None:
         if width == self._width:
             self._measure()
-            self.refresh(layout=True)
+            if not self._estimated:
+                self.refresh(layout=True)
 
     def _part(self, index: int) -> list[Line]:
         """Return the lines of a part."""
