@@ -660,8 +660,8 @@ async def test_what_was_tried_in_the_workspace_asks_for_outside_with_a_new_call(
     agent = await agent_with(root, confine(engine), again, again, "ls", says=says)
     assert [asked.level for asked in says.asked] == [Level.WORKSPACE, Level.OUTSIDE]
     assert says.asked[1].reason.startswith(
-        "It was stopped at the level workspace: it needs to write a file that this level keeps "
-        "read-only. That try "
+        "The sandbox stopped it: it needs to write a file that the sandbox keeps read-only. "
+        "That try "
     )
     assert "[the same call again asks for the level outside]" in outputs(agent)[0]
     assert not Path("/opt/holdfast-test").exists()

@@ -39,7 +39,7 @@ async def test_a_page_is_asked_for_wrapped_and_recorded(tmp_path: Path) -> None:
         site = f"127.0.0.1:{web.port}"
     (one, decision), *others = asked
     assert others == [], "the host was allowed for the session"
-    assert (one.preview, one.scope) == (url, f"pages of {site}")
+    assert (one.preview, one.scope) == (url, site)
     assert one.always == (), "nothing to write to"
     assert decision.reason.startswith(f"Sends this address to {site} (on this machine")
     first = next(r for r in agent.session.records if r.type == "tool_result")

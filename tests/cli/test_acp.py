@@ -169,7 +169,13 @@ async def test_a_whole_task_with_edits_and_approvals(work: Path, serve: Serve) -
         ("always", "allow_always"),
         ("no", "reject_once"),
     ]
-    assert "edit_file(" in edit["options"][2]["name"]
+    assert [one["name"] for one in edit["options"]] == [
+        "Yes",
+        "Yes, edits here this session",
+        "Always here",
+        "No",
+    ]
+    assert "edit_file(" in edit["content"][0]["content"]["text"]
     assert run["kind"] == "execute"
     assert "python3 calc.py" in run["content"][-1]["content"]["text"]
 

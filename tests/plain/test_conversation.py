@@ -20,6 +20,7 @@ from tui.app.services import SessionChoice
 from tui.core import facts
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.core.messages import Usage
+from tui.permissions.sandbox.walls import Level
 from tui.permissions.types import Call, Decision
 from tui.plain.fact_speaker import SOON_S
 from tui.session.drafts import UnsentWork
@@ -30,7 +31,7 @@ CALL = Call(
     "t1", "run_command", "run", "rm -rf build", "rm -rf build",
     preview_kind="command", preview="rm -rf build", scope="rm -rf build",
 )  # fmt: skip
-DECISION = Decision("ask", "It deletes files.", "policy", "high-risk")
+DECISION = Decision("ask", "It deletes files.", "policy", "standard")
 DONE = facts.TurnFinished("done", Usage(1, 1), None)
 
 
@@ -198,9 +199,9 @@ async def test_an_approval(world: World, typed: list[str | None], answer: str, r
         assert face.said[:5] == [
             "Question: run this command?",
             "run_command, the command: rm -rf build",
-            "Risk: high-risk.",
+            "Risk: standard.",
             "Why you're asked: It deletes files.",
-            "2 and 3 allow rm -rf build. Can reach beyond this folder.",
+            "2 and 3 allow rm -rf build. Type ? for the rules. Can reach beyond this folder.",
         ]
         assert face.asked[0] == "1 once, 2 this session, 3 always, 4 no: "
         assert not face.answers
@@ -216,6 +217,31 @@ async def test_what_only_counts_once_takes_no_lasting_yes(world: World) -> None:
         assert face.asked == ["1 once, 4 no: "] * 2
         assert "You're asked each time." in face.text
         assert "Answer 1 or 4." in face.said
+
+
+@pytest.mark.parametrize("walls", [False, True])
+async def test_nothing_permanent_is_offered_for_what_is_high_risk(
+    world: World, *, walls: bool
+) -> None:
+    risky = replace(DECISION, risk="high-risk", walls=walls, level=Level.WORKSPACE)
+    world.scripts.append([facts.UserMessage("go"), Ask(CALL, risky)])
+    async with talking(world, answers=["3", "1"]) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: world.agent.answers)
+        offered = "2 this session, " if walls else ""
+        assert face.asked == [f"1 once, {offered}4 no: "] * 2
+        assert f"Answer 1{', 2' if walls else ''} or 4." in face.said
+
+
+async def test_the_rules_behind_the_answers_are_said_when_asked_for(world: World) -> None:
+    world.scripts.append([facts.UserMessage("go"), Ask(CALL, DECISION)])
+    async with talking(world, answers=["?", "1"]) as (_, face):
+        face.prompts.append("go")
+        await until(lambda: world.agent.answers)
+        head = face.said.index(
+            "2 allows this until the session ends, 3 saves it for every session:"
+        )
+        assert face.said[head + 1] == "  run_command"
 
 
 async def test_a_text_is_no_answer_and_is_not_lost(world: World) -> None:

@@ -200,6 +200,11 @@ class ScriptedGate(Gate):
         asked = scripted.asked if scripted else None
         return asked.call.scope if asked else super().scope_of(call)
 
+    def always(self, call: Call, level: Level = Level.WORKSPACE) -> tuple[str, ...]:
+        scripted = self._model.calls.get(call.id)
+        asked = scripted.asked if scripted else None
+        return (asked.call.always or (call.tool,)) if asked else super().always(call, level)
+
 
 class Answers:
     """The person's answers, as they reach the agent."""

@@ -113,15 +113,15 @@ def test_k47_refusals_and_elevated_calls_stay_marked() -> None:
     refused, elevated = items_of(
         [
             record("assistant", content=[_call("c1", command="a"), _call("c2", command="b")]),
-            record("permission", call_id="c1", answer="no", by="person"),
-            _result("c1", "not allowed", is_error=True),
+            record("permission", call_id="c1", answer="no", by="person", reason="not now"),
+            _result("c1", "not allowed", is_error=True, summary="denied"),
             record("permission", call_id="c2", answer="allow", by="elevated"),
             _result("c2", "fine", summary="exit 0"),
         ]
     )
     assert isinstance(refused, ToolItem)
     assert isinstance(elevated, ToolItem)
-    assert refused.state == "denied"
+    assert (refused.state, refused.summary) == ("denied", "not now")
     assert (elevated.state, elevated.summary, elevated.elevated) == ("ok", "exit 0", True)
 
 

@@ -126,10 +126,12 @@ def visible(text: str) -> str:
     text = text.replace("\r\n", "\n").expandtabs(4)
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    text = re.sub(_HIDDEN, _spell, text)
-    if text.isascii():
-        return text
-    return "\n".join(map(_undisguised, text.split("\n")))
+    return "\n".join(
+        line
+        if line.isascii() and line.isprintable()
+        else _undisguised(re.sub(_HIDDEN, _spell, line))
+        for line in text.split("\n")
+    )
 
 
 def _undisguised(line: str) -> str:

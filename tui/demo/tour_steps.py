@@ -139,7 +139,7 @@ OPENING: Final = "About five minutes, offline. `F9`, or `Enter` on an empty prom
 GENERAL: Final[Mapping[str, Cue]] = {
     APPROVAL: Cue(
         APPROVAL,
-        "Press `1` to allow once, `4` to decline with a reason, `Esc` to decline.",
+        "Press `1` for yes, `4` for no with a reason, `Esc` for no.",
         news="You're asked before a file changes or a command runs.",
     ),
     BUSY: Cue(BUSY, "The agent is working. `Esc` stops it; nothing is lost."),
@@ -211,7 +211,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
         "you are asked first",
         (Cue(CHAT, "Press `Enter` to ask for a change to a file.",
              'append "- wind the clock" to notes.md'),
-         Cue(APPROVAL, "Press `1` to allow once, `4` to decline with a reason, `Esc` to decline.",
+         Cue(APPROVAL, "Press `1` for yes, `4` for no with a reason, `Esc` for no.",
              news="This is the change, line by line. Nothing is written yet.")),
         _edit_answered,
         _edit_outcome,

@@ -137,15 +137,14 @@ class Gate:
     def _scope(self, call: Call) -> _Scope:
         workspace = self._workspace
         if workspace is None:
-            return _this_call(call, "exactly this call")
+            return _this_call(call, "this call")
         try:
             facts = examine(call, self.policy, workspace)
         except ToolError:
-            return _this_call(call, "exactly this call")
+            return _this_call(call, "this call")
         # A rule that always asks must ask again, so a yes covers no other call.
         if matching_rule(self.policy.ask, call, facts.verdict, facts.forms):
-            words = "exactly this call (one of your rules always asks)"
-            return _Scope(words, _this_call(call, "").grant, ())
+            return _Scope("this call", _this_call(call, "").grant, ())
         if facts.verdict is not None:
             return _command(facts)
         if call.effect == "fetch":
@@ -153,9 +152,9 @@ class Gate:
         if call.effect == "write" and facts.real:
             return _write(facts, workspace)
         if facts.real or call.effect == "read":
-            return _this_call(call, f"exactly {call.subject}")
+            return _this_call(call, "this file")
         rule = Rule(call.tool)
-        return _Scope(f"every call to {call.tool}", Grant(call.tool, (rule,)), (rule,))
+        return _Scope("this tool", Grant(call.tool, (rule,)), (rule,))
 
 
 def _write(facts: CallFacts, workspace: Workspace) -> _Scope:
@@ -166,18 +165,19 @@ def _write(facts: CallFacts, workspace: Workspace) -> _Scope:
     known = [folder for folder in folders if folder is not None]
     if facts.guarded or len(known) < len(folders):
         only = tuple(Rule.exactly(call.tool, str(path)) for path in facts.real)
-        words = f"only {', '.join(map(shorten, facts.real))}"
+        words = "this file" if len(facts.real) == 1 else "these files"
         return _Scope(words, _this_call(call, "").grant, only)
     tools = _EDITORS if call.tool in _EDITORS else (call.tool,)
     rules = tuple(Rule(tool, f"{escape(str(folder))}/*") for folder in known for tool in tools)
-    words = f"edits in {' and '.join(map(shorten, known))}"
+    where = "here" if known == [workspace.root] else f"in {' and '.join(map(shorten, known))}"
+    words = f"edits {where}"
     return _Scope(words, Grant(call.tool, rules), rules)
 
 
 def _site(call: Call) -> _Scope:
     address = WebAddress.parse(call.subject)
     rule = Rule(call.tool, f"{escape(address.origin)}/*")
-    return _Scope(f"pages of {address.site}", Grant(call.tool, (rule,)), (rule,))
+    return _Scope(address.site, Grant(call.tool, (rule,)), (rule,))
 
 
 def _this_call(call: Call, words: str) -> _Scope:
@@ -189,7 +189,7 @@ def _this_call(call: Call, words: str) -> _Scope:
 def _command(facts: CallFacts) -> _Scope:
     """Scope a yes to program and subcommand if the command is ordinary, otherwise to this very
     command."""
-    this = _this_call(facts.call, "exactly this command")
+    this = _this_call(facts.call, "this command")
     verdict = facts.verdict
     assert verdict is not None
     if verdict.risk != "standard" or facts.line is None or any(p.around for p in verdict.parts):
@@ -199,8 +199,8 @@ def _command(facts: CallFacts) -> _Scope:
     rules = tuple(Rule(facts.call.tool, f"{escape(prefix)} *") for prefix in known)
     if not rule_allowing_command(rules, facts.call, verdict, facts.line, explicit=False):
         return this
-    shown = " and ".join(f"`{prefix} …`" for prefix in known)
-    return _Scope(f"every {shown} command", Grant(facts.call.tool, rules), rules)
+    words = " and ".join(f"{prefix} …" for prefix in known)
+    return _Scope(words, Grant(facts.call.tool, rules), rules)
 
 
 def prefix_of(one: PlainCommand) -> str | None:

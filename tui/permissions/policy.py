@@ -272,7 +272,7 @@ def _examine_command(
     line = None
     if (plain := parse(command)) is not None:
         line = tuple(zip(plain, reasons_to_ask(plain, folder, area), strict=True))
-    why = "it isn't in plain words, so only the shell knows what it does"
+    why = "what it reads or changes is only known when it runs"
     if line is not None:
         why = next((why for _, why in line if why), "")
     # Names alone don't make a command safe: only one in plain words surely does no more.
@@ -302,7 +302,7 @@ def _refused(
         return Decision("deny", why, str(rule), risk)
     # A denied program named in words that only the shell understands may well be run.
     if _hides_words(facts) and (rule := rule_naming_program(policy.deny, call)):
-        why = f"Denied by the rule {rule}: the command names that program and isn't in plain words."
+        why = f"Denied by the rule {rule}: the command may run that program."
         return Decision("deny", why, str(rule), risk)
     looks = risk == "safe" or _tried(facts, policy, holds) or _is_temporary(facts, workspace)
     if mode == "plan" and call.effect in {"write", "run"} and not looks:
@@ -497,7 +497,7 @@ def _reason(facts: CallFacts) -> str:
     if facts.guarded:
         return f"Writes into {facts.guarded}: {GUARDED[facts.guarded]}."
     if facts.verdict is None:
-        return "" if facts.call.effect == "write" else "No rule allows it."
+        return ""
     if facts.verdict.risk == "high-risk":
         return f"High-risk: {_every_reason(facts.verdict)}."
     return f"{facts.verdict.reason[:1].upper()}{facts.verdict.reason[1:]}."

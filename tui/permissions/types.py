@@ -11,10 +11,8 @@ from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level
 
-_SHOWN, _RULES = 100, 3
-"""Maximum characters of a rule, and maximum number of rules, that a question names."""
-
 Risk: TypeAlias = Literal["safe", "standard", "high-risk", "blocked"]
+Lasting: TypeAlias = Literal["session", "always"]
 Mode: TypeAlias = Literal["ask", "accept_edits", "plan"]
 
 MODE_NAMES: Final[Mapping[Mode, str]] = {
@@ -30,6 +28,8 @@ REACHES: Final[Mapping[Level, str]] = {
     Level.OUTSIDE: "Can reach beyond this folder",
 }
 """The abilities of a command at each level of the sandbox, for the person who decides about it."""
+
+HEAD_OF_RULES: Final = "2 allows this until the session ends, 3 saves it for every session:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,16 @@ class Decision:
     private: bool = False
     """True if a web address may lead into the person's own network."""
 
+    @property
+    def lasting(self) -> tuple[Lasting, ...]:
+        """The lasting answers that are offered: nothing permanent for what is high-risk, and for
+        the session only where walls hold it."""
+        if self.once:
+            return ()
+        if self.risk == "high-risk":
+            return ("session",) if self.walls and self.level is not Level.OUTSIDE else ()
+        return "session", "always"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -95,21 +105,29 @@ class Answer:
     changed: Mapping[str, Any] | None = None
 
 
-def written_rules(call: Call) -> str:
-    """Describe what "always" would write; "" if it writes nothing that can be shown."""
-    if not call.always:
-        return ""
-    shown = " and ".join(
-        rule if len(rule) <= _SHOWN else f"{rule[:_SHOWN]}…" for rule in call.always[:_RULES]
-    )
-    more = f" and {len(call.always) - _RULES} more" if len(call.always) > _RULES else ""
-    return f"3 adds {visible(shown)}{more}.".replace("\n", "\\n")
+def offered(call: Call, decision: Decision) -> tuple[Lasting, ...]:
+    """Return the lasting answers to a call. "always" is none of them if it would write nothing."""
+    return tuple(one for one in decision.lasting if one == "session" or call.always)
 
 
-def always_in_words(decision: Decision) -> str:
+def always_in_words(call: Call, decision: Decision) -> str:
     """Name the answer that writes a rule. If the rule leaves the sandbox, the name says so: nothing
     but that word, chosen by the person, writes such a rule."""
-    return "always outside" if decision.walls and decision.level is Level.OUTSIDE else "always"
+    if decision.walls and decision.level is Level.OUTSIDE:
+        return "always outside"
+    return "always here" if call.effect == "write" else "always"
+
+
+def rules_in_words(call: Call, decision: Decision, *, head: str = HEAD_OF_RULES) -> tuple[str, ...]:
+    """Say what the lasting answers to a call allow, in lines: every rule after `head`, whole."""
+    match offered(call, decision):
+        case ():
+            return ("Asked each time: a yes counts for this call only.",)
+        case ("session",):
+            return ("For this session, exactly this again is allowed. Nothing is saved.",)
+        case _:
+            rules = (f"  {visible(rule)}".replace("\n", "\\n") for rule in call.always)
+            return (head, *rules)
 
 
 class Approver(Protocol):

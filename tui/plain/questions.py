@@ -48,7 +48,15 @@ from tui.core.questions import (
     Verdict,
 )
 from tui.core.text_cleaning import visible
-from tui.permissions.types import REACHES, Answer, Call, Decision, always_in_words, written_rules
+from tui.permissions.types import (
+    REACHES,
+    Answer,
+    Call,
+    Decision,
+    always_in_words,
+    offered,
+    rules_in_words,
+)
 from tui.plain.markdown_to_speech import read
 from tui.plain.speech_text import changed, counted, decided_about, diff, numbered, sentence, spoken
 from tui.plain.terminal import Terminal
@@ -90,18 +98,18 @@ def approval_lines(call: Call, decision: Decision) -> list[str]:
         lines.append(sentence(f"Why you're asked: {' '.join(decided_about(decision.reason))}"))
     # The answers to a command also decide what it can reach.
     beyond = REACHES[decision.level] if call.effect == "run" else ""
-    if decision.once:
+    lasting = offered(call, decision)
+    if not lasting:
         return [*lines, sentence("You're asked each time", beyond)]
-    scope = call.scope or f"later calls to {call.tool} just like this one"
-    lines.append(sentence(f"2 and 3 allow {' '.join(decided_about(scope))}", beyond))
-    if rules := written_rules(call):
-        lines.append(spoken(rules))
-    return lines
+    numbers = "2 and 3 allow" if "always" in lasting else "2 allows"
+    scope = " ".join(decided_about(call.scope or "this call"))
+    return [*lines, sentence(f"{numbers} {scope}. Type ? for the rules", beyond)]
 
 
-def _answers(decision: Decision) -> str:
-    always = f"2 this session, 3 {always_in_words(decision)}, " if not decision.once else ""
-    return f"1 once, {always}4 no: "
+def _answers(call: Call, decision: Decision) -> str:
+    named = always_in_words(call, decision).removesuffix(" here")  # where is said before
+    lasting = {"session": "2 this session, ", "always": f"3 {named}, "}
+    return f"1 once, {''.join(lasting[one] for one in offered(call, decision))}4 no: "
 
 
 def _named(name: str, text: list[str]) -> list[str]:
@@ -139,15 +147,18 @@ class Asker:
             self.person.call()
             self.terminal.say(*approval_lines(call, decision))
             while True:
-                typed = await self.terminal.answer(_answers(decision))
+                typed = await self.terminal.answer(_answers(call, decision))
                 if typed is None:
                     self.terminal.say("Answered: no.")
                     return Answer("no")
+                if typed.strip() == "?":
+                    self.terminal.say(*rules_in_words(call, decision))
+                    continue
                 answer, reason = _parsed(typed)
-                if answer is None or (decision.once and answer in {"session", "always"}):
-                    self._again(
-                        typed, "Answer 1 or 4." if decision.once else "Answer 1, 2, 3 or 4."
-                    )
+                lasting = offered(call, decision)
+                if answer is None or (answer in {"session", "always"} and answer not in lasting):
+                    numbers = ", ".join(["1", "2", "3"][: 1 + len(lasting)])
+                    self._again(typed, f"Answer {numbers} or 4.")
                     continue
                 if answer == "no" and not reason:
                     reason = await self.terminal.answer("Tell the model why, or press Enter: ")

@@ -157,7 +157,7 @@ def signs(rows: Sequence[str]) -> Iterator[str]:
     old = new = 0
     for row in rows:
         sign = row[:1] or " "
-        if head := _HUNK.match(row):
+        if row.startswith("@@") and (head := _HUNK.match(row)):
             old, new = int(head[1] or 1), int(head[3] or 1)
         elif (old > 0 or new > 0) and sign in "+- ":
             old, new = old - (sign != "+"), new - (sign != "-")

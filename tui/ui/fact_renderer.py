@@ -122,12 +122,13 @@ class FactRenderer:
             case facts.PermissionAsked(id_) | facts.QuestionAsked(id_):
                 self._calls.change(id_, state="waiting")
                 self._show_calls()
-            case facts.PermissionAnswered(id_, _, answer, by, _, level):
-                refused = answer in {"no", "deny"}
-                state, now = "denied" if refused else "running", chat.clock.monotonic()
-                level = "" if refused else level
-                elevated = by == "elevated"
-                self._calls.change(id_, state=state, elevated=elevated, started=now, level=level)
+            case facts.PermissionAnswered(id_, _, "no" | "deny", _, reason):
+                self._calls.change(id_, state="denied", summary=reason)
+                self._show_calls()
+            case facts.PermissionAnswered(id_, by=by, level=level):
+                now, elevated = chat.clock.monotonic(), by == "elevated"
+                changed = {"state": "running", "started": now, "level": level}
+                self._calls.change(id_, elevated=elevated, **changed)
                 self._show_calls()
             case facts.QuestionAnswered(id_):
                 self._calls.change(id_, state="running", started=chat.clock.monotonic())

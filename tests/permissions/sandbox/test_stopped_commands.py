@@ -165,7 +165,7 @@ def test_a_network_that_a_program_only_names_is_asked_for_and_no_more(place: Pla
 def test_outside_is_next_only_where_the_workspace_was_tried(place: Place) -> None:
     said = place.explain("make", 2, "out.txt: Read-only file system", Level.WORKSPACE)
     assert (said.level, said.tried) == (Level.OUTSIDE, True)
-    assert said.needs == "needs to write a file that this level keeps read-only"
+    assert said.needs == "needs to write a file that the sandbox keeps read-only"
 
 
 def test_the_files_that_a_command_names_are_named(place: Place) -> None:
@@ -174,7 +174,7 @@ def test_the_files_that_a_command_names_are_named(place: Place) -> None:
     said = place.explain("git config --global user.name x", 255, "Read-only file system")
     assert said.needs == "needs to write ~/.gitconfig"
     said = place.explain("git branch -d topic", 1, "Read-only file system")
-    assert said.needs == "needs to write a file that this level keeps read-only"
+    assert said.needs == "needs to write a file that the sandbox keeps read-only"
     said = place.explain("git diff --output=x.diff", 1, "Read-only file system")
     assert said.needs == "needs to write x.diff"
     said = place.explain("touch a b c d e", 1, "Read-only file system")

@@ -60,7 +60,7 @@ OPTIONS = (AnswerOption("a", "Do it", "do"), AnswerOption("b", "Leave it", "leav
 DIALOGS: Final[dict[str, tuple[Callable[[], Screen[Any]], str]]] = {
     "approval": (
         lambda: ApprovalModal(
-            Call("t1", "run_command", "run", "make", "make"),
+            Call("t1", "run_command", "run", "make", "make", always=("run_command(make)",)),
             Decision("ask", "it may change something", "default", "standard"),
         ),
         "1",
@@ -204,11 +204,11 @@ async def test_a_correction_while_typing_on_reaches_the_draft() -> None:
 @pytest.mark.parametrize(
     ("kind", "key", "note"),
     [
-        ("approval", "4", "Press 4 again for “no, because …”."),
-        ("approval", "y", "Press y again for “yes”."),
-        ("approval", "n", "Press n again for “no”."),
-        ("approval", "escape", "Press Esc again for “no”."),
-        ("approval", "enter", "Press Enter again for “yes”."),
+        ("approval", "4", "Press 4 again for “No, because…”."),
+        ("approval", "y", "Press y again for “Yes”."),
+        ("approval", "n", "Press n again for “No”."),
+        ("approval", "escape", "Press Esc again for “No”."),
+        ("approval", "enter", "Press Enter again for “Yes”."),
         ("the model's question", "2", "Press 2 again for “that”."),
         ("plan", "escape", "Press Esc again."),
         ("confirmation", "y", "Press y again for “Yes”."),

@@ -121,9 +121,10 @@ async def test_an_answer_says_what_it_covers() -> None:
                 in Content.from_markup(app.screen.query_one("#box").border_title or "").plain
             )
             answers = {str(one.id): one for one in app.screen.query(Choice)}
-            assert "edits in ~/proj/py, this session" in str(answers["session"].render())
+            assert answers["session"].label == "Yes, edits in ~/proj/py this session"
+            assert answers["always"].label == "Always here"
             assert all(one.region in app.screen.region for one in answers.values())
-            assert answers["always"].region.width == len(" 3 always ")
+            assert len({one.region.y for one in answers.values()}) == 1
 
 
 async def test_a_small_screen_has_few_lines_around_what_is_asked() -> None:
@@ -137,7 +138,106 @@ async def test_a_small_screen_has_few_lines_around_what_is_asked() -> None:
         await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
         await until(pilot, lambda: app.screen.query_one("#more").display)
         box, preview = app.screen.query_one("#box"), app.screen.query_one("#preview")
-        assert box.outer_size.height - preview.size.height <= 6
+        assert box.outer_size.height - preview.size.height <= 5
+
+
+@pytest.mark.parametrize(
+    ("call", "decision"),
+    [
+        (RUN, replace(ASKED, reason=f"It may {'do harm to things ' * 20}.", risk="high-risk")),
+        (replace(RUN, preview="x\n" * 50), replace(ASKED, reason=f"It may {'do harm ' * 30}.")),
+        (WRITE, replace(ASKED, reason="It writes into .git: hooks there run programs.")),
+    ],
+    ids=["long reason", "long command and reason", "edit"],
+)
+async def test_at_most_five_lines_are_around_what_is_asked_about(
+    call: Call, decision: Decision
+) -> None:
+    world = World()
+    async with running(world, (80, 24)) as (app, pilot):
+        app.push_screen(ApprovalModal(call, decision))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        await pilot.pause()
+        world.clock.elapsed += 0.6
+        box, preview = app.screen.query_one("#box"), app.screen.query_one("#preview")
+        assert box.outer_size.height - preview.size.height <= 5
+        whole = " ".join(decision.reason.split())
+        assert (whole in " ".join(shown_of(app, "#why").split())) == (len(whole) < 70)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: app.screen.query_one("#rules").display)
+        assert whole.removesuffix(".") in " ".join(shown_of(app, "#rules").split())
+
+
+def shown_of(app: HoldfastApp, selector: str) -> str:
+    return str(app.screen.query_one(selector, Static).render())
+
+
+async def test_the_rules_behind_the_answers_are_shown_whole_and_only_when_asked_for() -> None:
+    rule = f"run_command(make {'very-long-target ' * 20}*)"
+    call = replace(RUN, preview_kind="command", preview="make x", always=(rule,))
+    async with asked(Ask(call, ASKED)) as (world, app, pilot):
+        world.clock.elapsed += 0.6
+        answers = [choice.label for choice in app.screen.query(Choice)]
+        assert not [label for label in answers if "(" in label]
+        assert not app.screen.query_one("#rules").display
+        await pilot.press("question_mark")
+        await until(pilot, lambda: app.screen.query_one("#rules").display)
+        assert rule in shown_of(app, "#rules")
+        assert "3 saves it for every session" in shown_of(app, "#rules")
+        await pilot.press("question_mark")
+        await until(pilot, lambda: not app.screen.query_one("#rules").display)
+        await pilot.press("2")
+        await until(pilot, lambda: world.agent.answers == [Answer("session")])
+
+
+@pytest.mark.parametrize("size", [(40, 10), (71, 20), NARROW, (120, 40)], ids=str)
+@pytest.mark.parametrize("keys", [[], ["v"], ["question_mark"], ["v", "question_mark"]], ids=str)
+async def test_the_answers_are_in_one_row_and_in_sight(
+    size: tuple[int, int], keys: list[str]
+) -> None:
+    long = "--- a\n+++ a\n@@ -0,0 +1,90 @@\n" + "+x\n" * 90
+    call = replace(WRITE, preview=long, scope="edits here", always=("edit_file(/abs/*)",) * 3)
+    world = World()
+    async with running(world, size) as (app, pilot):
+        app.push_screen(ApprovalModal(call, ASKED))
+        await until(pilot, lambda: isinstance(app.screen, ApprovalModal))
+        world.clock.elapsed += 0.6
+        await pilot.press(*keys)
+        await pilot.pause()
+        answers = list(app.screen.query(Choice))
+        long_words = ["Yes", "Yes, edits here this session", "Always here", "No, because…"]
+        short_words = ["Yes", "Session", "Always", "No…"]
+        assert [one.label for one in answers] == (long_words if size[0] >= 72 else short_words)
+        assert len({one.region.y for one in answers}) == 1
+        assert all(one.region in app.screen.region for one in answers)
+        assert all(len(str(one.render())) <= one.content_size.width for one in answers)
+
+
+@pytest.mark.parametrize(
+    ("walls", "level", "offered"),
+    [
+        (False, Level.OUTSIDE, ["once", "no", "refuse"]),
+        (True, Level.OUTSIDE, ["once", "no", "refuse"]),
+        (True, Level.NETWORK, ["once", "session", "no", "refuse"]),
+    ],
+)
+async def test_nothing_permanent_is_offered_for_what_is_high_risk(
+    walls: bool, level: Level, offered: list[str]
+) -> None:
+    risky = replace(ASKED, risk="high-risk", walls=walls, level=level)
+    async with asked(Ask(RUN, risky)) as (world, app, pilot):
+        world.clock.elapsed += 0.6
+        assert [choice.name for choice in app.screen.query(Choice)] == offered
+        await pilot.press("3")
+        assert isinstance(app.screen, ApprovalModal)
+        assert world.agent.answers == []
+
+
+async def test_up_and_down_choose_an_answer_where_nothing_scrolls() -> None:
+    async with asked(Ask(WRITE, ASKED)) as (world, _, pilot):
+        world.clock.elapsed += 1
+        await pilot.press("down", "down", "up", "enter")
+        await until(pilot, lambda: world.agent.answers == [Answer("session")])
 
 
 async def test_what_only_counts_once_offers_no_lasting_yes() -> None:
@@ -196,6 +296,8 @@ async def test_a_no_with_its_reason() -> None:
         await pilot.press("4", "n", "o", "t", "space", "1", "enter")
         await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.answers == [Answer("no", "not 1")]
+        (card,) = items(app, ToolItem)
+        assert (card.state, card.summary) == ("denied", "not 1")
 
 
 async def test_escape_leaves_the_reason_before_it_refuses() -> None:
@@ -239,8 +341,8 @@ async def test_all_of_a_long_question_can_be_seen_and_its_answers_too(kind: Any)
     if kind != "diff":
         text = f"echo {'word ' * 60}; rm -rf TAIL"
     world = World()
-    call = Call("t1", "run_command", "run", text, text, (), kind, text)
-    long = Call("t2", "run_command", "run", text, text, (), kind, text * 40)
+    call = Call("t1", "run_command", "run", text, text, (), kind, text, always=("run_command",))
+    long = replace(call, id="t2", preview=text * 40)
     world.scripts.append(turn(Ask(call, ASKED), Ask(long, ASKED)))
     async with running(world, NARROW) as (app, pilot):
         await say(pilot, "go")
@@ -248,7 +350,7 @@ async def test_all_of_a_long_question_can_be_seen_and_its_answers_too(kind: Any)
             await until(pilot, lambda asked=asked: getattr(app.screen, "call", None) == asked)
             preview = app.screen.query_one("#preview")
             assert preview.children[0].region.right <= app.screen.region.right
-            assert app.screen.query_one("#refuse").region in app.screen.region
+            assert app.screen.query_one("#no").region in app.screen.region
             if asked is call:
                 shown = "".join(
                     strip.text

@@ -121,7 +121,7 @@ async def test_a_long_command_says_how_much_is_hidden(tmp_path: Path) -> None:
         await until(
             pilot, lambda: f"{80 - preview.size.height} more lines" in text_of(app, "#more")
         )
-        assert app.screen.query_one("#refuse").region in app.screen.region
+        assert app.screen.query_one("#no").region in app.screen.region
         await pilot.press("v")
         await until(pilot, lambda: preview.size.height == before)
 
@@ -182,5 +182,5 @@ async def test_a_web_address_is_shown_as_a_whole(tmp_path: Path) -> None:
         assert address in "".join(line.strip() for line in drawn(app).splitlines())
         assert text_of(app, "#why") == "Sends this address to docs.xn--pthon-eze.org."
         site = str(app.screen.query_one("#session", Choice).render())
-        assert "pages of docs.xn--pthon-eze.org, this session" in site
+        assert "Yes, docs.xn--pthon-eze.org this session" in site
     assert any(address in line for line in approval_lines(*asked))

@@ -55,22 +55,22 @@ DIFF = """\
 +        store.append({"n": 1})
      assert store.read() == [{"n": 1}]
 """
-EDITS = "edits in ~/proj"
+EDITS = "edits here"
 WRITE = Call("t2", "edit_file", "write", "tests/test_store.py", None, (), "diff", DIFF, EDITS)
 ASKED = Decision("ask", "", "default", "standard")
 COMMAND = "rm -rf build && pip install -e ."
-ONLY = "exactly this command"
+ONLY = "this command"
 RUN = Call("t3", "run_command", "run", COMMAND, COMMAND, (), "command", COMMAND, ONLY)
 RISKY = Decision("ask", "`rm -r` removes files for good.", "tiers", "high-risk")
 SCRIPT = "cat <<'END' > build.sh\n#!/bin/sh\n" + "make all || exit 1\n" * 60 + "END"
 LONG = Call("t4", "run_command", "run", SCRIPT, SCRIPT, (), "command", SCRIPT, ONLY)
 SHOWN = 'get_current_time of the MCP server time\n{\n  "timezone": "Europe/Lisbon"\n}'
-SERVED = "calls of mcp__time__get_current_time"
+SERVED = "this tool"
 MCP = Call("t5", "mcp__time__get_current_time", "run", "", None, (), "text", SHOWN, SERVED)
-UNKNOWN = Decision("ask", "What a tool of an MCP server does is not known here.", "default")
+UNKNOWN = Decision("ask", "", "default")
 PAGE = Call(
     "t6", "fetch_url", "read", "https://docs.example.org/guide", None, (), "text",
-    "GET https://docs.example.org/guide", "pages of docs.example.org",
+    "GET https://docs.example.org/guide", "docs.example.org",
 )  # fmt: skip
 REACHES = Decision("ask", "It reaches a server on the network.", "default", "standard")
 ERROR = (

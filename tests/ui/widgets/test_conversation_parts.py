@@ -259,6 +259,17 @@ def test_what_was_denied_is_said_once() -> None:
     assert item_renderer.draw(item, 60, STYLES)[0].text == " ⊘ Edit a.py  denied"
 
 
+def test_the_reason_of_a_no_is_on_its_row() -> None:
+    reason = "the tests first,\nplease: without them nobody can say if it works"
+    item = ToolItem("1", "edit_file", "a.py", state="denied", summary=reason)
+    assert item_renderer.draw(item, 120, STYLES)[0].text.endswith(
+        "Edit a.py  denied · the tests first, please: without them nobody can say if it works"
+    )
+    item.summary = "Denied by the rule run_command(rm *)."
+    row = item_renderer.draw(item, 80, STYLES)[0].text
+    assert row == " ⊘ Edit a.py  Denied by the rule run_command(rm *)."
+
+
 def test_cards_in_a_row_stand_together_and_so_do_notes() -> None:
     card, note, failed = ToolItem("1", "x"), NoticeItem("a"), AttemptItem(1, "network", 2.0)
     assert not item_renderer.gap(card, card)

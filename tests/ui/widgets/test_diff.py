@@ -12,7 +12,7 @@ from textual.containers import VerticalScroll
 
 from tests.ui.widgets.stage import Stage
 from tui.core.text_cleaning import visible
-from tui.ui.widgets.diff import DiffView, counts, draw_diff
+from tui.ui.widgets.diff import Diff, DiffView, counts, draw_diff
 from tui.ui.widgets.line_view.strips import copied
 from tui.ui.widgets.markdown.text import Line
 
@@ -111,11 +111,51 @@ def test_only_so_many_lines_are_compared() -> None:
     assert len(marked) == 100
 
 
-@given(st.lists(st.tuples(st.sampled_from("+- "), ROW), min_size=1), st.integers(12, 130))
+@given(st.lists(st.tuples(st.sampled_from("+- "), ROW), min_size=1), st.integers(12, 127))
 def test_copying_the_rows_of_a_hunk_gives_its_text(rows: list[tuple[str, str]], width: int) -> None:
     drawn = draw_diff(hunk_of(rows), width, STYLES)
     assert whole(drawn) == body_of(rows)
     assert all(line.cells <= width for line in drawn)
+
+
+@given(st.lists(st.tuples(st.sampled_from("+- "), ROW), min_size=1), st.integers(128, 220))
+def test_side_by_side_nothing_is_lost_and_a_copy_is_the_same_change(
+    rows: list[tuple[str, str]], width: int
+) -> None:
+    drawn = draw_diff(hunk_of(rows), width, STYLES)
+    assert all(line.cells <= width for line in drawn)
+    copy = [(row[:1], row[1:]) for row in whole(drawn).split("\n")]
+    for side in "-+":
+        assert [text for sign, text in copy if sign in side + " "] == [
+            text for sign, text in rows if sign in side + " "
+        ]
+
+
+def test_side_by_side_old_and_new_are_in_one_row_with_their_words_marked() -> None:
+    diff = "--- a\n+++ a\n@@ -9,3 +9,4 @@\n same\n-x = old\n-gone\n+x = new\n+more\n+most\n"
+    drawn = draw_diff(diff, 130, STYLES)
+    left, right = zip(*(row.split(" │ ") for row in shown(drawn)), strict=True)
+    assert [text.rstrip() for text in left] == [" 9   same", "10 − x = old", "11 − gone", ""]
+    assert list(right) == [" 9   same", "10 + x = new", "11 + more", "12 + most"]
+    assert words(drawn, "c-removed-word") == ["old"]
+    assert words(drawn, "c-added-word") == ["new"]
+
+
+@pytest.mark.parametrize("sign", "+-")
+def test_a_file_that_is_only_added_or_removed_has_one_column(sign: str) -> None:
+    drawn = draw_diff(hunk_of([(sign, "a"), (sign, "b " * 60 + "END")]), 140, STYLES)
+    assert all(" │ " not in row for row in shown(drawn))
+    assert len(drawn) == 2
+
+
+@given(st.lists(st.tuples(st.sampled_from("+- "), ROW), min_size=1), st.integers(12, 220))
+def test_the_height_of_a_part_is_told_before_it_is_drawn(
+    rows: list[tuple[str, str]], width: int
+) -> None:
+    diff = Diff("--- a\n+++ b\n" + hunk_of(rows) + "? other\n", names=True)
+    for index in range(len(diff)):
+        height, exact = diff.height(index, width)
+        assert not exact or height == len(diff.lines(index, width, STYLES))
 
 
 def test_a_tab_is_drawn_as_four_and_copied_as_it_is() -> None:

@@ -106,7 +106,7 @@ class StoppedCommand:
             files = f"{files} and {more} more"
         wrote = f"wrote {files}" if files else "wrote nothing in the workspace"
         wrote = wrote if self.known else "may have written files"
-        why = f"It was stopped at the level {self.level}: it {self.needs}. That try {wrote}."
+        why = f"The sandbox stopped it: it {self.needs}. That try {wrote}."
         return replace(decision, answer="ask", reason=why, by="sandbox", level=self.wider)
 
 

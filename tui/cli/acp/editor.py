@@ -37,7 +37,8 @@ from tui.permissions.types import (
     Call,
     Decision,
     always_in_words,
-    written_rules,
+    offered,
+    rules_in_words,
 )
 from tui.tools.registry import title, words_of
 
@@ -107,19 +108,20 @@ class EditorApprover:
             task.cancel()
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
-        choices = [("once", "Allow once", "allow_once")]
-        # A call that must be asked about every time offers no lasting yes.
-        if not decision.once:
-            named = always_in_words(decision).capitalize()
-            scope = call.scope or f"later calls to {call.tool} just like this one"
-            choices.append(("session", f"Allow {scope} for this session", "allow_always"))
-            if rules := written_rules(call).removeprefix("3 adds "):
-                choices.append(("always", f"{named} allow: adds {rules}", "allow_always"))
-        choices.append(("no", "Don't allow", "reject_once"))
+        choices = [("once", "Yes", "allow_once")]
+        names = {
+            "session": f"Yes, {call.scope or 'this call'} this session",
+            "always": always_in_words(call, decision).capitalize(),
+        }
+        choices += [(one, names[one], "allow_always") for one in offered(call, decision)]
+        choices.append(("no", "No", "reject_once"))
         reach = f" {REACHES[decision.level]}." if decision.walls else ""
         agent = f"Sub-agent {call.agent} asks. " if call.agent else ""
         why = f"{agent}{decision.reason}{reach}".strip()
         shown = [text_content(why)] if why else []
+        if "always" in offered(call, decision):
+            rules = rules_in_words(call, decision, head="A lasting yes allows:")
+            shown.append(text_content("\n".join(rules)))
         if call.preview_kind == "diff":
             shown += edits(call.preview, self.updates.root)
         elif call.preview:

@@ -99,7 +99,7 @@ class DriverApprover(RulesOnly):
             if own != dict(call.input):
                 self.known.calls[call.id] = call.tool, own
                 return Answer("once", changed=own)
-        return Answer("session" if lasting and not decision.once else "once")
+        return Answer("session" if lasting and "session" in decision.lasting else "once")
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
         if not self.asks:
@@ -198,7 +198,7 @@ class DriverApprover(RulesOnly):
 
 def _suggestions(call: Call, name: str, decision: Decision) -> list[dict[str, Any]]:
     """The lasting permissions that an answer may give beside the call."""
-    if decision.once:
+    if "session" not in decision.lasting:
         return []
     rule = {"toolName": name} | ({"ruleContent": call.scope} if call.scope else {})
     kind = {"type": "addRules", "rules": [rule], "behavior": "allow", "destination": SESSION}

@@ -40,7 +40,7 @@ _SIGNING = re.compile(r"gpg failed to sign|[Cc]ouldn't (?:get agent socket|load 
 _LOCALES = "/usr/share/locale"
 _LAST = 20_000
 """Characters of an output that are examined."""
-_SOME_FILE = "needs to write a file that this level keeps read-only"
+_SOME_FILE = "needs to write a file that the sandbox keeps read-only"
 _SHOWN = 3
 
 

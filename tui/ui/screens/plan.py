@@ -7,7 +7,7 @@ from typing import ClassVar, Final, TypeVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -19,7 +19,7 @@ from tui.ui.widgets.conversation.items import AssistantItem
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.dialog import Dialog, Key
 from tui.ui.widgets.keys import PLAN_KEYS, bindings
-from tui.ui.widgets.questions import Choice, ChoicePlace
+from tui.ui.widgets.questions import WIDE, Choice, ChoicePlace
 
 T = TypeVar("T")
 
@@ -30,6 +30,13 @@ _KEYS: Final[tuple[Key, ...]] = (
     ("enter", "answer"),
     ("esc", "not now"),
 )
+_SHORT: Final = {"ask": "Ask", "accept_edits": "Accept", "change": "No…", _EDIT: "Edit"}
+_LONG: Final = _SHORT | {
+    "ask": "Yes, ask before edits",
+    "accept_edits": "Yes, accept edits",
+    "change": "No, change…",
+}
+"""The answers in short and as sentences."""
 _PLAN_CSS: Final = """
     #box { width: 100%; max-width: 120; height: 96%; max-height: 100%; padding: 0 2; }
     #plan { height: 1fr; background: $surface; }
@@ -115,7 +122,12 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
     DEFAULT_CSS = f"""
     PlanModal {{
         {_PLAN_CSS}
-        #answers Choice {{ width: 1fr; }}
+        #answers {{ height: 1; }}
+        #answers Choice {{ width: auto; background: $surface; }}
+        #answers Choice:focus {{ background: $primary; }}
+        .between {{ width: 1; color: $text-muted; }}
+        &.-narrow .between {{ color: $surface; }}
+        &.-narrow Choice {{ padding: 0; }}
         AnswerField {{ display: none; margin: 1 0 0 0; }}
         &.-writing AnswerField {{ display: block; }}
         &.-writing #answers {{ display: none; }}
@@ -124,6 +136,7 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
 
     def __init__(self, title: str, plan: str) -> None:
         super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         self.plan_title, self.plan = title, plan
         self._first = plan
         self._refused = ""
@@ -133,11 +146,11 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
         with self.framed(Vertical(), "", *_KEYS) as box:
             box.border_title = self._title()
             yield _view()
-            with Vertical(id="answers"):
-                for number, (verdict, label) in enumerate(PLAN_CHOICES, 1):
-                    more = " …" if verdict == "change" else ""
-                    yield Choice(str(number), f"{label}{more}", verdict)
-                yield Choice("e", "Edit it in $EDITOR", _EDIT)
+            with Horizontal(id="answers"):
+                for number, (verdict, _) in enumerate(PLAN_CHOICES, 1):
+                    yield Choice(str(number), _SHORT[verdict], verdict)
+                    yield Static("·", classes="between")
+                yield Choice("e", _SHORT[_EDIT], _EDIT)
             yield AnswerField("What to change")
 
     def on_mount(self) -> None:
@@ -145,6 +158,14 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
         self.await_quiet()
         self.show(self.plan)
         self.query_one("#ask").focus()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        words = _SHORT if self.size.width < WIDE else _LONG
+        for choice in self.query(Choice):
+            choice.relabel(words[choice.name or ""])
+        # Laid out again once it has the edges of its width.
+        self.call_after_refresh(self.query_one("#answers").refresh, layout=True)
 
     def action_answer(self, verdict: Verdict) -> None:
         if verdict == "change":

@@ -1,7 +1,8 @@
 """The question before a write or a command: its effect, the reason for asking, and the answers.
 
-The title names the call, the answers say what they cover; the rest of the room is for what is asked
-about. `Enter` gives the marked answer: yes, once; for a high-risk call it is no.
+The title names the call, one row of answers says what they cover; the rest of the room is for what
+is asked about. `?` shows the rules behind the answers in its place, and the reason if it was cut.
+`Enter` gives the marked answer: yes, once; for a high-risk call it is no.
 
 A key that was meant for the prompt must never approve: see `tui.ui.toolkit.answer_guard`.
 """
@@ -21,20 +22,33 @@ from textual.widgets import Static
 
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line, visible
-from tui.permissions.types import REACHES, Answer, Call, Decision, always_in_words, written_rules
+from tui.permissions.types import (
+    REACHES,
+    Answer,
+    Call,
+    Decision,
+    always_in_words,
+    offered,
+    rules_in_words,
+)
 from tui.tools.registry import title, verb
 from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
-from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog
-from tui.ui.widgets.diff import DiffView, counts
+from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog, Key
+from tui.ui.widgets.diff import SIDE_BY_SIDE, DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
-from tui.ui.widgets.questions import Choice, ChoicePlace
+from tui.ui.widgets.markdown.text import clip
+from tui.ui.widgets.questions import WIDE, Choice, ChoicePlace
 
-_LASTING = {"session", "always"}
 _LOW, _TALL = 24, 30
 """With fewer rows than the first, a long question takes all of them; from the second on there is
-room for empty rows and for what "always" writes down."""
+room for empty rows and for the whole reason."""
 _EDGES = 2
-_KEYS = (SCROLL, ("← →", "choose"), ("enter", "answer"))
+_SCOPE_MIN = 8
+"""The fewest cells in which it says anything to name what a yes covers."""
+_BOX = 120
+"""Cells of the box at most, unless two columns of a diff are in it."""
+_ENTER, _CHOOSE = ("enter", "answer"), ("← →", "choose")
+_CUT = " … · ? all"
 _MARKS_MAX = 100
 _MARK_CHARS = 2_000
 
@@ -50,6 +64,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     DEFAULT_CSS = """
     ApprovalModal { align: center bottom; background: $background 20%; }
     ApprovalModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
+    ApprovalModal.-two-columns #box { max-width: 100%; }
     ApprovalModal #preview {
         height: auto; background: $background; padding: 0 1;
         scrollbar-size-vertical: 1;
@@ -59,22 +74,20 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     ApprovalModal.-long #preview { height: 1fr; }
     ApprovalModal #more { color: $text-warning; height: 1; display: none; }
     ApprovalModal.-more #more { display: block; }
-    ApprovalModal #why, ApprovalModal #written { color: $text-muted; height: auto; }
-    ApprovalModal #written { display: none; }
-    ApprovalModal.-whole #written { display: block; }
-    ApprovalModal #answers { margin: 0; }
-    ApprovalModal #answers Horizontal { height: 1; }
-    ApprovalModal #answers Choice {
-        width: auto; margin: 0 1 0 0; background: $panel;
-        text-wrap: nowrap; text-overflow: ellipsis;
-    }
+    ApprovalModal #why { color: $text-muted; height: auto; }
+    ApprovalModal #rules { display: none; }
+    ApprovalModal.-rules #preview > *, ApprovalModal.-rules #why { display: none; }
+    ApprovalModal.-rules #rules { display: block; }
+    ApprovalModal #answers { height: 1; margin: 0; }
+    ApprovalModal #answers Choice { width: auto; background: $surface; }
+    ApprovalModal #answers Choice:focus { background: $primary; }
+    ApprovalModal .between { width: 1; color: $text-muted; }
+    ApprovalModal.-narrow .between { color: $surface; }
     ApprovalModal.-tall #box { padding: 1 2; }
-    ApprovalModal.-tall #written { display: block; }
     ApprovalModal.-tall #preview { margin: 0 0 1 0; }
     ApprovalModal.-tall.-more #preview { margin: 0; }
     ApprovalModal.-tall #more { margin: 0 0 1 0; }
     ApprovalModal.-tall #answers { margin: 1 0 0 0; }
-    ApprovalModal #answers Choice:focus { background: $primary; }
     ApprovalModal.-narrow Choice { padding: 0; }
     ApprovalModal AnswerField { display: none; }
     ApprovalModal.-explaining AnswerField { display: block; }
@@ -88,30 +101,27 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         beneath: Beneath | None = None,
     ) -> None:
         super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
-        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-wide")]
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+        if call.preview_kind == "diff":
+            self.HORIZONTAL_BREAKPOINTS.append((SIDE_BY_SIDE, "-two-columns"))
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.call, self.decision = call, decision
         self._beneath = beneath
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "", *_KEYS) as box:
+        with self.framed(Vertical(), "", *self._usual_keys) as box:
             box.border_title = self._title()
             with VerticalScroll(id="preview", can_focus=False):
                 yield self._preview()
+                yield Static(self._rules(), id="rules", markup=False)
             yield Static(id="more", markup=False)
             if why := self._why():
                 yield Static(why, id="why", markup=False)
-            if not self.decision.once and (rules := written_rules(self.call)):
-                yield Static(rules, id="written", markup=False)
-            with Vertical(id="answers"):
-                with Horizontal(id="yes"):
-                    yield Choice("1", "yes", "once")
-                    if not self.decision.once:
-                        yield Choice("2", f"{self._scope()}, this session", "session")
-                        yield Choice("3", always_in_words(self.decision), "always")
-                with Horizontal():
-                    yield Choice("4", "no, because …", "no")
-                    yield Choice("esc", "no", "refuse")
+            with Horizontal(id="answers"):
+                for number, (name, key) in enumerate(self._keys_of_answers()):
+                    if number:
+                        yield Static("·", classes="between")
+                    yield Choice(key, _SHORT[name], name)
             yield AnswerField("Tell the model why (optional)")
 
     def on_mount(self) -> None:
@@ -124,8 +134,14 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     def on_resize(self) -> None:
         super().on_resize()
         self._make_room()
-        self.call_after_refresh(self._fit_scope)
-        self.call_after_refresh(self._tell_row)
+        self._fit_words()
+        self.call_after_refresh(self._settle)
+
+    def _settle(self) -> None:
+        """Lay out the answers with the edges that they have by now, and tell where it begins."""
+        if self.is_attached:
+            self.query_one("#answers").refresh(layout=True)
+            self.call_after_refresh(self._tell_row)
 
     def _tell_row(self) -> None:
         if self.is_attached and self._beneath is not None:
@@ -137,26 +153,79 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         height = self.size.height
         self.set_class(height < _LOW, "-low")
         before = self.has_class("-long")
-        others = self.query("#why, #written, #answers").results(Widget)
-        taken = _EDGES + sum(part.outer_size.height for part in others if part.display)
-        for part in self.query("#preview > *"):
-            long = part.virtual_size.height
-            self.set_class(2 * long > height or long + taken > height, "-long")
+        reason = len(self._why().wrap(self._width))
+        taken = _EDGES + 1 + (reason if self.has_class("-tall") else min(reason, 2))
+        taken += 4 * self.has_class("-tall")
+        long = sum(part.virtual_size.height for part in self.query("#preview > *") if part.display)
+        self.set_class(2 * long > height or long + taken > height, "-long")
         if self.has_class("-long") is not before:
             self.call_after_refresh(self._count_hidden)
 
     def _mark_usual(self) -> None:
         self.query_one("#refuse" if self._risky else "#once").focus()
 
-    def _fit_scope(self) -> None:
-        """Shorten what "this session" covers if the row is too narrow for it."""
-        for row in self.query("#yes"):
-            others = sum(child.outer_size.width + 1 for child in row.children[::2])
-            for choice in self.query("#session"):
-                choice.styles.max_width = max(8, row.size.width - others - 1)
+    def _fit_words(self) -> None:
+        """Give the answers and the reason the words that they have room for."""
+        words = _SHORT if self.size.width < WIDE else self._sentences(self._width)
+        for choice in self.query(Choice):
+            choice.relabel(words[choice.name or ""])
+        for why in self.query("#why").results(Static):
+            why.update(_cut(self._why(), self._width, self._rows_of_reason()))
+
+    @property
+    def _width(self) -> int:
+        """The cells within the edges of the box."""
+        whole = self.size.width
+        return max(1, (whole if self.has_class("-two-columns") else min(whole, _BOX)) - 6)
+
+    def _rows_of_reason(self) -> int:
+        """Return how many rows the reason has: with everything else around a question there are
+        five at most, unless there is much room."""
+        if self.has_class("-tall"):
+            return self.size.height
+        return 1 if self.has_class("-long") else 2
+
+    def _sentences(self, width: int) -> dict[str, str]:
+        """Return the answers as whole sentences; what a yes covers is shortened last."""
+        words = _LONG | {"always": always_in_words(self.call, self.decision).capitalize()}
+        answers = self._keys_of_answers()
+        if "session" not in dict(answers):
+            return words
+        taken = sum(len(f" {key} {words[name]} ·") for name, key in answers if name != "session")
+        room = width - taken - len(" 2 Yes,  this session ")
+        if room < len(self._scope(room)):
+            words["no"] = _SHORT["no"]
+            room += len(_LONG["no"]) - len(_SHORT["no"])
+        if room >= _SCOPE_MIN:
+            words["session"] = f"Yes, {clip(self._scope(room), room)} this session"
+        return words
+
+    def _keys_of_answers(self) -> list[tuple[str, str]]:
+        """Return the names of the answers with their keys. Esc is among them where Enter is to mean
+        no."""
+        lasting = offered(self.call, self.decision)
+        kept = {"session": "2", "always": "3"}
+        others = {} if "always" in lasting else {"refuse": "esc"}
+        answers = {"once": "1", **{one: kept[one] for one in lasting}, "no": "4", **others}
+        return list(answers.items())
+
+    @property
+    def _usual_keys(self) -> tuple[Key, ...]:
+        """The hints in the order in which the last but one gives way."""
+        rules = ("?", "back" if self.has_class("-rules") else "rules")
+        if "always" in offered(self.call, self.decision):
+            return rules, _ENTER, _CHOOSE, SCROLL, ("esc", "no")
+        return rules, _CHOOSE, SCROLL, _ENTER
 
     def action_scroll_preview(self, step: int) -> None:
-        self.query_one("#preview", VerticalScroll).scroll_relative(y=step, animate=False)
+        """Scroll what is asked about; if all of it is in sight, choose an answer."""
+        preview = self.query_one("#preview", VerticalScroll)
+        if preview.max_scroll_y or self.has_class("-explaining"):
+            preview.scroll_relative(y=step, animate=False)
+        elif step > 0:
+            self.focus_next(Choice)
+        else:
+            self.focus_previous(Choice)
 
     def action_scroll_edge(self, step: int) -> None:
         preview = self.query_one("#preview", VerticalScroll)
@@ -176,17 +245,29 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         long = f"… {', '.join(hidden)} · {key}"
         more = self.query_one("#more", Static)
         more.update(long if len(long) <= more.size.width else f"… {above + below:,} more · {key}")
+        self._fit_words()
 
     def choice_key(self, event: events.Key) -> str | None:
         key = super().choice_key(event)
         return {"y": "1", "n": "esc"}.get(key or "", key)
+
+    def mark_answer(self, event: events.Key) -> str:
+        return super().mark_answer(event) or _LONG["refuse"] * (self.choice_key(event) == "esc")
+
+    def action_rules(self) -> None:
+        """Show the rules that the answers stand for, or what is asked about again."""
+        self.toggle_class("-rules")
+        self.show_keys(*self._usual_keys)
+        preview = self.query_one("#preview", VerticalScroll)
+        preview.scroll_to(y=0, animate=False)
+        self.call_after_refresh(self._count_hidden)
 
     def action_whole(self) -> None:
         self.toggle_class("-whole")
         self.call_after_refresh(self._count_hidden)
 
     def action_answer(self, answer: Literal["once", "session", "always"]) -> None:
-        if not (self.decision.once and answer in _LASTING):
+        if answer == "once" or answer in offered(self.call, self.decision):
             self.dismiss(Answer(answer))
 
     def action_explain(self) -> None:
@@ -197,7 +278,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     def action_refuse(self) -> None:
         if self.has_class("-explaining"):
             self.remove_class("-explaining")
-            self.show_keys(*_KEYS)
+            self.show_keys(*self._usual_keys)
             self._mark_usual()
         else:
             self.dismiss(Answer("no"))
@@ -221,28 +302,25 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
                 self.action_refuse()
 
     def _title(self) -> Content:
-        call, level = self.call, self.decision.level
-        wall = (f" · ⛨ {level}" if self.decision.walls else "", "$text-muted")
+        call = self.call
         risk = (" · high-risk" if self._risky else "", "$text-error")
         agent = (f" · {one_line(visible(call.agent))}" if call.agent else "", "$text-secondary")
         match call.preview_kind:
             case "command":
                 named = "Run in the background?" if call.background else "Run this command?"
-                return Content.assemble(named, risk, agent, wall)
+                return Content.assemble(named, risk, agent)
             case "diff":
                 changed = (f" {counts(call.preview)}", "$text-muted")
                 named = one_line(title(call.tool, visible(call.subject)))
-                return Content.assemble(named, changed, risk, agent, wall)
+                return Content.assemble(named, changed, risk, agent)
             case _ if call.effect == "fetch":
-                return Content.assemble("Fetch this page?", risk, agent, wall)
+                return Content.assemble("Fetch this page?", risk, agent)
             case _:
-                return Content.assemble(
-                    f"Allow {one_line(verb(visible(call.tool)))}?", risk, agent, wall
-                )
+                return Content.assemble(f"Allow {one_line(verb(visible(call.tool)))}?", risk, agent)
 
     def _why(self) -> Content:
         """Return why it is asked, and what a command can reach; for a file the diff says that."""
-        call, said = self.call, [visible(self.decision.reason)]
+        call, said = self.call, [visible(_unprefixed(self.decision.reason))]
         if self.decision.once:
             said.append("You're asked each time.")
         if call.command is not None:
@@ -251,8 +329,16 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
             said.append("Its server can reach beyond this folder.")
         return code_styled(" ".join(filter(None, said)), "$text-secondary")
 
-    def _scope(self) -> str:
-        return one_line(visible(self.call.scope)) or "calls just like this one"
+    def _scope(self, room: int) -> str:
+        """Return what a lasting yes covers; of several things the first, if all are too long."""
+        scope = one_line(visible(self.call.scope)) or "this call"
+        first, *others = scope.split(" and ")
+        return f"{first} +{len(others)}" if others and len(scope) > room else scope
+
+    def _rules(self) -> Content:
+        """Return the reason and the rules behind the answers, whole."""
+        rows = [self._why(), *map(Content, rules_in_words(self.call, self.decision))]
+        return Content("\n").join(row for row in rows if row.plain)
 
     @property
     def _risky(self) -> bool:
@@ -265,6 +351,27 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         if self.call.preview_kind == "command":
             return Static(_marked(text, self.decision.marks), markup=False)
         return Static(visible(text), markup=False)
+
+
+_SHORT = {"once": "Yes", "session": "Session", "always": "Always", "no": "No…", "refuse": "No"}
+_LONG = _SHORT | {"session": "Yes, this session", "no": "No, because…"}
+"""The answers by their names, in short and as sentences."""
+
+
+def _unprefixed(reason: str) -> str:
+    """Return a reason without the risk that the title names."""
+    words = reason.removeprefix("High-risk: ")
+    return f"It {words[3:]}" if words.startswith("it ") else words
+
+
+def _cut(text: Content, width: int, rows: int) -> Content:
+    """Return a text in so many rows; the last one says how to see all, if it is longer."""
+    lines = text.wrap(width) if width > 0 else []
+    if len(lines) <= rows:
+        return text
+    last = Content(" ").join(lines[rows - 1 :])
+    fits = last.wrap(max(1, width - len(_CUT)))[0]
+    return Content("\n").join([*lines[: rows - 1], Content.assemble(fits.rstrip(), _CUT)])
 
 
 def _marked(command: str, marks: Sequence[str]) -> Content:

@@ -12,7 +12,7 @@
   question of consequence, `-danger` for what failed or cannot be undone.
 - Answers are `Choice`s with their keys, one below the other in `#answers`. At first the focus is on
   what the person asked for, which comes first; if a wrong answer costs something, on the cautious
-  one, the last. Esc answers nothing. Those of the agent's question are in two rows.
+  one, the last. Esc answers nothing. Those of an approval are in one row.
 - If a key may not have been meant as an answer, the foot says so (`answer_guard`).
 - There are three widths: a question, a list, a table (`-question`, none, `-table`). A dialog is as
   high as its content; what does not fit scrolls, and what is cut ends with an ellipsis.

@@ -1,18 +1,23 @@
 """Draws a unified diff: line numbers, + and −, changed words, quiet marks between hunks.
 
 One drawing for the conversation, the output beside it, the question before an edit, and the view of
-all changes. No text is left out: what is no part of a diff is drawn as it is.
+all changes. Where there is room, old and new are side by side; a file that is only added or only
+removed has one column. No text is left out: what is no part of a diff is drawn as it is.
+
+Words are compared, and rows are drawn, when they are seen: a long diff takes no time at once.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import groupby
-from typing import ClassVar
+from itertools import accumulate, groupby, zip_longest
+from typing import ClassVar, TypeAlias
 
+from rich.style import Style
 from textual.geometry import Size
 from textual.selection import Selection
 from textual.strip import Strip
@@ -23,7 +28,18 @@ from tui.tools.diff import count_changes, signs
 from tui.ui.widgets.conversation import style
 from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.line_view.strips import copied
-from tui.ui.widgets.markdown.text import Line, Span, Styles, clip, decoration, fold, prefixed, wrap
+from tui.ui.widgets.markdown.text import (
+    BLANK,
+    Line,
+    Span,
+    Styles,
+    clip,
+    decoration,
+    fold,
+    line,
+    prefixed,
+    wrap,
+)
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)")
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
@@ -32,23 +48,32 @@ ROWS_MAX = 1_000
 """Rows of a diff that are drawn; the rest is counted."""
 WHOLE_ROWS_MAX = 20_000
 """Rows that are drawn of a diff that a person decides about, from both of its ends."""
+SIDE_BY_SIDE = 140
+"""Columns of a screen from which old and new are side by side: a few less are left for the diff."""
+_TWO_SIDES = SIDE_BY_SIDE - 12
 TWO_COLUMNS = 72
 """Cells from which the old line numbers are shown beside the new ones."""
 _COMPARED = 100
 """Pairs of lines whose words are compared, and the most words of each."""
 _ALIKE = 0.5
 """Lines less alike than this count as different: no words in them are marked."""
+_BETWEEN = " │ "
+_CHANGED = {"+", "-"}
+_AT_ONCE = 20
+"""Long rows that are measured before other work gets its turn."""
 
 
 @dataclass(slots=True)
 class _Row:
-    """A line of a hunk: `sign` is "+", "-" or " ", `spots` are the characters that changed."""
+    """A line of a hunk: `sign` is "+", "-" or " ", `spots` are the characters that changed since
+    `mate`, which this is compared with when one of them is drawn."""
 
     sign: str
     old: int
     new: int
     text: str
     spots: Sequence[tuple[int, int]] = ()
+    mate: _Row | None = None
 
 
 @dataclass(slots=True)
@@ -60,10 +85,15 @@ class _Mark:
     source: str
 
 
+_Sides: TypeAlias = "tuple[_Row | None, _Row | None]"
+"""What is side by side in one row: the old line and the new one."""
+
+
 class Diff:
     """A unified diff in parts, each of which is drawn by itself.
 
-    A part is a line of it, or a mark around hunks; those that draw nothing are left out. Files are
+    A part is a line of it, or a mark around hunks; those that draw nothing are left out. Side by
+    side, the first parts of a change draw its lines in pairs and the others nothing. Files are
     named if there are several, or with `names`. Rows beyond `rows_max` are one part that counts
     them, at the end, or with `ends` in the middle.
     """
@@ -80,8 +110,8 @@ class Diff:
             count = f"… {more:,} unchanged lines"
             half = rows_max // 2
             parsed = [*parsed[:half], _Mark("rest", count, ""), *parsed[half + more :]]
-        _compare(parsed)
-        numbers = (max(row.old, row.new) for row in parsed if isinstance(row, _Row))
+        _find_mates(parsed)
+        numbers = [n for row in parsed if type(row) is _Row for n in (row.old, row.new)]
         self._digits = len(str(max(numbers, default=1)))
         self._parts = [
             row
@@ -93,15 +123,37 @@ class Diff:
         ]
         if not ends and (more := len(rows) - rows_max) > 0:
             self._parts.append(_Mark("rest", f"… +{more:,} lines", ""))
+        self._sides: dict[int, _Sides | None] | None = None
 
     def __len__(self) -> int:
         return len(self._parts)
+
+    def height(self, index: int, width: int) -> tuple[int, bool]:
+        """Return how many lines a part has in `width` cells, and False if that is an estimate."""
+        part = self._parts[index]
+        if not isinstance(part, _Row):
+            return 1 + (part.kind == "file" and index > 0), part.kind != "other"
+        sides = self._side_by_side(width).get(index, ...)
+        if sides is None:
+            return 0, True
+        digits = self._digits + 3
+        room = width - digits - (self._digits + 1 if width >= TWO_COLUMNS else 0)
+        rows = [part] if sides is ... else [row for row in sides if row is not None]
+        room = max(2, room if sides is ... else _half(width) - digits)
+        longest = max(len(row.text) for row in rows)
+        exact = longest <= room and all(r.text.isascii() and "\t" not in r.text for r in rows)
+        return max(1, -(-longest // room)), exact
 
     def lines(self, index: int, width: int, styles: Styles) -> list[Line]:
         """Return one part in `width` cells."""
         part = self._parts[index]
         if isinstance(part, _Row):
-            return _draw(part, self._digits, width, styles)
+            sides = self._side_by_side(width).get(index, ...)
+            if sides is None:
+                return []
+            if sides is not ...:
+                return _two_columns(sides, self._digits, width, styles)
+            return _draw(part, _numbers(part, self._digits, width), width, styles)
         match part.kind:
             case "file":
                 name: list[Span] = [(clip(part.text, width), styles["c-tool"])]
@@ -114,6 +166,15 @@ class Diff:
                 return [decoration([(part.text, styles["c-fold"])])]
             case _:
                 return wrap([(part.text.expandtabs(4), styles["c-hunk"])], width)
+
+    def _side_by_side(self, width: int) -> dict[int, _Sides | None]:
+        """Return what is side by side, by parts; None for those of a change that are drawn by the
+        others. Nothing if there is no room for it."""
+        if width < _TWO_SIDES:
+            return {}
+        if self._sides is None:
+            self._sides = dict(_paired(self._parts))
+        return self._sides
 
 
 def draw_diff(
@@ -165,8 +226,45 @@ def _name(before: str, after: str) -> str:
     return new if old == new else f"{old} → {new}"
 
 
-def _compare(rows: Sequence[_Row | _Mark]) -> None:
-    """Find what changed within lines that were removed and added again, slightly different."""
+def _paired(parts: Sequence[_Row | _Mark]) -> Iterator[tuple[int, _Sides | None]]:
+    """Yield what is side by side, by the places of the parts; nothing of a file that was only added
+    or only removed."""
+    end = 0
+    for of_file, group in groupby(
+        parts, lambda part: isinstance(part, _Mark) and part.kind == "file"
+    ):
+        start, end = end, end + len(list(group))
+        signs_here = {part.sign for part in parts[start:end] if isinstance(part, _Row)}
+        if not of_file and len(signs_here) > 1:
+            yield from _of_file(parts, start, end)
+
+
+def _of_file(
+    parts: Sequence[_Row | _Mark], start: int, end: int
+) -> Iterator[tuple[int, _Sides | None]]:
+    removed: list[_Row] = []
+    added: list[_Row] = []
+    first = start
+    for at in range(start, end + 1):
+        part = parts[at] if at < end else None
+        sign = part.sign if isinstance(part, _Row) else ""
+        if sign not in _CHANGED or (sign == "-" and added):
+            pairs: list[_Sides | None] = list(zip_longest(removed, added))
+            pairs += [None] * (len(removed) + len(added) - len(pairs))
+            yield from enumerate(pairs, first)
+            removed, added, first = [], [], at
+        if isinstance(part, _Row):
+            if sign == " ":
+                yield at, (part, part)
+                first = at + 1
+            else:
+                (removed if sign == "-" else added).append(part)
+        else:
+            first = at + 1
+
+
+def _find_mates(rows: Sequence[_Row | _Mark]) -> None:
+    """Find lines that were removed and added again, slightly different."""
     pairs_left = _COMPARED
     before: list[_Row] = []
     for sign, group in groupby(rows, lambda row: row.sign if isinstance(row, _Row) else ""):
@@ -176,7 +274,7 @@ def _compare(rows: Sequence[_Row | _Mark]) -> None:
                 if pairs_left <= 0:
                     return
                 pairs_left -= 1
-                old.spots, new.spots = _changed(old.text, new.text)
+                old.mate, new.mate = new, old
         before = run if sign == "-" else []
 
 
@@ -207,14 +305,56 @@ def _span(words: Sequence[str], low: int, high: int) -> tuple[int, int]:
     return start, start + sum(map(len, words[low:high]))
 
 
-def _draw(row: _Row, digits: int, width: int, styles: Styles) -> list[Line]:
+def _compare(row: _Row) -> None:
+    """Find what changed within a line."""
+    if (mate := row.mate) is not None:
+        old, new = (row, mate) if row.sign == "-" else (mate, row)
+        old.spots, new.spots = _changed(old.text, new.text)
+        old.mate = new.mate = None
+
+
+def _numbers(row: _Row, digits: int, width: int) -> str:
+    """Return the numbers of a line: both if there is room."""
+    old = f"{row.old:>{digits}} " if row.sign != "+" else " " * (digits + 1)
+    new = f"{row.new:>{digits}} " if row.sign != "-" else " " * (digits + 1)
+    return old + new if width >= TWO_COLUMNS else old if row.sign == "-" else new
+
+
+def _half(width: int) -> int:
+    """Return the cells of each side: there are three between them."""
+    return (width - len(_BETWEEN)) // 2
+
+
+def _two_columns(sides: _Sides, digits: int, width: int, styles: Styles) -> list[Line]:
+    """Return the old line and the new one side by side. Copied, they are rows of a diff again."""
+    half, plain = _half(width), styles["c-label"]
+    drawn: list[list[Line]] = []
+    for side, row in enumerate(sides):
+        number = f"{(row.new if side else row.old):>{digits}} " if row is not None else ""
+        drawn.append(_draw(row, number, half, styles) if row is not None else [])
+    rows = dict.fromkeys(f"{row.sign}{row.text}" for row in sides if row is not None)
+    source, lines = "\n".join(rows), list[Line]()
+    for left, right in zip_longest(*drawn, fillvalue=BLANK):
+        space: Span = (" " * (half - left.cells), left.fill or plain)
+        between: Span = (_BETWEEN, styles["c-rail"])
+        whole = line(
+            [*_spans(left), space, between, *_spans(right)], source=source, fill=right.fill
+        )
+        lines.append(whole if not lines else whole._replace(source="", join=""))
+    return lines
+
+
+def _spans(drawn: Line) -> list[Span]:
+    return [(text, look or Style.null()) for text, look, _ in drawn.segments]
+
+
+def _draw(row: _Row, number: str, width: int, styles: Styles) -> list[Line]:
+    """Return a line after its number."""
+    _compare(row)
     sign = row.sign
     name = {"+": "c-added", "-": "c-removed"}.get(sign, "c-label")
     look = styles[name]
     fill = None if sign == " " else look
-    old = f"{row.old:>{digits}} " if sign != "+" else " " * (digits + 1)
-    new = f"{row.new:>{digits}} " if sign != "-" else " " * (digits + 1)
-    number = old + new if width >= TWO_COLUMNS else old if sign == "-" else new
     spans: list[Span] = []
     at = 0
     for start, end in row.spots:
@@ -260,39 +400,69 @@ class DiffView(Widget):
 
     def __init__(self, diff: str) -> None:
         super().__init__()
-        self._diff = diff
-        self._lines: list[Line] = []
+        self._diff = Diff(visible(diff), names=True, rows_max=WHOLE_ROWS_MAX, ends=True)
         self._width = 0
-
-    def lines(self, width: int) -> list[Line]:
-        """Return the lines drawn in `width` cells."""
-        if width != self._width or not self._lines:
-            self._width = width
-            look = style.styles(self, style.DIFF_RULES)
-            self._lines = draw_diff(
-                visible(self._diff), width, look, names=True, rows_max=WHOLE_ROWS_MAX, ends=True
-            )
-        return self._lines
+        self._heights: list[int] = []
+        self._tops: list[int] = []
+        self._estimated: list[int] = []
+        self._drawn: dict[int, list[Line]] = {}
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        return len(self.lines(max(8, width)))
+        self._lay(max(8, width))
+        return self._tops[-1]
+
+    def _lay(self, width: int) -> None:
+        """Find the height of each part; those that take time to measure are estimated first."""
+        if width == self._width:
+            return
+        self._width, self._drawn = width, {}
+        found = [self._diff.height(index, width) for index in range(len(self._diff))]
+        self._heights = [height for height, _ in found]
+        self._estimated = [index for index, (_, exact) in enumerate(found) if not exact]
+        self._measure()
+
+    def _measure(self) -> None:
+        """Measure some of what was estimated, and the others when there is time."""
+        now, self._estimated = self._estimated[:_AT_ONCE], self._estimated[_AT_ONCE:]
+        for index in now:
+            self._heights[index] = len(self._part(index))
+        self._tops = [0, *accumulate(self._heights)]
+        if self._estimated:
+            self.call_later(self._measure_more, self._width)
+
+    def _measure_more(self, width: int) -> None:
+        if width == self._width:
+            self._measure()
+            if not self._estimated:
+                self.refresh(layout=True)
+
+    def _part(self, index: int) -> list[Line]:
+        """Return the lines of a part."""
+        if index not in self._drawn:
+            look = style.styles(self, style.DIFF_RULES)
+            self._drawn[index] = self._diff.lines(index, self._width, look)
+        return self._drawn[index]
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._lines = []
+        self._drawn = {}
 
     def render_line(self, y: int) -> Strip:
         width = max(8, self.content_size.width)
-        lines = self.lines(width)
-        if y >= len(lines):
+        self._lay(width)
+        index = bisect_right(self._tops, y) - 1
+        lines = self._part(index) if 0 <= index < len(self._diff) else []
+        row = y - self._tops[index]
+        if row >= len(lines):
             return Strip.blank(width, self.rich_style)
-        line, selection = lines[y], self.text_selection
+        drawn, selection = lines[row], self.text_selection
         span = selection.get_span(y) if selection is not None else None
         if span is not None:
-            line = strips.selected(line, span, self.selection_style)
-        return strips.make(line, width, self.rich_style).apply_offsets(0, y)
+            drawn = strips.selected(drawn, span, self.selection_style)
+        return strips.make(drawn, width, self.rich_style).apply_offsets(0, y)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         start, end = selection
-        last = (end.y, end.x) if end else (len(self._lines), 1 << 30)
-        return copied(self._lines, (start.y, start.x) if start else (0, 0), last), "\n"
+        lines = [line for index in range(len(self._diff)) for line in self._part(index)]
+        last = (end.y, end.x) if end else (len(lines), 1 << 30)
+        return copied(lines, (start.y, start.x) if start else (0, 0), last), "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -23,6 +23,9 @@ from tui.ui.widgets.character_area import CharacterArea
 from tui.ui.widgets.dialog import PAGES, AskedAbout, Dialog, TextField
 
 ResultT = TypeVar("ResultT")
+
+WIDE: Final = 72
+"""Columns from which the answers in a row are whole sentences."""
 
 
 class Choice(Widget, can_focus=True):
@@ -68,6 +71,13 @@ class Choice(Widget, can_focus=True):
     @property
     def label(self) -> str:
         return self._label
+
+    def relabel(self, label: str) -> None:
+        """Say the same in other words."""
+        label = one_line(visible(label))
+        if label != self._label:
+            self._label = label
+            self.refresh(layout=True)
 
 
 class ChoicePlace(AnswerPlace):

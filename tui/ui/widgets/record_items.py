@@ -210,7 +210,7 @@ def _add_fact(
         case facts.PermissionAnswered():
             item.label = item.label or told.subject
             if told.answer in {"no", "deny"}:
-                item.state = "denied"
+                item.state, item.summary = "denied", told.reason
             else:
                 item.elevated, item.level = told.by == "elevated", told.level
         case facts.CallBegan():
@@ -251,10 +251,12 @@ def _label(name: str, input_: dict[str, Any]) -> str:
 def fill(item: ToolItem, end: ToolFinished) -> None:
     """Put a finished call's result on its card. A short change is shown without unfolding it."""
     interrupted = end.summary == INTERRUPTED
+    begun, item.seconds = item.summary, end.seconds
     if item.state != "denied":
         cut_off = interrupted or end.summary == STOPPED
         item.state = "interrupted" if cut_off else "error" if end.is_error else "ok"
-    begun, item.summary, item.seconds = item.summary, end.summary, end.seconds
+        item.summary = ""
+    item.summary = item.summary or end.summary  # of a no, the reason stays
     if interrupted:
         item.summary = _progress_text(end.text, end.seconds, begun)
         item.seconds = end.seconds or None

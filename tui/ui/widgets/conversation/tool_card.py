@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tui.core import formatting
-from tui.core.text_cleaning import clean, current_lines
+from tui.core.text_cleaning import clean, current_lines, one_line
 from tui.tools.registry import title, verb
 from tui.ui.widgets.conversation.items import QUESTION, SHOWS_ALL, STOPPED, ToolItem
 from tui.ui.widgets.conversation.style import BODY_MAX, MARGIN, inner, railed
@@ -46,6 +46,8 @@ _FINE = "exit 0"
 
 _LABEL = 24
 """Cells of a label that are kept before what follows it is shortened."""
+_OUTCOME = 60
+"""Cells of a summary at most."""
 _WIDEST = 120
 """Most cells of the row, so that its right end still visibly belongs to the left."""
 _BRIEF = 3
@@ -105,6 +107,9 @@ def _time(seconds: float) -> str:
 def _outcome(item: ToolItem) -> str:
     """Return the text after the label: the state, if its mark says too little, and the summary."""
     word, outcome = _MARKS[item.state][2], item.summary
+    if item.state == "denied":  # of a rule, the reason begins with that word
+        outcome = one_line(outcome)
+        return outcome if outcome.lower().startswith(word) else _joined(word, outcome)
     if item.state == "running" or (item.state == "ok" and outcome == _FINE):
         return ""
     bare = item.seconds is None and not item.preview and bool(outcome)
@@ -112,7 +117,11 @@ def _outcome(item: ToolItem) -> str:
         word = ""  # the summary says so already
     if item.state == "error" and outcome:
         word = ""  # its mark says that it failed
-    return " · ".join(dict.fromkeys(filter(None, (word, outcome))))
+    return _joined(word, outcome)
+
+
+def _joined(*words: str) -> str:
+    return " · ".join(dict.fromkeys(filter(None, words)))
 
 
 def _right(item: ToolItem, styles: Styles) -> list[Span]:
@@ -199,10 +208,12 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     label = item.label
     room -= cell_len(name) + 1
     outcome = _outcome(item)
-    # The summary gives way before the label does.
+    # The summary gives way before the label does; the reason of a no has all the room there is.
     outcome_look = styles["c-detail"] if item.state == "ok" else look
+    others = min(cell_len(label), _LABEL) + cells([*cut, *right]) + 2
+    most = max(_OUTCOME, room - others) if item.state == "denied" else _OUTCOME
     for words in (outcome, outcome.partition(" · ")[0], ""):
-        outcome_part: list[Span] = [(f"  {clip(words, 60)}", outcome_look)] if words else []
+        outcome_part: list[Span] = [(f"  {clip(words, most)}", outcome_look)] if words else []
         left_room = room - cells([*outcome_part, *cut, *right])
         if left_room >= min(cell_len(label), _LABEL):
             break
