@@ -78,7 +78,7 @@ class Shown:
             changed.add(self._y)
         elif final == "J":
             self._rows.clear()
-        elif final == "r":
+        elif final == "r" and "?" not in args:
             top, _, bottom = args.partition(";")
             self._region = (int(top or 1) - 1, int(bottom or 1) - 1)
         elif final in {"S", "T"}:

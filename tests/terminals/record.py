@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ESC, ST, BEL = "\x1b", "\x1b\\", "\x07"
-DISPLAY: Final = ":93"
+DISPLAY: Final = os.environ.get("RECORD_DISPLAY", ":93")
 SOFTWARE: Final = {"LIBGL_ALWAYS_SOFTWARE": "1", "NO_AT_BRIDGE": "1", "LC_ALL": "C.UTF-8"}
 SECRET: Final = b"secret words"
 
@@ -89,6 +89,22 @@ TERMINALS: Final[dict[str, tuple[str, list[str]]]] = {
     "screen": ("xterm", ["xterm", "-e", "screen", "-c", "/dev/null", "-U", HERE]),
 }
 """The class of its window, and how it is started."""
+PACKAGES: Final = {"xfce4-terminal": "libvte-2.91-0"}
+"""The package that matters, where it is not the terminal's own."""
+
+
+def installed() -> list[str]:
+    return list(filter(shutil.which, TERMINALS))
+
+
+def version_of(name: str) -> str:
+    """The version of a terminal's package, and of the one that matters."""
+    query = ["dpkg-query", "-W", "-f", "${Version} "]
+    told = [
+        subprocess.run([*query, one], check=False, capture_output=True, text=True).stdout.strip()
+        for one in (name, *filter(None, [PACKAGES.get(name)]))
+    ]
+    return told[0] if len(told) == 1 else f"{told[0]} ({PACKAGES[name]} {told[1]})"
 
 
 def record(fifo: str, log: str) -> None:
@@ -118,10 +134,10 @@ class Asked:
 
     def __init__(self, name: str, folder: Path, env: dict[str, str]) -> None:
         kind, argv = TERMINALS[name]
-        self.name, self.rows = name, list[dict[str, Any]]()
+        self.name = name
+        self.rows = list[dict[str, Any]]()
         self.env = env | ({"WAYLAND_DISPLAY": "record"} if name == "foot" else {})
-        package = ["dpkg-query", "-W", "-f", "${Version}", name]
-        self.version = subprocess.run(package, check=False, capture_output=True, text=True).stdout
+        self.version = version_of(name)
         fifo, self.log = folder / "fifo", folder / "log"
         os.mkfifo(fifo)
         self.log.touch()
@@ -210,7 +226,7 @@ def ask(one: Asked) -> None:
 
 
 @contextmanager
-def displays(folder: Path) -> Generator[dict[str, str]]:
+def displays(folder: Path, layout: str = "us") -> Generator[dict[str, str]]:
     """An X server, and a Wayland compositor in it where there is one."""
     env = {**os.environ, **SOFTWARE, "DISPLAY": DISPLAY, "XDG_RUNTIME_DIR": str(folder)}
     env |= {"HOME": str(folder), "QT_QPA_PLATFORM": "xcb", "SCREENDIR": str(folder / "screen")}
@@ -220,6 +236,7 @@ def displays(folder: Path) -> Generator[dict[str, str]]:
         subprocess.Popen(["Xvfb", DISPLAY, "-screen", "0", "1400x1000x24", "-noreset"], **quiet)
     ]
     time.sleep(2)
+    subprocess.run(["setxkbmap", layout], env=env, check=False)
     if shutil.which("weston"):
         weston = ["weston", "--backend=x11-backend.so", "--use-pixman", "--socket=record"]
         started.append(subprocess.Popen(weston, env=env, **quiet))
@@ -229,6 +246,7 @@ def displays(folder: Path) -> Generator[dict[str, str]]:
     finally:
         for process in reversed(started):
             process.terminate()
+            process.wait()
 
 
 def main(out: str, names: list[str]) -> None:

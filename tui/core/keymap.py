@@ -1,5 +1,4 @@
-"""The keys that a person can change: the actions by name, their keys, and the keys that a terminal
-sends.
+"""The keys that a person can change: the actions by name, their keys, and which keys are one.
 
 Keys have Textual's names: `ctrl+k`, `alt+shift+x`, `pagedown`. The tables that bind them are in
 `tui.ui.widgets.keys`.
@@ -22,7 +21,7 @@ DEFAULT_KEYS: Final[Keymap] = {
     "paste": ("ctrl+v", "alt+v"),
     "delete_or_quit": ("ctrl+d",),
     "suspend": ("ctrl+z",),
-    "undo": ("ctrl+underscore",),
+    "undo": ("ctrl+underscore", "alt+z"),
     "yank": ("ctrl+y",),
     "page_up": ("pageup",),
     "page_down": ("pagedown",),
@@ -51,10 +50,31 @@ DEFAULT_KEYS: Final[Keymap] = {
 """The actions of the chat and their keys. All of them work at the same time, so no two can share a
 key."""
 
+ALIKE: Final[Mapping[str, str]] = {
+    "ctrl+h": "backspace",
+    "shift+backspace": "backspace",
+    "ctrl+backspace": "ctrl+w",
+    "alt+backspace": "ctrl+w",
+    "ctrl+i": "tab",
+    "alt+tab": "shift+tab",  # the Linux console's Shift+Tab
+    "ctrl+m": "enter",
+    "ctrl+left_square_bracket": "escape",
+    "alt+b": "ctrl+left",
+    "alt+f": "ctrl+right",
+    "shift+space": "space",
+    "ctrl+space": "ctrl+@",
+    "ctrl+slash": "ctrl+underscore",
+    "ctrl+minus": "ctrl+underscore",
+    "ctrl+shift+minus": "ctrl+underscore",
+}
+"""Keys that are one, by the name that bindings have for it. Many terminals send the same for both;
+a protocol that tells them apart means no other action."""
+
 _ALIASES: Final[Mapping[str, str]] = {
     "esc": "escape", "return": "enter", "pgup": "pageup", "pgdn": "pagedown", "del": "delete",
     "ins": "insert", "option": "alt", "meta": "alt", "control": "ctrl", "_": "underscore",
-    "\\": "backslash", "]": "right_square_bracket", "^": "circumflex_accent",
+    "\\": "backslash", "[": "left_square_bracket", "]": "right_square_bracket", "/": "slash",
+    "^": "circumflex_accent", "-": "minus",
 }  # fmt: skip
 _MODIFIERS: Final = frozenset({"alt", "ctrl", "shift"})
 _EDITING: Final = frozenset({"up", "down", "left", "right", "home", "end", "backspace", "delete"})
@@ -63,18 +83,10 @@ _FUNCTION: Final = frozenset(f"f{number}" for number in range(1, 25))
 _CTRL_SIGNS: Final = frozenset(
     {"underscore", "backslash", "right_square_bracket", "circumflex_accent"}
 )
-_SENT_AS: Final[Mapping[str, str]] = {
-    "ctrl+h": "Backspace",
-    "ctrl+i": "Tab",
-    "ctrl+m": "Enter",
-    "ctrl+[": "Esc",
-    "alt+b": "Ctrl+Left",
-    "alt+f": "Ctrl+Right",
-    "ctrl+/": "Ctrl+_",
-}
 _SHOWN: Final[Mapping[str, str]] = {
     "pageup": "PgUp", "pagedown": "PgDn", "escape": "Esc", "underscore": "_", "backslash": "\\",
-    "right_square_bracket": "]", "circumflex_accent": "^",
+    "left_square_bracket": "[", "right_square_bracket": "]", "circumflex_accent": "^",
+    "slash": "/", "minus": "-",
 }  # fmt: skip
 
 
@@ -97,8 +109,8 @@ def refusal(key: str) -> str:
     letter = len(name) == 1 and name.isascii() and name.isalnum()
     if key in {"escape", "ctrl+c"}:
         return "always stops the agent"
-    if key in _SENT_AS:
-        return f"reaches programs as {_SENT_AS[key]}"
+    if key in ALIKE:
+        return f"reaches programs as {shown(ALIKE[key])}"
     if not set(modifiers) <= _MODIFIERS:
         return "doesn't reach programs in a terminal: use Ctrl, Alt or Shift"
     if letter or len(name) == 1 or name == "space":

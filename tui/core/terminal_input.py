@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     State: TypeAlias = Callable[[str, int], Steps]
 
 ESC, BEL = "\x1b", "\x07"
+SHIFT_ENTER = ("\x1bOM", "\x1bO2M")
+"""What Konsole sends for Shift+Enter, and XTerm with a keypad. A keypad's Enter alone sends it in a mode
+that is not asked for."""
+DIRECTIVES = "/!@#?"
+"""Characters that begin something in a prompt. Behind an Esc in one read they are no key with Alt:
+Esc was pressed just before."""
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 
 PASTE_S = 0.03
@@ -203,6 +209,10 @@ class TerminalInput:
         elif char == ESC:
             yield InputPart("escape", ESC)
             self._escape()
+        elif char in DIRECTIVES:
+            self._state = self._typed
+            yield InputPart("escape", ESC)
+            return at
         else:
             self._state = self._typed
             yield InputPart("alt", _sound(char))

@@ -16,7 +16,7 @@ import threading
 import unicodedata
 
 from tui.core import plain_detection, theme_cache
-from tui.core.terminal_input import PAUSE_S, TerminalInput, is_text
+from tui.core.terminal_input import PAUSE_S, SHIFT_ENTER, TerminalInput, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class EarlyPrompt:
                 self._line += part.text
             elif part.kind == "control":
                 self._key(part.text)
-            elif part.kind == "alt":
+            elif part.kind in {"alt", "ss3"}:
                 self._line += "\n"
             elif part.kind == "paste":
                 self._typed = min(self._typed, len(self._line))
@@ -301,8 +301,10 @@ class EarlyPrompt:
                 return part.text[2] not in "<=>?" and part.text[-1] in _KEYS_END
             case "alt":
                 return part.text != "\r"
+            case "ss3":
+                return part.text not in SHIFT_ENTER
             case kind:
-                return kind in {"escape", "ss3"}
+                return kind == "escape"
 
     def _key(self, key: str) -> None:
         if key == "\r" and self._line.endswith("\\"):

@@ -28,9 +28,15 @@ _READ = 65_536
 _CLOSE_S: Final = 1.0
 """Seconds that the end waits for a terminal that accepts no more output."""
 _PIXELS_OFF: Final = "\x1b[?1016l"
+_TEXTUALS_KEYS: Final = "\x1b[>25u"
+_KEYS: Final = "\x1b[>29u"
+"""The kitty protocol as Textual asks for it, and with the key on the base layout too."""
+_ALT_SENDS_ESC: Final = "\x1b[?1036s\x1b[?1036h"
+_ALT_AS_BEFORE: Final = "\x1b[?1036r"
+"""Otherwise XTerm types other letters with Alt."""
 _RELEASE: Final = (
     "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
-    f"{_PIXELS_OFF}\x1b[<u{CLEAR}\x1b[?1049l\x1b[?25h\x1b[?1004l"
+    f"{_PIXELS_OFF}{_ALT_AS_BEFORE}\x1b[<u{CLEAR}\x1b[?1049l\x1b[?25h\x1b[?1004l"
 )
 """Codes that undo everything the driver sets, in one write."""
 
@@ -194,6 +200,7 @@ class _Driver(LinuxDriver):
         self._file.taken = 0
         self._ends = os.pipe()
         super().start_application_mode()
+        self.write(_ALT_SENDS_ESC)
         # Little is written beside frames; waiting for room in the queue would stop the program.
         vars(self._writer_thread)["_queue"].maxsize = 0
         self._following = False
@@ -203,6 +210,7 @@ class _Driver(LinuxDriver):
     def stop_application_mode(self) -> None:
         if codes := self.over.leaving():
             self.write(codes)
+        self.write(_ALT_AS_BEFORE)
         if self._mouse_pixels:
             self.write(_PIXELS_OFF)
         self.write(CLEAR)
@@ -233,10 +241,11 @@ class _Driver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write, but don't switch to the alternate screen a second time: some terminals would clear
-        it."""
+        it. Ask for keys in our own way."""
         if not (self._following and data == ALT_SCREEN):
-            self.over.pacing.sent(len(data))
-            super().write(data)
+            asked = _KEYS if data == _TEXTUALS_KEYS else data
+            self.over.pacing.sent(len(asked))
+            super().write(asked)
 
     def flush(self) -> None:
         """Ask at the end of a frame whether the terminal keeps up. What was written goes out by

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -24,7 +24,17 @@ from textual.keys import _character_to_key as character_to_key  # pyright: ignor
 from textual.message import Message
 
 from tui.core.characters import clusters
-from tui.core.terminal_input import ESC, PASTE_END, PASTE_S, InputPart, TerminalInput, is_text
+from tui.core.keyboard_layouts import latin
+from tui.core.keymap import ALIKE
+from tui.core.terminal_input import (
+    ESC,
+    PASTE_END,
+    PASTE_S,
+    SHIFT_ENTER,
+    InputPart,
+    TerminalInput,
+    is_text,
+)
 from tui.ui.toolkit.frame_pacing import ANSWER, FramePacing
 
 log = logging.getLogger(__name__)
@@ -51,23 +61,28 @@ _REPORT: Final = re.compile(
 """Reports about the terminal, and rxvt's mouse reports."""
 
 _SHIFT, _ALT, _CTRL, _CAPS_LOCK = 1, 2, 4, 64
-_MODIFIERS: Final = ((_ALT, "alt"), (_CTRL, "ctrl"), (8, "super"), (16, "hyper"), (32, "meta"))
+_MODIFIERS: Final = (
+    *((_SHIFT, "shift"), (_ALT, "alt"), (_CTRL, "ctrl")),
+    *((8, "super"), (16, "hyper"), (32, "meta")),
+)
+_IN_TEXT: Final = _SHIFT | _ALT
+"""Modifiers that a text includes."""
 _RELEASE: Final = "3"
 _REPEAT: Final = "2"
 """The event of a key that is held down, where a terminal reports it."""
 _LARGEST: Final = 2_000
 """No terminal has more columns or rows."""
-_LEGACY: Final[Mapping[str, str]] = {
-    "ctrl+shift+minus": "ctrl+underscore",
-    "ctrl+shift+underscore": "ctrl+underscore",
-    "ctrl+slash": "ctrl+underscore",
-}
-"""Keys that have always been one, although a protocol has distinct names for them."""
 _LINES: Final = re.compile(r"[^\r\n][\r\n]+[^\r\n]")
 """A line, and the beginning of the next one."""
 _LAST: Final = 0x10FFFF
-_ALT_KEYS: Final = "fb\x7f\t"
-"""Characters that are other keys with Alt, by Textual's table."""
+_SILENT: Final = frozenset(
+    code
+    for code, name in FUNCTIONAL_KEYS.items()
+    if name in MODIFIER_FUNCTIONAL_KEYS or name.endswith("_lock")
+)
+"""Keys that do nothing alone. Only a protocol reports them."""
+_LATIN_END: Final = "\u0370"
+"""The first letter of another script."""
 
 
 class Unclassified(events.Event, bubble=False):
@@ -192,6 +207,8 @@ class KeyParser:
             case "paste":
                 return [events.Paste(self._clean(part.text))]
             case "ss3":
+                if part.text in SHIFT_ENTER:
+                    return [events.Key("shift+enter", None)]
                 return _named(part.text) or [_unknown(part.text)]
             case "csi":
                 return self._report(part.text) or _keys(part.text)
@@ -259,18 +276,35 @@ def _typed(char: str) -> events.Key:
 def _with_alt(char: str) -> events.Key:
     """Return a key pressed with Alt, which types nothing.
 
-    Most terminals send it as Esc and the key together; Enter or a Ctrl key pressed right after Esc
-    looks the same.
+    Most terminals send it as Esc and the key together; a Ctrl key pressed right after Esc looks the
+    same.
     """
-    if char == "\r":
-        return events.Key("alt+enter", None)
-    if char in _ALT_KEYS:
-        return _named(ESC + char)[0]
     key = _typed(char)
-    if not key.is_printable:
-        return key
-    shift = "shift+" if len(key.key) == 1 and key.key.isupper() else ""
-    return events.Key(f"alt+{shift}{key.key.lower() if shift else key.key}", None)
+    if key.is_printable:
+        return _combined({"alt"}, char)
+    return _key({"alt"}, key.key) if key.key in SPECIAL_KEY_TO_CHARACTER else key
+
+
+def _combined(held: set[str], char: str, shifted: str = "", base: str = "") -> events.Key:
+    """Return a character's key pressed with modifiers, by its place on a Latin keyboard.
+
+    `shifted` and `base` are the characters of the same key with Shift and on the base layout.
+    """
+    lower = char.lower()[:1]
+    if char != lower:
+        char, held = lower, held | {"shift"}
+    elif shifted and "shift" in held and not char.isalpha():
+        char, held = shifted, held - {"shift"}
+    if char >= _LATIN_END:
+        char = base or latin(char) or char
+    return _key(held, _name(char))
+
+
+def _key(held: set[str], name: str) -> events.Key:
+    """Return a key pressed with modifiers, under the name that bindings have for it."""
+    named = "+".join((*sorted(held), name))
+    meant = ALIKE.get(named, named)
+    return events.Key(meant, SPECIAL_KEY_TO_CHARACTER.get(meant))
 
 
 def _named(sequence: str) -> list[events.Key]:
@@ -284,10 +318,11 @@ def _named(sequence: str) -> list[events.Key]:
 def _keys(sequence: str) -> Iterable[Message]:
     """Return the keys that a sequence stands for; empty if it is known but no key."""
     if match := _OTHER_KEY.fullmatch(sequence):
-        return _pressed(int(match[2]), int(match[1]), "u") or [_unknown(sequence)]
+        code = int(match[2])  # with Shift, if that changes the character
+        return _pressed(code, int(match[1]), "u", (_char(code), "")) or [_unknown(sequence)]
     if match := _KEY.fullmatch(sequence):
         code, shifted, base, modifiers, happened, text, final = match.groups(default="")
-        if happened == _RELEASE:
+        if happened == _RELEASE or code + final in _SILENT:
             return []
         chars = _text_of(text)
         alike = (_char(int(shifted or 0)), _char(int(base or 0)))
@@ -312,34 +347,28 @@ def _pressed(
 
     `alike` are the characters of the same key with Shift and on the base layout.
     """
-    bits = max(modifiers - 1, 0)
+    bits, (shifted, base) = max(modifiers - 1, 0), alike
     name, char = FUNCTIONAL_KEYS.get(f"{code}{final}", ""), _char(code)
     if not all(text) or not (name or (final == "u" and (char or text))):
         return []
-    if text:
+    # Alt is in the text that it changed; otherwise the key was pressed with Alt and types nothing.
+    if text and not (bits & _ALT and text[0].lower() in {char, shifted, shifted.lower(), name}):
         return [_typing(one, name, bits) for one in text]
-    if name in MODIFIER_FUNCTIONAL_KEYS:
-        return [events.Key(name, None)]
     # The text was not sent: derive it, or name the key with its modifiers.
-    held = ["shift"] * (bits & _SHIFT) + [name for bit, name in _MODIFIERS if bits & bit]
+    held = {modifier for bit, modifier in _MODIFIERS if bits & bit}
     if name:
-        char_typed = None if held else SPECIAL_KEY_TO_CHARACTER.get(name)
-        return [events.Key("+".join((*sorted(held), name)), char_typed)]
-    if held in ([], ["shift"]) and (typed := _shifted(char, alike[0], bits)):
+        return [_key(held, name)]
+    if held <= {"shift"} and (typed := _shifted(char, shifted, bits)):
         return [_typing(typed, "", bits)]
-    if not char.isascii():
-        char = alike[1] or char
-    named = "+".join((*sorted(held), _name(char.lower())))
-    return [events.Key(_LEGACY.get(named, named), None)]
+    return [_combined(held, char, shifted, base)]
 
 
 def _typing(char: str, name: str, bits: int) -> events.Key:
     """Return a key that types a character, with the modifiers that the character does not
     include."""
-    held = [modifier for bit, modifier in _MODIFIERS if bits & bit and bit != _ALT]
-    held += ["shift"] * (char.isspace() and bits & _SHIFT)
+    held = sorted(modifier for bit, modifier in _MODIFIERS if bits & bit & ~_IN_TEXT)
     named = name or (char if len(char) > 1 else _name(char))
-    return TypedKey("+".join((*sorted(held), named)), char)
+    return TypedKey("+".join((*held, named)), char)
 
 
 def _shifted(char: str, shifted: str, bits: int) -> str:
