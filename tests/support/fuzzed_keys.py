@@ -17,7 +17,7 @@ from textual import events
 from textual.message import Message
 
 from tests.support.clock import FakeClock
-from tests.terminals import recorded
+from tests.terminals import key_bytes, recorded
 from tui.core.terminal_input import InputPart, TerminalInput
 from tui.ui.toolkit.key_parser import KeyParser
 
@@ -50,13 +50,19 @@ class _Source(Protocol[_Out_co]):
 def fuzzed(make: random.Random) -> list[Step]:
     """A recorded reply with something done to it, or pieces of all kinds, cut and with pauses."""
     if make.random() < 0.5:
-        data = bytearray(make.choice(recorded("query", "key", "mouse", "focus", "paste")).data)
+        data = bytearray(make.choice(_bytes()))
         for _ in range(make.randrange(4)):
             at = make.randrange(len(data) + 1)
             data[at : at + make.randrange(3)] = make.choice(_PIECES)
     else:
         data = bytearray(b"".join(make.choices(_PIECES, k=make.randrange(1, 12))))
     return _cut(bytes(data), make, _PAUSES)
+
+
+@cache
+def _bytes() -> tuple[bytes, ...]:
+    replies = recorded("query", "mouse", "focus", "paste")
+    return (*(one.data for one in replies), *key_bytes())
 
 
 def begun(make: random.Random) -> tuple[bytes, list[Step]]:

@@ -59,6 +59,7 @@ KEYS: Final = (
     *(f"ctrl+{letter}" for letter in LETTERS),
     *(f"alt+{letter}" for letter in LETTERS),
     *("alt+shift+b", "alt+shift+x", "alt+1", "alt+slash", "alt+full_stop", "alt+less_than_sign"),
+    *("alt+greater_than_sign", "ctrl+minus"),
     *("ctrl+slash", "ctrl+underscore", "ctrl+left_square_bracket", "ctrl+right_square_bracket"),
     *("ctrl+backslash", "ctrl+circumflex_accent", "ctrl+1", "ctrl+full_stop", "ctrl+comma"),
 )

@@ -25,8 +25,8 @@ DEFAULT_KEYS: Final[Keymap] = {
     "yank": ("ctrl+y",),
     "page_up": ("pageup",),
     "page_down": ("pagedown",),
-    "first": ("ctrl+home",),
-    "last": ("ctrl+end",),
+    "first": ("ctrl+home", "alt+less_than_sign"),
+    "last": ("ctrl+end", "alt+greater_than_sign"),
     "find": ("ctrl+f",),
     "stop": ("escape",),
     "next_mode": ("shift+tab", "alt+m"),
@@ -74,7 +74,7 @@ _ALIASES: Final[Mapping[str, str]] = {
     "esc": "escape", "return": "enter", "pgup": "pageup", "pgdn": "pagedown", "del": "delete",
     "ins": "insert", "option": "alt", "meta": "alt", "control": "ctrl", "_": "underscore",
     "\\": "backslash", "[": "left_square_bracket", "]": "right_square_bracket", "/": "slash",
-    "^": "circumflex_accent", "-": "minus",
+    "^": "circumflex_accent", "-": "minus", "<": "less_than_sign", ">": "greater_than_sign",
 }  # fmt: skip
 _MODIFIERS: Final = frozenset({"alt", "ctrl", "shift"})
 _EDITING: Final = frozenset({"up", "down", "left", "right", "home", "end", "backspace", "delete"})
@@ -83,10 +83,11 @@ _FUNCTION: Final = frozenset(f"f{number}" for number in range(1, 25))
 _CTRL_SIGNS: Final = frozenset(
     {"underscore", "backslash", "right_square_bracket", "circumflex_accent"}
 )
+_ALT_SIGNS: Final = frozenset({"less_than_sign", "greater_than_sign"})
 _SHOWN: Final[Mapping[str, str]] = {
     "pageup": "PgUp", "pagedown": "PgDn", "escape": "Esc", "underscore": "_", "backslash": "\\",
     "left_square_bracket": "[", "right_square_bracket": "]", "circumflex_accent": "^",
-    "slash": "/", "minus": "-",
+    "slash": "/", "minus": "-", "less_than_sign": "<", "greater_than_sign": ">",
 }  # fmt: skip
 
 
@@ -118,6 +119,8 @@ def refusal(key: str) -> str:
     if not modifiers and name in _EDITING:
         return "moves or deletes in the prompt"
     if name in _NAMED | _FUNCTION or ("ctrl" in modifiers and name in _CTRL_SIGNS):
+        return ""
+    if modifiers == ["alt"] and name in _ALT_SIGNS:
         return ""
     return "isn't a known key"
 

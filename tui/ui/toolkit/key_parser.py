@@ -352,7 +352,8 @@ def _pressed(
     if not all(text) or not (name or (final == "u" and (char or text))):
         return []
     # Alt is in the text that it changed; otherwise the key was pressed with Alt and types nothing.
-    if text and not (bits & _ALT and text[0].lower() in {char, shifted, shifted.lower(), name}):
+    unchanged = {name or char, char and shifted.lower()}
+    if text and not (bits & _ALT and text[0].lower() in unchanged):
         return [_typing(one, name, bits) for one in text]
     # The text was not sent: derive it, or name the key with its modifiers.
     held = {modifier for bit, modifier in _MODIFIERS if bits & bit}

@@ -75,7 +75,7 @@ PROMPT_KEYS = (
         "press twice to quit, when the prompt is empty",
     ),
     _own("suspend", "app.suspend_process", "Ctrl+Z", "suspend; resume with fg", "suspend"),
-    _own("undo", "undo", "Ctrl+_", "undo"),
+    _own("undo", "undo", "Ctrl+_, Alt+Z", "undo"),
     _own("yank", "yank", "Ctrl+Y", "paste back text cut with Ctrl+W, U, K or Alt+D"),
     _own(
         "to_background",
@@ -86,7 +86,12 @@ PROMPT_KEYS = (
     ),
     _own("page_up", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
     _own("page_down", "screen.page(1)", "", ""),
-    _own("first", "screen.edge(-1)", "Ctrl+Home, Ctrl+End", "start or end of the conversation"),
+    _own(
+        "first",
+        "screen.edge(-1)",
+        "Ctrl+Home, Ctrl+End",
+        "start or end of the conversation (also Alt+<, Alt+>)",
+    ),
     _own("last", "screen.edge(1)", "", ""),
     _own("find", "screen.find", "Ctrl+F", "find in the conversation"),
 )
@@ -100,10 +105,15 @@ FIELD_KEYS = (
 PANE_KEYS = (
     Key("up,down", "", "Up, Down", "previous/next item or output row (k, j)"),
     Key("enter", "", "Enter", "fold or unfold; show a tool's output; open a sub-agent"),
-    Key("shift+up", "select(-1, 0)", "Shift+arrows", "select text; Esc clears"),
-    Key("shift+down", "select(1, 0)", "", ""),
-    Key("shift+left", "select(0, -1)", "", ""),
-    Key("shift+right", "select(0, 1)", "", ""),
+    Key(
+        "shift+up,alt+k",
+        "select(-1, 0)",
+        "Shift+arrows",
+        "select text (also Alt+H, J, K, L); Esc clears",
+    ),
+    Key("shift+down,alt+j", "select(1, 0)", "", ""),
+    Key("shift+left,alt+h", "select(0, -1)", "", ""),
+    Key("shift+right,alt+l", "select(0, 1)", "", ""),
     Key("ctrl+y", "", "Ctrl+Y", "copy the selection or the item"),
     Key("y", "", "y", "copy the output, or the selection in it"),
     Key("m", "", "m, p", "hide the output's result from the model; pin it (F2)"),
