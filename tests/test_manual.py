@@ -19,6 +19,7 @@ import pytest
 from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage]
 
 from tests.pictures.scenes import SCENES
+from tests.terminals.heard import limits
 from tests.ui import habits
 from tui import plain
 from tui.app import manual
@@ -213,6 +214,7 @@ def tables() -> dict[str, list[str]]:
         "events of run": run_event_rows(),
         **{f"habits: {name}": habit_rows(name) for name in habits.programs("keys")},
         "habits: commands": habit_command_rows(),
+        "terminals": [row(*cells) for cells in limits()],
         **{f"keys: {title}": key_rows(keys) for title, keys in HELP},
     }
 

@@ -23,7 +23,8 @@ APPS: Final = {
     "run": (("run", "TASKS.md", "--practice", "-y"), "sleep 300"),
 }
 """The words of each, and what its screen shows."""
-SET: Final = re.compile(rb"\x1b\[(?:\?(\d+)[hl]|([<>])\d*u)")
+SET: Final = re.compile(rb"\x1b\[(?:\?(\d+)[hlr]|([<>])\d*u)")
+"""A mode that is set, cleared or restored to what it was, and the keys' protocol."""
 ON: Final = {b"7", b"25"}
 """Modes that a terminal has on by itself: the end of a line wraps, and a cursor is shown."""
 INJECTED: Final = """

@@ -1,4 +1,5 @@
-"""Write the rows of `tui/core/keyboard_layouts.py` from xkb's data: `python -m tests.terminals.layouts`.
+"""Write the rows of `tui/core/keyboard_layouts.py` from xkb's data, by hand:
+`python -m tests.terminals.layouts`.
 
 Needs libxkbcommon0 and xkb-data (read with 1.5.0 and 2.35.1). Not a part of the suite.
 """
@@ -19,7 +20,9 @@ LAYOUTS = {
 
 
 class _Names(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_char_p) for name in ("rules", "model", "layout", "variant", "options")]
+    _fields_ = [
+        (name, ctypes.c_char_p) for name in ("rules", "model", "layout", "variant", "options")
+    ]
 
 
 def row(layout: str) -> str:

@@ -4,8 +4,8 @@
     loadkeys -u --mktable ./ru.map | python -m tests.terminals.linux_console VERSION LAYOUT
 
 A console could not be had for the recording. `loadkeys` prints the kernel's tables as they are when
-the map is loaded; this does with them what the kernel's keyboard does (`drivers/tty/vt/keyboard.c`):
-Num Lock on, Alt as Esc. Rows are those of `record_keys`.
+the map is loaded; this does with them what the kernel's keyboard does, in
+`drivers/tty/vt/keyboard.c`, with Num Lock on and Alt as Esc. Rows are those of `record_keys`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from tests.terminals.record_keys import ELSEWHERE, KEYS, PLACES
 
 CODES = {
-    **{char: code - 8 for char, code in PLACES.items()},
-    **{"escape": 1, "backspace": 14, "tab": 15, "enter": 28, "space": 57, "kp_enter": 96},
-    **{"home": 102, "up": 103, "pageup": 104, "left": 105, "right": 106, "end": 107, "down": 108},
-    **{"pagedown": 109, "insert": 110, "delete": 111, "kp_1": 79, "f11": 87, "f12": 88},
+    "escape": 1, "backspace": 14, "tab": 15, "enter": 28, "space": 57, "kp_enter": 96, "home": 102,
+    "up": 103, "pageup": 104, "left": 105, "right": 106, "end": 107, "down": 108, "pagedown": 109,
+    "insert": 110, "delete": 111, "kp_1": 79, "f11": 87, "f12": 88,
     **{f"f{number}": 58 + number for number in range(1, 11)},
-}
+    **{char: code - 8 for char, code in PLACES.items()},
+}  # fmt: skip
 SIGNS = {
     "slash": "/", "full_stop": ".", "comma": ",", "minus": "-", "left_square_bracket": "[",
     "right_square_bracket": "]", "backslash": "\\", "question_mark": "?", "exclamation_mark": "!",

@@ -14,6 +14,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, turn, until
 from tui.permissions.types import Call, Decision
 from tui.ui.app import HoldfastApp
+from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.row_list import RowList
 
 SCREENS = {
@@ -142,6 +143,28 @@ async def test_over_an_approval_a_screen_opens_and_escape_leads_back_to_it(key: 
         assert world.agent.answers == []
         await pilot.press("escape")
         await until(pilot, lambda: top(app) == "ApprovalModal")
+        assert world.agent.answers == []
+
+
+async def test_a_letter_of_another_script_is_the_key_in_its_place_where_it_types_nothing() -> None:
+    async with opened("McpScreen") as (app, pilot):
+        await pilot.press("й")  # q
+        await until(pilot, lambda: app.screen is app.chat)
+        app.chat.query_one(ConversationView).focus()
+        await pilot.press("г", "й")  # u, q: here letters write the prompt
+        await until(pilot, lambda: app.chat.prompt.text == "гй")
+
+
+async def test_a_letter_of_another_script_answers_nothing() -> None:
+    world = World()
+    world.scripts.append(turn(Ask(CALL, Decision("ask", "It runs.", "default", "standard"))))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: top(app) == "ApprovalModal")
+        for letter in "нтм":  # y, n, v; the first begins the word for no
+            world.clock.elapsed += 5
+            await pilot.press(letter)
+        assert top(app) == "ApprovalModal"
         assert world.agent.answers == []
 
 

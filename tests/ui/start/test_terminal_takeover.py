@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import termios
@@ -99,3 +100,19 @@ def test_the_size_is_the_terminals_whatever_the_environment_says(
 
 def rows(screen: Terminal) -> list[str]:
     return ["".join(char for char, _ in row) for _, row in sorted(screen.shown.by_row.items())]
+
+
+def test_keys_are_asked_for_with_their_place_and_alt_as_alt_until_the_end(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    with Terminal([*HOLDFAST, "--practice"], cwd=tmp_path, env=env) as screen:
+        screen.wait_for("shift+tab")
+        screen.type("\x1a")  # suspend
+        screen.wait_until(lambda: screen.raw.count(b"\x1b[?1036r") == 1)
+        screen.process.send_signal(signal.SIGCONT)
+        screen.wait_until(lambda: screen.raw.count(b"\x1b[?1036h") == 2)
+        screen.type("\x11")
+        assert screen.exit_code() == 0
+    asked = re.findall(rb"\x1b\[[<>]\d*u|\x1b\[\?1036[hrs]", screen.raw)
+    on = [b"\x1b[>29u", b"\x1b[?1036s", b"\x1b[?1036h"]
+    assert asked == [*on, b"\x1b[?1036r", b"\x1b[<u"] * 2

@@ -5,51 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from textual import events
 
 from tests.terminals import Struck, key_bytes, struck
+from tests.terminals.heard import heard, meant, reached
 from tests.ui.toolkit.test_key_parser import Keyboard
 from tui.core.keyboard_layouts import latin
-from tui.core.keymap import ALIKE, normalized
+from tui.core.keymap import normalized
 from tui.ui.toolkit.key_parser import DoubtfulKey, Unclassified
 from tui.ui.widgets.keys import HELP, Key
 
 ASKED = [row for row in struck() if "asked" in row.modes]
-KEYPAD = {"kp_enter": "enter", "kp_1": "1"}
 ELSEWHERE = {
     ("linux", "shift+f5"): "f17",  # where a keyboard with 24 of them would have it
 }
 """What a terminal sends for a key that is another key's alone."""
 TOO_EARLY = {"alt+shift+x", "alt+slash"}
 """Keys with Alt that begin a sequence, or are the Esc before a command."""
-
-
-def heard(data: bytes, cut: int = 0) -> list[str]:
-    """The names of the keys that these bytes are, read at once or in two pieces."""
-    keyboard = Keyboard()
-    if cut:
-        keyboard.read(data[:cut])
-        keyboard.pause(0.05)
-    keyboard.read(data[cut:])
-    keyboard.pause(1.0)
-    return [one.key for one in keyboard.heard if isinstance(one, events.Key)]
-
-
-def meant(key: str) -> str:
-    """The name that bindings have for a key."""
-    *held, name = key.split("+")
-    named = "+".join((*held, KEYPAD.get(name, name)))
-    return ALIKE.get(named, named)
-
-
-def reached(row: Struck) -> dict[str, str]:
-    """The keys that arrive as one key of a binding, with what is pressed for each."""
-    found: dict[str, str] = {}
-    for key, data in row.sent.items():
-        keys = heard(data)
-        if len(keys) == 1:
-            found.setdefault(keys[0], key)
-    return found
 
 
 def label(row: Struck) -> str:

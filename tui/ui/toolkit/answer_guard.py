@@ -42,7 +42,7 @@ INTO_DRAFT: Final = "Typing goes into your draft; pause to answer."
 PASTED: Final = "Pasted into your draft."
 _ANSWERING: Final = {"enter", "escape"}
 _ACTING: Final = {"enter", "delete"}
-_ERASING: Final = {"backspace", "delete", "ctrl+backspace", "ctrl+w", "ctrl+u", "ctrl+k"}
+_ERASING: Final = {"backspace", "delete", "ctrl+w", "ctrl+u", "ctrl+k"}
 _NEVER: Final = float("-inf")
 
 

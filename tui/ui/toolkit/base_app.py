@@ -35,6 +35,7 @@ from textual.worker import WorkerFailed
 
 from tui.core.clock import Clock
 from tui.core.errors import ConfigError
+from tui.core.keyboard_layouts import latin
 from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
@@ -287,6 +288,16 @@ class ThemedApp(KeySequencer):
             taken = taken or self.claims(event)
         if not taken:
             await super().pass_on(event)
+
+    async def _check_bindings(self, key: str, priority: bool = False) -> bool:
+        """Run a key's binding; for a letter of another script that nothing took, that of the key in
+        its place, but not where a key answers: there it may begin a word."""
+        if await super()._check_bindings(key, priority):
+            return True
+        letter = latin(key) if not priority and len(key) == 1 else ""
+        if not letter or place_of(self.focused or self.screen):
+            return False
+        return await super()._check_bindings(letter)
 
     def claims(self, event: events.Key) -> bool:  # noqa: ARG002
         """True if the app itself uses a key, before anything else gets it."""
