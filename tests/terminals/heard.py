@@ -21,6 +21,7 @@ TITLES = {
     "ghostty": "Ghostty (its encoder, ghostty-web 0.4.0)", "xterm.js": "xterm.js {}, as in VS Code",
     "xterm.js with kittyKeyboard": "xterm.js {} with the kitty protocol",
 }  # fmt: skip
+ALT = {True: "works", False: "types letters"}
 ARROWS = ("up", "down", "left", "right")
 BESIDE = ("alt+b", "alt+f", "alt+d", "alt+backspace", "kp_enter", "ctrl+left", "ctrl+right")
 """Keys that the manual names outside of its tables, or that everyone expects."""
@@ -122,12 +123,11 @@ def _russian(rows: dict[str, Struck]) -> str:
         found = [rows[layout].sent[key] for layout in layouts if layout in rows]
         return any(heard(sent) == [meant(key)] for sent in found)
 
-    ctrl, alt = works("ctrl+c", "ru", "ru,us"), works("alt+b", "ru", "ru,us")
-    if ctrl and alt and works("ctrl+c", "ru"):
-        return "Ctrl and Alt work"
-    beside = "Ctrl works only beside a Latin layout" if ctrl else "Ctrl types letters"
-    first = "Ctrl works" if works("ctrl+c", "ru") else beside
-    return f"{first}; Alt {'works' if alt else 'types letters'}"
+    alone, alt = works("ctrl+c", "ru"), works("alt+b", "ru", "ru,us")
+    if alone or works("ctrl+c", "ru,us"):
+        ctrl = "Ctrl works" if alone else "Ctrl works only beside a Latin layout"
+        return "Ctrl and Alt work" if alone and alt else f"{ctrl}; Alt {ALT[alt]}"
+    return f"Ctrl types letters; Alt {ALT[alt]}" if alt else "Ctrl and Alt type letters"
 
 
 def _shown(keys: list[str]) -> str:

@@ -18,9 +18,10 @@ from typing import Any, Final
 
 from tests.terminals.record import ESC, Asked, displays, installed
 
-ASKED: Final = f"{ESC}[>29u{ESC}[?1036h"
-"""What the program asks for, as `tui/ui/start/terminal_takeover.py` writes it."""
-MODES: Final = {"legacy": ("", ""), "asked": (ASKED, f"{ESC}[<u{ESC}[?1036l")}
+ASKED: Final = f"{ESC}[?1049h{ESC}[>29u{ESC}[?1036h"
+"""What the program asks for, as `tui/ui/start/terminal_takeover.py` writes it. On the alternate
+screen terminals keep fewer keys."""
+MODES: Final = {"legacy": ("", ""), "asked": (ASKED, f"{ESC}[<u{ESC}[?1036l{ESC}[?1049l")}
 
 NAMED: Final = {
     "enter": "Return", "escape": "Escape", "backspace": "BackSpace", "pageup": "Prior",
