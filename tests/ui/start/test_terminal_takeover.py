@@ -108,11 +108,12 @@ def test_keys_are_asked_for_with_their_place_and_alt_as_alt_until_the_end(
     with Terminal([*HOLDFAST, "--practice"], cwd=tmp_path, env=env) as screen:
         screen.wait_for("shift+tab")
         screen.type("\x1a")  # suspend
-        screen.wait_until(lambda: screen.raw.count(b"\x1b[?1036r") == 1)
+        pid, stopped = screen.process.pid, os.WSTOPPED | os.WNOHANG
+        screen.wait_until(lambda: os.waitid(os.P_PID, pid, stopped))
         screen.process.send_signal(signal.SIGCONT)
         screen.wait_until(lambda: screen.raw.count(b"\x1b[?1036h") == 2)
-        screen.type("\x11")
-        assert screen.exit_code() == 0
+        screen.process.send_signal(signal.SIGTERM)
+        assert screen.exit_code() == 128 + signal.SIGTERM
     asked = re.findall(rb"\x1b\[[<>]\d*u|\x1b\[\?1036[hrs]", screen.raw)
     on = [b"\x1b[>29u", b"\x1b[?1036s", b"\x1b[?1036h"]
     assert asked == [*on, b"\x1b[?1036r", b"\x1b[<u"] * 2
