@@ -139,8 +139,8 @@ CHAT_KEYS = (
         "mode",
     ),
     Key("", "", "1, 2, 3", "in a new session: take that row"),
-    _own("model", "app.command('model')", "Alt+P", "switch model"),
-    _own("think", "app.think", "Alt+T", "think step by step (toggle)", "think"),
+    _own("model", "app.command('model')", "Alt+P, Ctrl+^", "switch model"),
+    _own("think", "app.think", "Alt+T, Ctrl+\\", "think step by step (toggle)", "think"),
     _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt
