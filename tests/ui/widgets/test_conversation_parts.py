@@ -406,7 +406,10 @@ def test_attempts_that_failed_one_after_the_other_share_a_row() -> None:
     assert all(map(item_renderer.joins, tries, tries[1:]))
     assert not item_renderer.joins(tries[2], AttemptItem(1, "network", 1.0))
     rows = shown(item_renderer.draw(tries[0], 60, STYLES, along=tries[1:]))
-    assert rows == [" ! failed 3× · overloaded (529)"]
+    assert rows == [" ! retried 3× · overloaded (529)"]
+    mixed = [*tries[:1], *(AttemptItem(n, "rate_limit", 1.0, status=429) for n in (2, 3))]
+    rows = shown(item_renderer.draw(mixed[0], 60, STYLES, along=mixed[1:]))
+    assert rows == [" ! retried 3× · 1× overloaded, 2× rate limited"]
 
 
 def test_warming_loads_what_colors_code(monkeypatch: pytest.MonkeyPatch) -> None:
