@@ -412,6 +412,27 @@ def test_attempts_that_failed_one_after_the_other_share_a_row() -> None:
     assert rows == [" ! retried 3× · 1× overloaded, 2× rate limited"]
 
 
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize(
+    ("level", "mark"),
+    [
+        ("", ""),
+        ("read-only", ""),
+        ("workspace", ""),
+        ("workspace + network", "network"),
+        ("outside", "outside"),
+    ],
+)
+def test_only_a_command_that_reaches_further_than_usual_is_marked(
+    width: int, level: str, mark: str
+) -> None:
+    call = ToolItem("a", "run_command", "make " + 60 * "x", "ok", summary="exit 0", level=level)
+    call.seconds = 3.0
+    (row,) = shown(item_renderer.draw(call, width, STYLES))
+    assert row.endswith((f"{mark}    3 s",) if mark else ("x    3 s", "…    3 s"))
+    assert len(row) < width
+
+
 def test_warming_loads_what_colors_code(monkeypatch: pytest.MonkeyPatch) -> None:
     color = Mock(wraps=code.draw_rows)
     monkeypatch.setattr(code, "draw_rows", color)

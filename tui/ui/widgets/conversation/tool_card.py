@@ -42,6 +42,8 @@ _MARKS: dict[str, tuple[str, str, str]] = {
     "interrupted": ("■", "warning", "interrupted"),
 }
 _FINE = "exit 0"
+_UNUSUAL = {"workspace + network": "network", "outside": "outside"}
+"""Marks of what a command was allowed beyond the usual: levels of the sandbox, by their names."""
 
 
 _LABEL = 24
@@ -122,7 +124,7 @@ def _right(item: ToolItem, styles: Styles) -> list[Span]:
         "outdated" * item.outdated,
         "◆ pinned" * item.pinned,
         "ELEVATED" * item.elevated,
-        f"⛨ {item.level}" * bool(item.level),
+        _UNUSUAL.get(item.level, ""),
     )
     parts: list[Span] = [(flag, styles["c-badge"]) for flag in flags if flag]
     if (item.seconds or 0) >= _SLOW_S:
@@ -206,9 +208,9 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
         left_room = room - cells([*outcome_part, *cut, *right])
         if left_room >= min(cell_len(label), _LABEL):
             break
-    # Still too little: keep only the sandbox level, or drop the time.
+    # Still too little: keep only the last mark, or drop the time.
     if left_room < min(cell_len(label), 8):
-        right = [part for part in right if part[0].strip()][-1:] if item.level else right[:-1]
+        right = _right(replace(item, seconds=0), styles)[-2:]
         left_room = room - cells([*outcome_part, *cut, *right])
     left: list[Span] = [(f" {_glyph(item, frame)} ", look), (name, styles["c-tool"])]
     if label and left_room > 0:
