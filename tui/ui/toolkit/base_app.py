@@ -35,6 +35,7 @@ from textual.worker import WorkerFailed
 
 from tui.core.clock import Clock
 from tui.core.errors import ConfigError
+from tui.core.formatting import plural
 from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
@@ -171,6 +172,10 @@ class BaseScreen(Widget):
         if text:
             self.notify(text, severity="warning", markup=False)
 
+    def say_copied(self, text: str, source: Widget) -> None:  # noqa: ARG002
+        """Say what was copied from a widget."""
+        self.notify(text, markup=False)
+
     def remove(self) -> AwaitRemove:
         self.workers.cancel_node(self)  # pyright: ignore[reportUnknownMemberType] - Worker's result
         return super().remove()
@@ -186,6 +191,13 @@ class BaseScreen(Widget):
         if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
             event.stop()
             event.prevent_default()
+
+
+def copy(widget: Widget, text: str) -> None:
+    """Copy a text, and say so on the widget's screen."""
+    widget.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+    if isinstance(screen := widget.screen, BaseScreen):
+        screen.say_copied(f"Copied {plural(len(text), 'character')}.", widget)
 
 
 class TooSmall(BaseScreen, ModalScreen[None]):

@@ -59,6 +59,8 @@ class LineView(ScrollView, can_focus=True):
         Binding("pagedown", "page(1)", "Page down", show=False),
         Binding("home", "edge(-1)", "First", show=False),
         Binding("end", "edge(1)", "Last", show=False),
+        Binding("ctrl+u", "half(-1)", "Half a page up", show=False),
+        Binding("ctrl+d", "half(1)", "Half a page down", show=False),
         Binding("escape", "unselect", "Clear the selection", show=False),
         *bindings(PANE_KEYS),
     ]
@@ -333,6 +335,10 @@ class LineView(ScrollView, can_focus=True):
     def action_page(self, step: int) -> None:
         """Scroll a screen up or down, with a row in common."""
         self._scroll(self._viewport.y + step * max(1, self._viewport.height - 1))
+
+    def action_half(self, step: int) -> None:
+        """Scroll half a screen up or down."""
+        self._scroll(self._viewport.y + step * max(1, self._viewport.height // 2))
 
     def action_edge(self, step: int) -> None:
         """Go to the first or the last row."""
