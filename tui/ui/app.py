@@ -379,6 +379,7 @@ class HoldfastApp(ThemedApp):
         settings = opening.services.settings
         settings.apply(lambda now: now.keys, lambda keys: self.use_keys(keymap_of(keys)))
         settings.apply(lambda now: now.vim, self.chat.prompt.use_vim)
+        settings.apply(lambda now: now.copy_on_select, self._copy_selections)
         settings.follow(lambda now: now.theme, self.use_theme)
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
@@ -394,6 +395,9 @@ class HoldfastApp(ThemedApp):
         if opening.prompt:
             self.conversation.submit(opening.prompt)
         await self._do_waiting(prompts)
+
+    def _copy_selections(self, on: bool) -> None:
+        self.copies_selection = on
 
     async def _do_waiting(self, texts: Sequence[str]) -> None:
         for text in texts:
