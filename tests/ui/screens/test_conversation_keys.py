@@ -1,13 +1,16 @@
-"""Keys in the conversation: letters count if a key gave it the focus, not after a click."""
+"""Keys in the conversation, which count if a key gave it the focus; and what is copied there."""
 
 from __future__ import annotations
 
+import pytest
 from textual.pilot import Pilot
 
 from tests.support.world import World
-from tests.ui.screens.driving import running, until
+from tests.ui.screens.driving import running, say, until
+from tui.core.config import Config
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.conversation.items import AssistantItem, Item, UserItem
+from tui.ui.widgets.line_view import view
 
 
 async def talk(app: HoldfastApp, pilot: Pilot[None]) -> list[Item]:
@@ -96,3 +99,83 @@ async def test_a_slash_searches_and_n_goes_through_what_was_found() -> None:
         assert at(app) is items[-1]
         await pilot.press("escape")
         assert not app.chat.left.finding
+
+
+async def drag(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int]) -> None:
+    await pilot.mouse_down("#conversation", offset=start)
+    await pilot.hover("#conversation", offset=end)
+    await pilot.mouse_up("#conversation", offset=end)
+    await pilot.pause()
+
+
+async def test_what_the_mouse_selects_is_copied_once() -> None:
+    async with running(World()) as (app, pilot):
+        app.chat.fill([UserItem("hello there"), AssistantItem("one two")])
+        await pilot.pause()
+        await drag(pilot, (3, 0), (8, 0))
+        assert app.clipboard == "hello"
+        assert app.chat.left.rule.right.plain == "Copied 5 characters."
+        app.copy_to_clipboard("something else")
+        await pilot.mouse_down("#splitter")  # the selection is still there
+        await pilot.mouse_up("#splitter")
+        await pilot.pause()
+        assert app.clipboard == "something else"
+
+
+async def test_what_keys_select_is_copied_once_they_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "SELECTED_S", 0.01)
+    async with running(World()) as (app, pilot):
+        app.chat.fill([UserItem("hello there")])
+        await pilot.press("tab", *["shift+right"] * 5)
+        await until(pilot, lambda: app.clipboard == "hello")
+
+
+async def test_selecting_copies_nothing_if_that_is_switched_off() -> None:
+    world = World()
+    world.config = Config(copy_on_select=False)
+    async with running(world) as (app, pilot):
+        app.chat.fill([UserItem("hello there")])
+        await pilot.pause()
+        await drag(pilot, (3, 0), (8, 0))
+        assert app.clipboard == ""
+        await pilot.press("ctrl+y")
+        assert app.clipboard == "hello"
+
+
+async def test_code_blocks_of_the_newest_answer_with_code_have_numbers() -> None:
+    several = "A:\n\n```py\nx = a\n\ny = b\n```\n\n- b\n  ```\n  z\n  ```\n"
+    async with running(World()) as (app, pilot):
+        conversation = app.chat.conversation
+
+        def numbers() -> list[str]:
+            size = conversation.size
+            rows = [strip.text.rstrip() for strip in conversation.render_lines(size.region)]
+            return [row.split()[-1] for row in rows if row[-1:].isdecimal() and row[-2] == " "]
+
+        await say(pilot, "/copy 1")
+        assert "No code block" in app.chat.notice.text
+        app.chat.fill([AssistantItem(several)])
+        await until(pilot, lambda: numbers() == ["1", "2"])
+        for number, text in (("1", "x = a\n\ny = b"), ("2", "z")):
+            await say(pilot, f"/copy {number}")
+            await until(pilot, lambda: app.clipboard == text)  # noqa: B023 - awaited at once
+        await say(pilot, "/copy 3")
+        await until(pilot, lambda: "/copy 1 to 2" in app.chat.notice.text)
+        app.chat.add(AssistantItem("no code"))
+        await pilot.pause()
+        assert numbers() == ["1", "2"]
+        app.chat.add(AssistantItem("```\nlast\n```"))
+        await until(pilot, lambda: numbers() == [])  # a single one needs no number
+        await say(pilot, "/copy 1")
+        await until(pilot, lambda: app.clipboard == "last")
+
+
+async def test_copy_offers_the_blocks_with_their_first_lines() -> None:
+    async with running(World()) as (app, pilot):
+        app.chat.fill([AssistantItem("```\n\nfirst\nsecond\n```\n\n~~~\nother\n~~~")])
+        await pilot.press(*"/copy ")
+        popup = app.chat.prompt.suggestions
+        assert popup is not None
+        await until(pilot, lambda: len(popup.choices) == 2)
+        offered = [(choice.value, choice.detail) for choice in popup.choices]
+        assert offered == [("1", "first"), ("2", "other")]

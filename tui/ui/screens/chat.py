@@ -148,12 +148,6 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         else:
             self.notice.clear()
 
-    def say_copied(self, text: str, source: Widget) -> None:
-        if self.side in source.ancestors:
-            self.side.say(text, "success")
-        else:
-            self.left.say(text)
-
     def uncover(self) -> None:
         """Remove the cover: it is known by now what comes first."""
         self.query("#cover").remove()
@@ -377,9 +371,6 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def on_search_bar_closed(self, event: SearchBar.Closed) -> None:
         event.stop()
         self.prompt.focus()
-
-    def on_conversation_view_letters_changed(self) -> None:
-        self._show_keys()
 
     @on(OutputSide.Resized)
     def _side_sized(self) -> None:

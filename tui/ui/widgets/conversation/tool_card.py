@@ -48,7 +48,7 @@ _UNUSUAL = {"workspace + network": "network", "outside": "outside"}
 
 _LABEL = 24
 """Cells of a label that are kept before what follows it is shortened."""
-_WIDEST = 120
+WIDEST = 120
 """Most cells of the row, so that its right end still visibly belongs to the left."""
 _BRIEF = 3
 """Lines of an error that are shown in red; more lines are a command's output."""
@@ -179,7 +179,7 @@ def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int
         (verb(first.name), styles["c-tool"]),
         (f" {count}", styles["c-label"]),
     ]
-    room = min(width, _WIDEST) - 3 - cells(left)
+    room = min(width, WIDEST) - 3 - cells(left)
     left.append((f"  {clip(names, max(1, room))}", styles["c-detail"]))
     source = "\n".join(title(item.name, item.label) for item in items)
     end = sum(len(text) for text, _ in left)
@@ -194,7 +194,7 @@ def _glyph(item: ToolItem, frame: int) -> str:
 
 def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     look = styles[f"c-{_MARKS[item.state][1]}"]
-    room = max(4, min(width, _WIDEST) - MARGIN - 1)
+    room = max(4, min(width, WIDEST) - MARGIN - 1)
     right = _right(item, styles)
     name = clip(verb(item.name), room)
     cut: list[Span] = [(f"  {badge(item.receipt)}", styles["c-badge"])] if item.receipt else []
@@ -216,7 +216,7 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     if label and left_room > 0:
         left.append((f" {_short(label, left_room)}", styles["c-label"]))
     left += [*outcome_part, *cut]
-    whole = min(width, _WIDEST) - 1
+    whole = min(width, WIDEST) - 1
     space: Span = (" " * max(0, whole - cells(left) - cells(right)), styles["text"])
     shown = [*left, space, *right] if right else left
     end = sum(len(text) for text, _ in left)

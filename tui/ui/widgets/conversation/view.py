@@ -30,6 +30,7 @@ from tui.ui.widgets.conversation.items import (
 )
 from tui.ui.widgets.conversation.items_view import ItemsView, PreparedItems
 from tui.ui.widgets.conversation.search import ItemSearch
+from tui.ui.widgets.conversation.tool_card import WIDEST
 from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.markdown.text import BLANK, Line
 
@@ -81,9 +82,6 @@ class ConversationView(ItemsView):
         """Enter was pressed on an item that has a view of its own: a sub-agent's call."""
 
         item: ToolItem
-
-    class LettersChanged(Message):
-        """Letters are keys from now on, or no longer."""
 
     class UndoAsked(Message):
         """The rewind after the last prompt is to be undone."""
@@ -260,6 +258,8 @@ class ConversationView(ItemsView):
     # Painting
 
     def _overlay(self, index: int, row: int, line: Line) -> Line:
+        if line.block and self._items[index] is self._numbered:
+            line = strips.numbered(line, min(self._width, WIDEST), self._look["c-number"])
         if self._finder is not None and (spots := self._finder.spots(line)):
             hit = self._hit.start if self._hit and self._hit[:2] == (index, row) else None
             line = strips.marked(line, spots, self._look["c-match"])
@@ -306,14 +306,11 @@ class ConversationView(ItemsView):
 
     def on_focus(self, event: events.Focus) -> None:
         if not event.from_app_focus:
-            self._use_letters(True)
+            self.set_class(True, LETTERS, update=False)
 
     def on_mouse_down(self) -> None:
-        self._use_letters(False)
-
-    def _use_letters(self, on: bool) -> None:
-        self.set_class(on, LETTERS, update=False)
-        self.post_message(self.LettersChanged())
+        self.set_class(False, LETTERS, update=False)
+        self.post_message(events.DescendantFocus(self))  # by the mouse: other keys count
 
     async def action_letter(self, action: str) -> None:
         if not await self.app.run_action(action, self):  # pyright: ignore[reportUnknownMemberType]
