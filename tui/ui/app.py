@@ -233,7 +233,7 @@ class HoldfastApp(ThemedApp):
         if self.ready and self.conversation.cancel():
             return
         if self.chat.prompt.text:
-            self.chat.prompt.accept()
+            self._clear_prompt()
             return
         await self.action_quit_if_again("Ctrl+C")
 
@@ -309,9 +309,19 @@ class HoldfastApp(ThemedApp):
 
     @on(ChatScreen.StopAsked)
     async def _stop_asked(self) -> None:
-        """Esc: stop what runs; with nothing running, the second press rewinds."""
-        if not self.ready or self.conversation.cancel():
+        """Esc: stop what runs; with nothing running, the second press clears the prompt, or rewinds
+        if it is empty. Vim's normal mode clears by its own commands."""
+        if self.ready and self.conversation.cancel():
             self._rewind.forget()
+            return
+        prompt = self.chat.prompt
+        if prompt.text and not prompt.in_normal_mode:
+            if self._rewind.asked():
+                self._clear_prompt()
+            else:
+                self._say_for(REWIND_WITHIN_S, "Press Esc again to clear.")
+            return
+        if not self.ready:
             return
         agent = self.conversation.agent
         if agent is None or not agent.session.records:
@@ -321,6 +331,12 @@ class HoldfastApp(ThemedApp):
             await self._do("/rewind")
         else:
             self._say_for(REWIND_WITHIN_S, "Press Esc again to rewind.")
+
+    def _clear_prompt(self) -> None:
+        """Empty the prompt; the history keeps what was in it."""
+        self._rewind.forget()
+        self.chat.prompt.accept()
+        self._say_for(REWIND_WITHIN_S, "Cleared. Up brings it back.")
 
     @on(ConversationView.UndoAsked)
     async def _undo_asked(self) -> None:

@@ -114,7 +114,7 @@ PANE_KEYS = (
 
 CHAT_KEYS = (
     _own("stop", "screen.stop_or_close", "Esc", "stop the agent, or close what is open"),
-    Key("", "", "Esc Esc", "rewind to an earlier prompt, while idle"),
+    Key("", "", "Esc Esc", "clear the prompt (Up brings it back); rewind if it is empty"),
     _own(
         "next_mode",
         "app.next_mode",
