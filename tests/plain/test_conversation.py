@@ -338,6 +338,8 @@ async def test_K47_a_session_is_elevated_again_only_by_a_yes(world: World) -> No
         assert world.agent.sent == []
     async with talking(world, answers=["1"], choice=SessionChoice(path)):
         await until(lambda: world.agent.directives.elevated)
+    async with talking(world, choice=SessionChoice(path, same=True)) as (_, face):
+        assert "Elevate again?" not in face.said  # after a rewind: no dialog takes its keys
 
 
 async def test_a_resumed_session_says_where_it_stands(world: World) -> None:
