@@ -135,8 +135,8 @@ class FactRenderer:
             case facts.SubAgentEvent(id_) if (waits := facts.awaits_person(event)) is not None:
                 self._calls.change(id_, state="waiting" if waits else "running")
                 self._show_calls()
-            case facts.ToolOutputChunk(id_, text):
-                self._calls.hear(id_, text)
+            case facts.ToolOutputChunk(id_, text, picture):
+                self._calls.hear(id_, text, picture)
             case facts.ToolFinished():
                 self._calls.finish(event)
                 self._show_calls()

@@ -433,6 +433,17 @@ def test_only_a_command_that_reaches_further_than_usual_is_marked(
     assert len(row) < width
 
 
+def test_how_a_command_failed_stays_longer_than_that_its_output_was_cut() -> None:
+    receipt = {"bytes_total": 121, "bytes_shown": 121}
+    call = ToolItem("a", "run_command", "make " + 60 * "x", "error", 6.0, "exit 3", receipt=receipt)
+    (wide, *_), (narrow, *_) = (
+        shown(item_renderer.draw(call, width, STYLES)) for width in (80, 40)
+    )
+    assert "exit 3  ✂ 121 B" in wide
+    assert "exit 3" in narrow
+    assert "✂" not in narrow
+
+
 def test_warming_loads_what_colors_code(monkeypatch: pytest.MonkeyPatch) -> None:
     color = Mock(wraps=code.draw_rows)
     monkeypatch.setattr(code, "draw_rows", color)

@@ -197,13 +197,15 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     room = max(4, min(width, WIDEST) - MARGIN - 1)
     right = _right(item, styles)
     name = clip(verb(item.name), room)
-    cut: list[Span] = [(f"  {badge(item.receipt)}", styles["c-badge"])] if item.receipt else []
+    of_cut: list[Span] = [(f"  {badge(item.receipt)}", styles["c-badge"])] if item.receipt else []
     label = item.label
     room -= cell_len(name) + 1
     outcome = _outcome(item)
-    # The summary gives way before the label does.
+    # The summary gives way before the label does; that of a failure after the badge of a cut.
     outcome_look = styles["c-detail"] if item.state == "ok" else look
-    for words in (outcome, outcome.partition(" · ")[0], ""):
+    brief = outcome.partition(" · ")[0]
+    failed: list[tuple[str, list[Span]]] = [(brief, [])] if item.state == "error" else []
+    for words, cut in ((outcome, of_cut), (brief, of_cut), *failed, ("", of_cut)):
         outcome_part: list[Span] = [(f"  {clip(words, 60)}", outcome_look)] if words else []
         left_room = room - cells([*outcome_part, *cut, *right])
         if left_room >= min(cell_len(label), _LABEL):
@@ -226,9 +228,10 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
 def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     """Return the end of a command's output, while it runs and if it failed."""
     visible = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
-    if not visible or not item.tail:
+    text = item.picture or current_lines(item.tail)
+    if not visible or not text:
         return []
-    rows = [row.rstrip() for row in current_lines(item.tail).split("\n")]
+    rows = [row.rstrip() for row in text.split("\n")]
     drawn = [coloured(row[: 8 * width + 80], styles["c-detail"]) for row in rows]
     return [_clipped(row, width) for row in drawn if any(text.strip() for text, _ in row)][-_TAIL:]
 
