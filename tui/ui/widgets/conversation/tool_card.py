@@ -201,11 +201,11 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     label = item.label
     room -= cell_len(name) + 1
     outcome = _outcome(item)
-    # The summary gives way before the label does; that of a failure after the badge of a cut.
+    # The summary gives way before the label does; how a call failed stays, and the badge goes.
     outcome_look = styles["c-detail"] if item.state == "ok" else look
-    brief = outcome.partition(" · ")[0]
-    failed: list[tuple[str, list[Span]]] = [(brief, [])] if item.state == "error" else []
-    for words, cut in ((outcome, of_cut), (brief, of_cut), *failed, ("", of_cut)):
+    brief, failed = outcome.partition(" · ")[0], item.state == "error"
+    last: tuple[str, list[Span]] = (brief, []) if failed else ("", of_cut)
+    for words, cut in ((outcome, of_cut), (brief, of_cut), last):
         outcome_part: list[Span] = [(f"  {clip(words, 60)}", outcome_look)] if words else []
         left_room = room - cells([*outcome_part, *cut, *right])
         if left_room >= min(cell_len(label), _LABEL):
