@@ -27,6 +27,11 @@ from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.record_items import RestoredItems
 
 _FULL = "context full"
+_IN_A_WAIT = (
+    *(facts.Alive, facts.ContextMeasured, facts.QueueChanged, facts.StorageChanged),
+    *(facts.TitleChanged, facts.ToolOutputChunk),
+)
+"""Facts that come while a retry waits."""
 _STEPS = {
     "output": "a shorter answer",
     "images": "dropping older images",
@@ -79,6 +84,9 @@ class FactRenderer:
         """Draw one event."""
         chat = self._chat
         self.log.add(event)
+        if self._attempt and not isinstance(event, _IN_A_WAIT):
+            chat.add(self._attempt)
+            self._attempt = None
         match event:
             case facts.SessionStarted(path=path, model=model):
                 self.head(model=model, think=False, verbose=False, elevated=False, effort="")
@@ -86,7 +94,6 @@ class FactRenderer:
                 self._status(keeping=path is not None)
             case facts.UserMessage(text, attached):
                 self._answer.pause()
-                self._add_attempt()
                 self._prompted = True
                 chat.add(UserItem(text.removesuffix(attached).rstrip() if attached else text))
                 if attached:
@@ -96,7 +103,6 @@ class FactRenderer:
                 chat.show_mode()
             case facts.RequestSent(model=model):  # voids what an earlier attempt streamed
                 self._take_back()
-                self._add_attempt()
                 chat.activity.settle()
                 chat.retry.done()
                 chat.work(f"waiting for {model}", listening=True)
@@ -144,7 +150,6 @@ class FactRenderer:
                 voided = self._take_back()
                 chat.work("waiting to retry", counts=False)
                 chat.retry.wait(event)
-                self._add_attempt()
                 self._attempt = record_items.fact_item(event, chat.clock.now(), voided)
             case facts.Parked():
                 self._park(event)
@@ -198,21 +203,13 @@ class FactRenderer:
             case _:
                 self._tell(event)
 
-    def _add_attempt(self) -> None:
-        """Add the row of a failed attempt: the wait for the next one is over."""
-        if item := self._attempt:
-            self._attempt = None
-            self._chat.add(item)
-
     def _tell(self, event: Fact, void: str = "") -> None:
-        self._add_attempt()
         if item := record_items.fact_item(event, self._chat.clock.now(), void):
             self._chat.add(item)
 
     def _park(self, event: facts.Parked) -> None:
         """Show that every model is limited; the turn continues by itself."""
         chat, voided = self._chat, self._take_back()
-        self._add_attempt()
         until, kind = datetime.fromisoformat(event.until), event.error_class
         chat.work("parked", counts=False)
         chat.retry.park(until, kind)
@@ -249,7 +246,6 @@ class FactRenderer:
         self.last_answer = self._answer.text.strip() or self.last_answer  # even if stopped
         self._answer.keep()
         self._calls.end()
-        self._add_attempt()
         if outcome == "interrupted":
             self._tell(facts.TurnFinished(outcome))
         chat.retry.done()
