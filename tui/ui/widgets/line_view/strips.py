@@ -110,7 +110,8 @@ def numbered(row: Line, width: int, style: Style) -> Line:
     if space < 1:
         return row
     end = len(row.text) if row.end is None else row.end
-    added = [Segment(" " * space, row.fill), Segment(number, (row.fill or style) + style)]
+    look = Style(color=style.color) if row.fill is None else row.fill + Style(color=style.color)
+    added = [Segment(" " * space, row.fill), Segment(number, look)]
     return row._replace(segments=[*row.segments, *added], cells=width, end=end)
 
 
