@@ -48,9 +48,8 @@ _ONE_BLOCK = 2
 _SAMPLE = 500
 
 
-def _fences(text: str) -> int:
-    """Count the lines that begin or end a block of code."""
-    return len(_FENCE.findall(text)) if "```" in text or "~~~" in text else 0
+def _has_code(text: str) -> bool:
+    return ("```" in text or "~~~" in text) and _FENCE.search(text) is not None
 
 
 class ItemsView(LineView):
@@ -76,6 +75,7 @@ class ItemsView(LineView):
         self._tools_open = False
         self._behind = 0  # items that arrived below the visible ones
         self._numbered: AssistantItem | None = None  # its code blocks show their numbers
+        self._newest_code: AssistantItem | None = None
         self._items_changed = False  # since that was looked at
         self._shown_pill = ""
 
@@ -89,7 +89,7 @@ class ItemsView(LineView):
         """The newest complete answer with code blocks."""
         recent = islice(reversed(self._items), _RECENT)
         answers = (item for item in recent if isinstance(item, AssistantItem))
-        return next((one for one in answers if not one.streaming and _fences(one.text)), None)
+        return next((one for one in answers if not one.streaming and _has_code(one.text)), None)
 
     @property
     def newest(self) -> Item | None:
@@ -283,9 +283,11 @@ class ItemsView(LineView):
     def _number_code(self) -> None:
         """Number the code blocks of the newest answer with code, if it has more than one."""
         self._items_changed = False
-        before, answer = self._numbered, self.with_code
-        self._numbered = answer if answer and _fences(answer.text) > _ONE_BLOCK else None
-        if before is not self._numbered:
+        answer = self.with_code
+        if answer is not self._newest_code:
+            self._newest_code = answer
+            several = answer and len(_FENCE.findall(answer.text)) > _ONE_BLOCK
+            self._numbered = answer if several else None
             self.refresh()
 
     def _repaint(self, *rows: int) -> None:
