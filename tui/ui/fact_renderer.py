@@ -151,6 +151,9 @@ class FactRenderer:
                 chat.work("waiting to retry", counts=False)
                 chat.retry.wait(event)
                 self._attempt = record_items.fact_item(event, chat.clock.now(), voided)
+                if voided.strip() and self._attempt:  # it may be read meanwhile
+                    chat.add(self._attempt)
+                    self._attempt = None
             case facts.Parked():
                 self._park(event)
             case facts.ModelSwitched():
