@@ -103,6 +103,13 @@ def findings_summary(findings: Sequence[Finding]) -> str:
     return " · ".join([*named, f"{left} other kinds"] if left > 0 else named)
 
 
+def kinds_summary(codes: Sequence[str]) -> str:
+    """Name kinds of findings, in words."""
+    kinds = dict.fromkeys(_WORDS.get(code, "other finding(s)") for code in codes)
+    named = [kind.replace("(s)", "s").replace("(is|are)", "are") for kind in kinds]
+    return ", ".join(named[:KINDS_NAMED])
+
+
 def _counted(count: int, kind: str) -> str:
     one = count == 1
     kind = kind.replace("(s)", "" if one else "s")

@@ -592,6 +592,9 @@ class ScreenKeys(ModelKeys, frozen=True, kw_only=True):
     motion: Annotated[Literal["full", "reduced"], "Animation: reduced: no animation.", When.NOW] = (
         "full"
     )
+    copy_on_select: Annotated[
+        bool, "Copy on select: Copy a text as soon as it is selected.", When.NOW
+    ] = True
     vim: Annotated[
         bool, "Vim keys: Vim's normal and insert mode in the prompt. /vim switches it.", When.NOW
     ] = False

@@ -55,8 +55,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("tree [BRANCH]", "show and switch branches", "commands.tree"),
     _command("export [md|html|jsonl]", "export this session", "commands.sessions"),
     _command(
-        "copy",
-        "copy the last answer",
+        "copy [N]",
+        "copy the last answer, or code block N in it",
         screen_only="The answer is text in this terminal: copy it there, or use /export.",
     ),
     _command("compact [FOCUS]", "summarize older messages", "commands.context"),

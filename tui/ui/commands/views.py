@@ -64,12 +64,32 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
         frontend.say(one_line(own.problems[0]), "warning")
 
 
-async def copy(frontend: ScreenFrontend, _: str) -> None:
-    if text := frontend.renderer.last_answer:
+async def copy(frontend: ScreenFrontend, number: str) -> None:
+    if number:
+        await _copy_block(frontend, number)
+    elif text := frontend.renderer.last_answer:
         frontend.app.copy_to_clipboard(text)
         frontend.say(f"Copied last answer ({plural(len(text), 'character')}).", "success")
     else:
         frontend.say("No answer to copy yet.")
+
+
+async def _copy_block(frontend: ScreenFrontend, number: str) -> None:
+    """Copy a block of the newest answer with code, as it was written."""
+    from tui.ui.widgets.markdown.code import blocks  # noqa: PLC0415 - on demand
+
+    answer = frontend.chat.conversation.with_code
+    code = await asyncio.to_thread(blocks, answer.text) if answer else []
+    if not code:
+        frontend.say("No code block to copy yet.")
+    elif number.isdecimal() and 0 < int(number[:9]) <= len(code):
+        text = code[int(number) - 1]
+        frontend.app.copy_to_clipboard(text)
+        lines = plural(text.count("\n") + 1, "line")
+        frontend.say(f"Copied code block {int(number)} ({lines}).", "success")
+    else:
+        numbers = "1" if len(code) == 1 else f"1 to {len(code)}"
+        frontend.say(f"No code block {number} here.", "warning", hint=f"/copy {numbers}")
 
 
 async def output(frontend: ScreenFrontend, width: str) -> None:

@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import lru_cache
 from io import TextIOWrapper
 from time import monotonic, sleep
-from types import FrameType
-from typing import Any, ClassVar, Final, NoReturn, cast
+from types import FrameType, MappingProxyType
+from typing import Any, ClassVar, Final, NoReturn, Protocol, cast, runtime_checkable
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -27,14 +27,17 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Region, Size
 from textual.screen import UPDATE_PERIOD, ModalScreen, Screen
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import WorkerFailed
 
+from tui.core import clipboard
 from tui.core.clock import Clock
 from tui.core.errors import ConfigError
+from tui.core.formatting import plural
 from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
@@ -189,6 +192,24 @@ class BaseScreen(Widget):
             event.prevent_default()
 
 
+@runtime_checkable
+class Pane(Protocol):
+    """A part of a screen with a place for a line about it."""
+
+    def say(self, text: str, /) -> object: ...
+
+
+def copy(widget: Widget, text: str) -> None:
+    """Copy a text, and say so in the widget's pane or on its screen."""
+    widget.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+    copied = f"Copied {plural(len(text), 'character')}."
+    pane = next((node for node in widget.ancestors if isinstance(node, Pane)), None)
+    if pane is not None:
+        pane.say(copied)
+    else:
+        widget.notify(copied, markup=False)
+
+
 class TooSmall(BaseScreen, ModalScreen[None]):
     """Covers everything while the terminal is too small, and closes by itself.
 
@@ -251,6 +272,10 @@ class ThemedApp(KeySequencer):
     failure: Exception | None = None
     """The error that ended the app, if any."""
 
+    copies_selection = True
+    """Whether a text is copied as soon as it is selected."""
+
+    _copied: Mapping[Widget, Selection] = MappingProxyType({})
     _signal = 0
     _signalled_at = 0.0
     _heed: Callable[[int], object] | None = None
@@ -267,6 +292,22 @@ class ThemedApp(KeySequencer):
         self._painted = PaintedScreen()
         self._frame_held = False
         self._useless: set[str] = set()  # keys of which it was said
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text by the terminal, by tmux and by the desktop's own program."""
+        super().copy_to_clipboard(text)
+        if not self.is_headless:
+            self.run_worker(asyncio.to_thread(clipboard.write, text), group="copy")
+
+    def on_text_selected(self) -> None:
+        """Copy what was selected, once."""
+        screen = self.screen
+        if not self.copies_selection or screen.selections == self._copied:
+            return
+        self._copied = dict(screen.selections)
+        text = screen.get_selected_text()
+        if text and text.strip():
+            copy(next(iter(screen.selections)), text)
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
