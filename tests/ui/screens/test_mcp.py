@@ -100,8 +100,8 @@ async def test_servers_are_drawn_again_only_when_they_have_changed(
     async with running(World(mcp=(docs, time))) as (_, pilot):
         screen = await opened(pilot)
         drawn: list[None] = []
-        refresh = screen.refresh_servers
-        monkeypatch.setattr(screen, "refresh_servers", lambda: (drawn.append(None), refresh()))
+        refresh = screen.draw
+        monkeypatch.setattr(screen, "draw", lambda rows=None: (drawn.append(None), refresh(rows)))
         screen.follow()
         assert not drawn
         docs.detail = "gone"
@@ -124,7 +124,7 @@ async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):
         assert time.switched_off == {"convert_time"}
         assert "hidden from the model" in about(pilot)
         time.detail = "another"
-        screen.refresh_servers()
+        screen.draw()
         assert "mcp__time__convert_time" in about(pilot)  # the cursor stays on its row
         await pilot.press("space", "up", "enter")
         assert time.switched_off == set()

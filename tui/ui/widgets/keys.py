@@ -251,9 +251,13 @@ VERBOSE_KEYS = (
     Key("y", "copy", "y", "copy the event, or all that match"),
 )
 
+_FILTER = Key("slash", "filter", "/", "filter the list")
+
 AGENTS_KEYS = (
-    Key("enter", "", "Enter", "look into a sub-agent"),
+    Key("enter", "", "Enter", "look into a sub-agent, or read what a kind is told"),
     Key("x", "stop", "x", "stop a sub-agent; its work so far counts"),
+    Key("e", "edit", "e", "edit the file of a kind"),
+    _FILTER,
 )
 
 SUB_AGENT_KEYS = (
@@ -267,6 +271,21 @@ JOBS_KEYS = (
     Key("x", "stop", "x", "stop a command"),
     Key("y", "copy", "y", "copy the command"),
     Key("p", "forward", "p", "open a port that it listens on in the sandbox"),
+    _FILTER,
+)
+
+HOOKS_KEYS = (
+    Key("enter", "", "Enter", "read the hook's file"),
+    Key("y", "copy", "y", "copy the command"),
+    Key("e", "edit", "e", "edit the hook's file"),
+    _FILTER,
+)
+
+SKILLS_KEYS = (
+    Key("enter", "", "Enter", "read the skill"),
+    Key("u", "use", "u", "use it: its name goes into the prompt"),
+    Key("e", "edit", "e", "edit the skill"),
+    _FILTER,
 )
 
 JOB_OUTPUT_KEYS = (
@@ -288,6 +307,8 @@ MCP_KEYS = (
     Key("o", "log", "o", "show a server's log"),
     Key("l", "sign_in", "l, L", "sign in to a server, sign out of it"),
     Key("L", "sign_out", "", ""),
+    Key("y", "copy", "y", "copy a server's command or address"),
+    _FILTER,
 )
 
 SETTINGS_KEYS = (
@@ -328,6 +349,8 @@ _TABLES = (
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
+    ("Hooks (/hooks)", HOOKS_KEYS, "HooksScreen"),
+    ("Skills (/skills)", SKILLS_KEYS, "SkillsScreen"),
     ("A sub-agent", SUB_AGENT_KEYS, "SubAgentScreen"),
     ("Background commands (F6)", JOBS_KEYS, "JobsScreen"),
     ("Output of a background command", JOB_OUTPUT_KEYS, "JobOutputScreen"),
