@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -14,12 +15,14 @@ from textual.widgets import Input, Static
 
 from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import WIDE, running, say, until
+from tui.app.dialog_data import ModelRow
 from tui.app.reports import Row
 from tui.app.services import SessionChoice
 from tui.settings.hook_files import load
 from tui.settings.trust import items
 from tui.ui.screens.installed import HooksScreen, SkillsScreen
 from tui.ui.screens.panel import Panel, columns_of
+from tui.ui.screens.picker import model_about, model_columns
 from tui.ui.screens.read_screen import ReadScreen
 
 SIZES = pytest.mark.parametrize("size", [(40, 10), (80, 24), WIDE, (200, 50)], ids=str)
@@ -200,3 +203,25 @@ async def test_without_any_it_says_what_they_are(tmp_path: Path, command: str, w
         await until(pilot, lambda: isinstance(app.screen, Panel))
         assert words in text(app.screen, "none")
         assert "/help" in text(app.screen, "none")
+
+
+def model(name: str, **facts: Any) -> ModelRow:
+    return ModelRow(name, 1_000_000, "catalogue", "$0.10/$0.50", next="≈ $0.0052", **facts)
+
+
+@pytest.mark.parametrize("width", [33, 71, 105])
+def test_the_models_are_whole_with_price_and_what_switching_costs(width: int) -> None:
+    rows = [model("claude-sonnet-5-5", now=True), model("claude-mythos-5-2", fallback=1)]
+    name, window, price, next_, note = model_columns(rows, width)
+    assert name == len("claude-sonnet-5-5")
+    assert price == len("$0.10/$0.50")
+    roomy = width > 40
+    assert [bool(cells) for cells in (window, next_, note)] == [roomy] * 3
+    assert ("next prompt ≈ $0.0052" in model_about(rows[1], width)) is not roomy
+
+
+def test_a_long_name_leaves_room_for_the_price() -> None:
+    rows = [model("eu.anthropic.claude-sonnet-4-5-20250929-v1:0")]
+    name, *others = model_columns(rows, 71)
+    assert name >= 35
+    assert all(others[:3])
