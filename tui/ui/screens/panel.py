@@ -64,14 +64,17 @@ class Panel(TableDialog[ResultT | None]):
     NAME: ClassVar[str] = ""
     NONE: ClassVar[str] = ""
     KEYS: ClassVar[Mapping[str, str]] = {}
+    LEAVE: ClassVar[str] = "close"
+    """What Esc does: it closes, or it goes back."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter", show=False),
         Binding("escape,q,ctrl+c", "close", "close", show=False),
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self) -> None:
-        super().__init__(classes="-table")
+    def __init__(self, title: str = "", *, classes: str = "-table") -> None:
+        super().__init__(classes=classes)
+        self._title = title or self.NAME
         self._all: Sequence[Row] = ()
         self._shown: Sequence[Row] = ()
         self._widths: tuple[int, Mapping[tuple[int, bool], Sequence[int]]] = 0, {}
@@ -79,7 +82,7 @@ class Panel(TableDialog[ResultT | None]):
         self._tallest = 0
 
     def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), self.NAME):
+        with self.framed(Vertical(), self._title):
             with Horizontal(id="words-row"):
                 yield Static("/", id="slash", markup=False)
                 yield TextField(placeholder="Filter", id="words")
@@ -173,7 +176,7 @@ class Panel(TableDialog[ResultT | None]):
         about.styles.min_height = self._tallest + 1
         keys = [*self.keys(row)] if row is not None else []
         many = [("/", "filter")] if len(self._all) > _MANY else []
-        self.show_keys(*keys, *many, ("esc", "close"))
+        self.show_keys(*keys, *many, ("esc", self.LEAVE))
 
     @property
     def _low(self) -> bool:
