@@ -123,7 +123,7 @@ async def test_skills_are_listed_with_what_is_wrong(
     world: World, conversation: Conversation
 ) -> None:
     await route(conversation, "/skills")
-    assert said(conversation)[-1].startswith("No skills here. Skills are folders")
+    assert said(conversation)[-1].startswith("No skills here. Skills are instructions")
     write(Path.home() / ".claude/skills/pdf/SKILL.md", SKILL)
     (Path.home() / ".claude/skills/empty").mkdir()
     write(world.workspace / ".agents/skills/deploy/SKILL.md", "Deploys it.\n")

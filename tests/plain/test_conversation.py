@@ -376,7 +376,7 @@ async def test_damage_is_told_before_a_session_is_gone_on_with(world: World) -> 
     world.old[path] = OldSession()
     world.old[path].findings = (Finding("B52", "line 3", "left out"),)
     async with talking(world, answers=["1"], choice=SessionChoice(path)) as (talk, face):
-        assert "line 3: left out, B52." in face.said
+        assert "line 3: left out." in face.said
         assert talk.agent is world.agents[0]
     async with talking(world, answers=["4"], choice=SessionChoice(path)):
         assert world.chosen[-1] == SessionChoice()

@@ -75,7 +75,7 @@ def test_a_row_says_what_is_allowed_and_the_default(home: Folders) -> None:
     rows = table(loaded(home), themes=["linen", "midnight"])
     assert row(rows, "retry.max_attempts").allowed == "a whole number, 0 or more"
     assert row(rows, "retry.stall_timeout_s").allowed == "seconds, 1 to 86,400"
-    assert row(rows, "retry.stall_timeout_s").shown == "120 seconds"
+    assert row(rows, "retry.stall_timeout_s").shown == "120 s"
     assert row(rows, "compaction.threshold").allowed == "a number above 0, at most 1"
     assert row(rows, "batch.max_cost").shown == "$0"
     assert row(rows, "effort").shown == "the model's own default"

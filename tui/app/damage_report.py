@@ -103,6 +103,11 @@ def findings_summary(findings: Sequence[Finding]) -> str:
     return " · ".join([*named, f"{left} other kinds"] if left > 0 else named)
 
 
+def kind_of(code: str) -> str:
+    """The kind of findings with a code, in words."""
+    return _WORDS.get(code, "other findings").replace("(s)", "s").replace("(is|are)", "are")
+
+
 def _counted(count: int, kind: str) -> str:
     one = count == 1
     kind = kind.replace("(s)", "" if one else "s")

@@ -409,7 +409,7 @@ def damage_lines(found: Sequence[Finding]) -> list[str]:
             f"This session is damaged. It needs repair in {places}: {findings_summary(found)}"
         ),
         "The file stays as it is: Holdfast repairs it in memory.",
-        *(sentence(f"{where(one)}: {one.action}, {one.code}") for one in found[:_FINDINGS]),
+        *(sentence(f"{where(one)}: {one.action}") for one in found[:_FINDINGS]),
     ]
     if (more := len(found) - _FINDINGS) > 0:
         lines.append(f"And {more:,} more.")

@@ -33,7 +33,7 @@ class Field:
     def words(self) -> str:
         """What it does, and what its choices mean."""
         names = {"": '""'}
-        what = "; ".join(f"{names.get(name, name)}: {one}" for name, one in self.choices.items())
+        what = ". ".join(f"{names.get(name, name)}: {one}" for name, one in self.choices.items())
         return f"{self.help} {what}." if what else self.help
 
     @property

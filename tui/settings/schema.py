@@ -92,11 +92,11 @@ class Setting:
             return self.choices.get("", "not set")
         if isinstance(value, bool) or not isinstance(value, int | float):
             return display(value)
-        unit = unit_of(self.key)
         if self.key[0] == "prices" or self.key[-1] == "max_cost":
             return f"${value:g}"
-        number = display(value)
-        return f"{number} {unit if value != 1 else unit.removesuffix('s')}" if unit else number
+        unit = unit_of(self.key)
+        unit = _SHORT.get(unit, unit.removesuffix("s") if value == 1 else unit)
+        return f"{display(value)} {unit}".rstrip()
 
     @property
     def origin(self) -> str:
@@ -129,6 +129,7 @@ _UNITS: Final = {
     "days": "days", "lines": "lines", "messages": "messages",
 }  # fmt: skip
 """The units of numbers, by the last word of their key."""
+_SHORT: Final = {"seconds": "s", "milliseconds": "ms"}
 
 
 def unit_of(key: Key) -> str:

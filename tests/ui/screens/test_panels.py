@@ -195,7 +195,7 @@ async def test_a_skill_is_read_and_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "words"), [("/hooks", "Hooks are commands"), ("/skills", "Skills are folders")]
+    ("command", "words"), [("/hooks", "Hooks run commands"), ("/skills", "Skills are instructions")]
 )
 async def test_without_any_it_says_what_they_are(tmp_path: Path, command: str, words: str) -> None:
     async with running(World(tmp_path), (80, 24)) as (app, pilot):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.settings.trust import Trust, TrustItem
 
 NONE: Final = "No hooks yet."
-ABOUT: Final = "Hooks are commands of yours that run at set moments, such as before each edit."
+ABOUT: Final = "Hooks run commands of your own at set moments, such as before each edit."
 _WHEN: Final[dict[HookEvent, str]] = {
     "PreToolUse": "before a tool call",
     "PermissionRequest": "before you're asked about a tool call",

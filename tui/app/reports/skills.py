@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from tui.app.reports import Row, problem_row
@@ -10,14 +11,16 @@ from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.settings.skills import InstalledSkill, InstalledSkills
 
-ABOUT: Final = "Skills are folders with instructions that the model loads when a task fits."
+ABOUT: Final = "Skills are instructions that the model loads when a task fits."
 NOT_OFFERED: Final = "This session began without skills; /reload offers them to the model."
 
 
 def skill_rows(installed: InstalledSkills) -> Iterator[Row]:
     """Yield a row for each skill, and one for each folder that is none."""
     yield from map(_row, installed.skills.values())
-    yield from map(problem_row, (f"Not used: {one}" for one in installed.problems))
+    for problem in installed.problems:
+        place, _, why = problem.partition(": ")
+        yield replace(problem_row(problem), name=one_line(place), values=(one_line(why),), dim=True)
 
 
 def _row(skill: InstalledSkill) -> Row:
@@ -46,7 +49,7 @@ def skill_lines(rows: Iterable[Row]) -> list[str]:
     for row in rows:
         about, *facts = row.about
         if row.mark:
-            lines.append(one_line(about))
+            lines.append(one_line(f"Not used: {about}"))
         else:
             lines += [f"{row.name}: {about}", f"  {facts[0]}"]
     return lines

@@ -38,10 +38,7 @@ class SkillsScreen(_FixedPanel):
     """A row for each skill. Dismissed with the name of one that is to be used, or None."""
 
     NAME = "skills"
-    NONE = (
-        f"{ABOUT_SKILLS}\n"
-        "Put them into .holdfast/skills here, or into ~/.agents/skills: /help skills."
-    )
+    NONE = f"{ABOUT_SKILLS}\nPut folders with a SKILL.md into .holdfast/skills: /help skills."
     KEYS: ClassVar[Mapping[str, str]] = {"open": "enter", "use": "u", "edit": "e"}
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(SKILLS_KEYS)]
 

@@ -9,7 +9,7 @@ as what it holds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
 from rich.cells import cell_len
 from textual import on, work
@@ -29,6 +29,7 @@ from tui.ui.widgets.dialog import Key, TextField
 from tui.ui.widgets.row_list import Part, RowList
 
 ResultT = TypeVar("ResultT")
+Kind: TypeAlias = tuple[int, bool, bool]
 
 FOLLOW_S: Final = 0.5
 """Seconds between looks at what changes."""
@@ -77,7 +78,7 @@ class Panel(TableDialog[ResultT | None]):
         self._title = title or self.NAME
         self._all: Sequence[Row] = ()
         self._shown: Sequence[Row] = ()
-        self._widths: tuple[int, Mapping[tuple[int, bool], Sequence[int]]] = 0, {}
+        self._widths: tuple[int, Mapping[Kind, Sequence[int]]] = 0, {}
         self._most = 0
         self._tallest = 0
 
@@ -237,17 +238,17 @@ class Panel(TableDialog[ResultT | None]):
             self.dismiss(None)
 
 
-def columns_of(rows: Sequence[Row], width: int) -> Mapping[tuple[int, bool], Sequence[int]]:
+def columns_of(rows: Sequence[Row], width: int) -> Mapping[Kind, Sequence[int]]:
     """Return the cells of the columns, for each kind of row."""
-    kinds: dict[tuple[int, bool], list[Row]] = {}
+    kinds: dict[Kind, list[Row]] = {}
     for row in rows:
         kinds.setdefault(_kind(row), []).append(row)
     return {kind: _widths(some, width - 2 * kind[0] - 2) for kind, some in kinds.items()}
 
 
-def _kind(row: Row) -> tuple[int, bool]:
-    """Rows of one depth, with a mark or without, share their columns."""
-    return row.depth, bool(row.mark)
+def _kind(row: Row) -> Kind:
+    """Rows of one depth, with a mark or without, and with values or without, share columns."""
+    return row.depth, bool(row.mark), bool(row.values)
 
 
 def _widths(rows: Sequence[Row], width: int) -> Sequence[int]:

@@ -24,6 +24,7 @@ _BYTES_MAX: Final = 200_000
 class ReadScreen(Dialog[None]):
     """A text to read. Closed by Esc, q or Enter; `y` copies it."""
 
+    DEFAULT_CSS = "ReadScreen #box { width: 112; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False),
         Binding("y", "copy", "copy", show=False),
@@ -33,7 +34,7 @@ class ReadScreen(Dialog[None]):
     AUTO_FOCUS: ClassVar[str | None] = "#box"
 
     def __init__(self, title: str, text: str) -> None:
-        super().__init__(classes="-table")
+        super().__init__()
         self._title, self.text = title, text
 
     def compose(self) -> ComposeResult:

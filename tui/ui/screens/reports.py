@@ -110,7 +110,7 @@ class DiffScreen(ReadScreen):
 
 _WIDE: Final = 80
 """Columns from which the source of each decision is shown."""
-_RULE_NAME: Final = 12
+_RULE_NAME: Final = 14
 
 
 _REVOKE: Final = ("r", "revoke")

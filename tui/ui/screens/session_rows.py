@@ -323,6 +323,8 @@ def _progress(seen: Browsing) -> str:
 
 def preview_title(row: SessionRow) -> Content:
     """Return the preview's title: which session it is, its folder, and what is wrong with it."""
+    from tui.app.damage_report import kind_of  # noqa: PLC0415 - few are damaged
+
     where = shorten(Path(row.cwd)) if row.cwd else ""
-    facts = [row.id[:12], where, ", ".join(row.problems)]
+    facts = [row.id[:12], where, ", ".join(map(kind_of, row.problems))]
     return Content.styled(" · ".join(filter(None, facts)), "$text-muted")

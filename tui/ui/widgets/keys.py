@@ -312,7 +312,7 @@ MCP_KEYS = (
 )
 
 SETTINGS_KEYS = (
-    Key("enter,space", "change", "Enter, Space", "change: next value, or edit it"),
+    Key("enter,space", "change", "Enter, Space", "change: switch it, choose, or edit it"),
     Key("d,delete", "reset", "d, Delete", "back to the default"),
     Key("u", "undo", "u", "undo the last change"),
     Key("slash", "filter", "/", "filter (or start typing)"),
