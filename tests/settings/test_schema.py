@@ -77,7 +77,7 @@ def test_a_row_says_what_is_allowed_and_the_default(home: Folders) -> None:
     assert row(rows, "retry.stall_timeout_s").allowed == "seconds, 1 to 86,400"
     assert row(rows, "retry.stall_timeout_s").shown == "120 s"
     assert row(rows, "compaction.threshold").allowed == "a number above 0, at most 1"
-    assert row(rows, "batch.max_cost").shown == "$0"
+    assert row(rows, "batch.max_cost").shown == "no limit"
     assert row(rows, "effort").shown == "the model's own default"
     assert row(rows, "model").allowed == "any text"
     assert row(rows, "compaction.memory_flush").shown == "on"

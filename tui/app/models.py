@@ -13,7 +13,7 @@ from tui.core.formatting import money, tokens
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
-    from tui.agent.agent_models import NextPrompt
+    from tui.provider.base import ModelInfo
 
 
 async def model(conversation: Conversation, name: str) -> None:
@@ -49,19 +49,20 @@ async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
         window, source = (agent.models.window, row.source) if now else (info.window, info.source)
         fit = agent.models.fits(replace(info, window=window))
         fitted = replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
-        model_rows.append(_with_next(fitted, agent.models.next_prompt(info)))
+        model_rows.append(_with_next(agent, fitted, info))
     return sorted(model_rows, key=lambda row: not row.now)
 
 
-def _with_next(row: ModelRow, found: NextPrompt) -> ModelRow:
-    """Return a row with what the next prompt costs, and how many tokens of it are sent anew."""
+def _with_next(agent: Agent, row: ModelRow, info: ModelInfo) -> ModelRow:
+    """Return a row with what the next prompt costs, and how many of its tokens are sent again."""
+    found = agent.models.next_prompt(info)
     if not found.tokens:
         return replace(row, sends="Nothing was sent yet, so switching costs nothing.")
     usd = f"≈ {money(found.usd)}" if found.usd is not None else "—"
-    anew, price = found.tokens - found.cached, f": {usd}" if found.usd is not None else ""
-    sends = f"sends all {tokens(anew)} tokens anew"
+    again, price = found.tokens - found.cached, f": {usd}" if found.usd is not None else ""
+    sends = f"sends all {tokens(again)} tokens again"
     if found.cached:
-        new = f", {tokens(anew)} new" if anew else ""
+        new = f", {tokens(again)} new" if again else ""
         sends = f"reads {tokens(found.cached)} tokens from the cache{new}"
     return replace(row, next=usd, sends=f"The next prompt {sends}{price}.")
 
@@ -96,7 +97,7 @@ async def _switch(conversation: Conversation, name: str) -> bool:
         if not await frontend.confirm(question):
             return False
     before = agent.models.current
-    cost = _with_next(ModelRow(name, 0), agent.models.next_prompt(info))
+    cost = _with_next(agent, ModelRow(name, 0), info)
     await use_model(conversation, name)
     text = f"Switched to {name}. {cost.sends}" if cost.next else f"Switched to {name}."
     frontend.say(text, "success", hint=f"/model {before} switches back.")

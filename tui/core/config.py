@@ -112,8 +112,8 @@ class ProviderSettings(_Section, frozen=True, kw_only=True):
 
     max_output: Annotated[
         NotNegative,
-        "Longest answer: Most tokens of an answer, thinking included. 0 means 32,000, or what the "
-        "model allows.",
+        "Longest answer: Most tokens of an answer, thinking included.",
+        "0: 32,000, or what the model allows",
     ] = 0
     models: Annotated[
         dict[str, AnswerSettings], "Models: Settings for single models, by name."
@@ -205,7 +205,8 @@ class Compaction(_Section, frozen=True, kw_only=True):
     ] = 6
     keep_tokens: Annotated[
         NotNegative,
-        "Keep tokens: Most recent tokens to keep; 0 is a tenth of the window, at most 20,000.",
+        "Keep tokens: Most recent tokens to keep.",
+        "0: a tenth of the window, at most 20,000",
     ] = 0
     exam: Annotated[
         ExamMode,
@@ -413,17 +414,20 @@ class Batch(_Section, frozen=True, kw_only=True):
     ] = "cumulative"
     max_cost: Annotated[
         Usd,
-        "Most to spend: The most a run may cost in USD, like --max-cost; 0 is no limit.",
+        "Most to spend: The most a run may cost in USD, like --max-cost.",
+        "0: no limit",
         When.RUN,
     ] = 0.0
     max_failures: Annotated[
         NotNegative,
-        "Failures in a row: Failures in a row that end a run, like --max-failures; 0 is no limit.",
+        "Failures in a row: Failures in a row that end a run, like --max-failures.",
+        "0: no limit",
         When.RUN,
     ] = 0
     max_time_s: Annotated[
         NotNegative,
-        "Longest run: Seconds a run may take, like --max-time; 0 is no limit.",
+        "Longest run: Seconds a run may take, like --max-time.",
+        "0: no limit",
         When.RUN,
     ] = 0
     hooks: Annotated[
@@ -573,7 +577,9 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
         "Fallback models: Fallback models, tried in this order when the first fails.",
     ] = ()
     base_url: Annotated[
-        Url, 'Server address: The server: any that speaks the Messages API. "" is Anthropic\'s.'
+        Url,
+        "Server address: Any server that speaks the Messages API.",
+        ": Anthropic's own",
     ] = ""
     effort: Annotated[
         Literal["", "low", "medium", "high", "xhigh", "max"],
@@ -603,7 +609,8 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
     ] = "model"
     context_window: Annotated[
         NotNegative,
-        "Context window: The model's window in tokens. 0 asks the server, then the catalog.",
+        "Context window: The model's window in tokens.",
+        "0: what the server says, or the catalog",
     ] = 0
     tool_search_tokens: Annotated[
         NotNegative,

@@ -87,9 +87,11 @@ class Setting:
         return self.words_of(self.value)
 
     def words_of(self, value: object) -> str:
-        """A value in one line: a number with its unit, nothing by what it means."""
+        """A value in one line: a number with its unit; nothing and 0 by what they mean."""
         if value == "":
             return self.choices.get("", "not set")
+        if self.kind == "number" and value == 0 and "0" in self.choices:
+            return self.choices["0"]
         if isinstance(value, bool) or not isinstance(value, int | float):
             return display(value)
         if self.key[0] == "prices" or self.key[-1] == "max_cost":

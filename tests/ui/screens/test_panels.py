@@ -41,7 +41,7 @@ class Things(Panel[None]):
             for n in range(count)
         ]
 
-    def look(self) -> Sequence[Row]:
+    def rows_now(self) -> Sequence[Row]:
         return list(self.things)
 
 

@@ -49,6 +49,7 @@ from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.jobs import JobOutputScreen, JobsScreen
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import ModelsScreen, ThemePicker
+from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
 from tui.ui.widgets.questions import ChoiceDialog
@@ -135,7 +136,7 @@ def served(*keys: str, any_: bool = True) -> Callable[[Stage], Shot]:
 
         async def with_log(pilot: Pilot[None]) -> None:
             await drive(pilot)
-            await until(pilot, lambda: pilot.app.screen.has_class("-log"))
+            await until(pilot, lambda: isinstance(pilot.app.screen, ReadScreen))
 
         return stage.app(world), with_log
 
@@ -405,7 +406,7 @@ PICTURES: Pictures = {
     "event": Picture(DebugLogScreen, happened("end", "enter"), state=True),
     "filtered events": Picture(DebugLogScreen, happened("slash", *"tool"), state=True),
     "servers": Picture(McpScreen, served("down", "enter", "down")),
-    "log of a server": Picture(McpScreen, served("down", "o"), state=True),
+    "log of a server": Picture(ReadScreen, served("down", "o"), state=True),
     "no servers": Picture(McpScreen, served(any_=False), state=True),
     "sub-agents": Picture(AgentsScreen, helpers),
     "sub-agent": Picture(SubAgentScreen, helper),

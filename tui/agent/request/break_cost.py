@@ -88,13 +88,15 @@ async def reload_cost(requests: RequestState) -> ContextBroken | None:
     return broken_next(supposed)
 
 
-def exchange_cost(requests: RequestState, tool: Tool[Any], *, joins: bool) -> ContextBroken | None:
-    """Return the break of a new frame that a tool joins, or leaves."""
+async def exchange_cost(
+    requests: RequestState, tool: Tool[Any], *, joins: bool
+) -> ContextBroken | None:
+    """Return the break of a new frame that a tool joins, or leaves. Worked out in a thread, too."""
     supposed = supposing(requests)
     supposed.frame.exchange(() if joins else {tool.name}, [tool] if joins else ())
     supposed.frame.renew("reload")
     supposed.frame.make_of_known()
-    return broken_next(supposed)
+    return await asyncio.to_thread(broken_next, supposed)
 
 
 def foreign_frame_cost(requests: RequestState) -> ContextBroken | None:

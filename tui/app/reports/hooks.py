@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,8 @@ from tui.settings.hook_files import HOOK_FILES, Hook, HookEvent, Hooks
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tui.agent.agent import Agent
+    from tui.app.services import AppServices
     from tui.settings.trust import Trust, TrustItem
 
 NONE: Final = "No hooks yet."
@@ -46,6 +49,14 @@ _OUTCOMES: Final = {
 }
 
 
+async def rows_of_hooks(agent: Agent, services: AppServices) -> list[Row]:
+    """Return the hooks as they are in the files now, those that don't count too."""
+    found = await asyncio.to_thread(agent.find_hooks)
+    brought = await asyncio.to_thread(services.brought)
+    untrusted = _untrusted_rows(brought, services.trust(), services.workspace)
+    return [*hook_rows(found, agent.session.records), *untrusted]
+
+
 def hook_rows(hooks: Hooks, records: Iterable[Record]) -> Iterator[Row]:
     """Yield a row for each hook, and one for each thing that is wrong."""
     runs: dict[tuple[str, str], list[Record]] = {}
@@ -59,7 +70,7 @@ def hook_rows(hooks: Hooks, records: Iterable[Record]) -> Iterator[Row]:
     yield from map(problem_row, hooks.problems)
 
 
-def untrusted_rows(brought: Sequence[TrustItem], trust: Trust, workspace: Path) -> list[Row]:
+def _untrusted_rows(brought: Sequence[TrustItem], trust: Trust, workspace: Path) -> list[Row]:
     """Make a row for each file of the folder whose hooks don't run, as it isn't trusted."""
     return [
         Row(

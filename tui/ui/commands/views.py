@@ -186,7 +186,7 @@ async def agents(frontend: ScreenFrontend, _: str) -> None:
 
 async def hooks(frontend: ScreenFrontend, _: str) -> None:
     """Show the hooks as they are in the files now."""
-    from tui.app.commands.hooks import rows_of_hooks  # noqa: PLC0415 - on demand
+    from tui.app.reports.hooks import rows_of_hooks  # noqa: PLC0415 - on demand
     from tui.ui.screens.installed import HooksScreen  # noqa: PLC0415
 
     if agent := frontend.conversation.open_agent():

@@ -21,7 +21,7 @@ class _FixedPanel(Panel[str]):
         super().__init__()
         self._rows = rows
 
-    def look(self) -> Sequence[Row]:
+    def rows_now(self) -> Sequence[Row]:
         return self._rows
 
 

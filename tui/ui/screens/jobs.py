@@ -79,10 +79,10 @@ class JobsScreen(Panel[None]):
         newest = list(reversed(self._agent.jobs.all))
         return sorted(newest, key=lambda one: one.job.ended)
 
-    def look(self) -> Sequence[Row]:
-        return [self._look_at(one) for one in self._listed]
+    def rows_now(self) -> Sequence[Row]:
+        return [self._row_of(one) for one in self._listed]
 
-    def _look_at(self, owned: OwnedJob) -> Row:
+    def _row_of(self, owned: OwnedJob) -> Row:
         row, tail = job_row(owned), clean(self._tails.get(owned.job, (0, ""))[1]).splitlines()
         ports = ", ".join(map(str, self._ports))
         listening = [f"listening in the sandbox: {ports}"] if ports else []

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import work
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
+from tui.agent.request.break_cost import SwitchPrice
 from tui.app.dialog_data import YesNoQuestion
 from tui.app.mcp_offers import tools_of
 from tui.app.reports import Row
@@ -20,7 +18,8 @@ from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.panel import Panel
-from tui.ui.widgets.dialog import SCROLL, Key
+from tui.ui.screens.read_screen import ReadScreen
+from tui.ui.widgets.dialog import Key
 from tui.ui.widgets.keys import MCP_KEYS, bindings
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ class McpScreen(Panel[None]):
     `tell` gets the events of changes made here.
     """
 
-    CSS_PATH = "mcp.tcss"
     NAME = "MCP servers"
     NONE = (
         "MCP servers give the model more tools. Add one:\n"
@@ -70,13 +68,10 @@ class McpScreen(Panel[None]):
         super().__init__()
         self._agent, self._tell = agent, tell
         self._opened: set[str] = set()
+        self._price: tuple[str, SwitchPrice] = "", SwitchPrice("…")
+        """The price of switching the tool of a row, by its key."""
 
-    def compose(self) -> ComposeResult:
-        yield from super().compose()
-        with VerticalScroll(id="log", can_focus=True):
-            yield Static(id="log-text", markup=False)
-
-    def look(self) -> Sequence[Row]:
+    def rows_now(self) -> Sequence[Row]:
         rows: list[Row] = []
         for server in self._agent.mcp.all:
             opened = server.name in self._opened
@@ -87,20 +82,39 @@ class McpScreen(Panel[None]):
     def about(self, row: Row) -> Sequence[str]:
         """Explain a tool with the price of switching it, which is worked out for the one under the
         cursor only."""
-        found = self._chosen
-        if found is None or found[1] is None:
+        if not row.depth:
             return row.about
-        price, does = self._agent.mcp.price_of_switch(found[1]), "offer" in row.actions
+        price, does = self._price_of(row), "offer" in row.actions
         now = [f"n switches it in the cached part too: {price.reload}."]
         first, *rest = row.about
         does_what = f"space {'offers' if does else 'hides'} it: {price.text}."
         return [first, does_what, *(now if price.reload else []), *rest]
 
     def keys(self, row: Row) -> Iterable[Key]:
-        found = self._chosen
-        tool = found[1] if found else None
-        reload = tool is not None and self._agent.mcp.price_of_switch(tool).reload
+        reload = row.depth and self._price_of(row).reload
         return [*super().keys(row), *(_RELOAD if reload else ())]
+
+    def _price_of(self, row: Row) -> SwitchPrice:
+        return self._price[1] if self._price[0] == row.key else SwitchPrice("…")
+
+    def explain(self) -> None:
+        super().explain()
+        self.work_out()
+
+    def follow(self) -> None:
+        super().follow()
+        self.work_out()
+
+    @work(group="price", exclusive=True)
+    async def work_out(self) -> None:
+        """Work out the price of switching the tool under the cursor, and show it."""
+        row, found = self.row, self._chosen
+        if row is None or found is None or found[1] is None:
+            return
+        price = row.key, await self._agent.mcp.price_of_switch(found[1])
+        if price != self._price and row == self.row:
+            self._price = price
+            super().explain()
 
     @property
     def _chosen(self) -> tuple[Server, McpTool | None] | None:
@@ -166,12 +180,13 @@ class McpScreen(Panel[None]):
                 self._tell(event)
         self.draw()
 
-    def action_reload(self, when: str) -> None:
+    @work(group="reload")
+    async def action_reload(self, when: str) -> None:
         """Switch the tool under the cursor and rebuild the frame of the requests for it, now or, to
         "wait", with the next break."""
         found = self._chosen
         tool = found[1] if found else None
-        if tool is None or not self._agent.mcp.price_of_switch(tool).reload:
+        if tool is None or not (await self._agent.mcp.price_of_switch(tool)).reload:
             return
         self.action_switch()
         self._agent.context.reload(wait=when == "wait")
@@ -179,29 +194,9 @@ class McpScreen(Panel[None]):
     @work(group="log", exclusive=True)
     async def action_log(self) -> None:
         """Show what the server under the cursor wrote to its standard error."""
-        if (found := self._chosen) is None:
-            return
-        server = found[0]
-        self.put("log-text", Content(clean(await server.log_end(LOG_BYTES))))
-        self.add_class("-log")
-        pane = self.query_one("#log", VerticalScroll)
-        pane.focus()
-        pane.scroll_end(animate=False)
-        self.query_one("#box").border_title = Content(f"MCP servers · {shorten(server.log_file)}")
-        self.show_keys(SCROLL, ("esc", "back"))
-
-    def action_close(self) -> None:
-        if self.has_class("-log"):
-            self.remove_class("-log")
-            self.query_one("#box").border_title = Content("MCP servers")
-            self.rows.focus()
-            self.explain()
-        else:
-            super().action_close()
-
-    def explain(self) -> None:
-        if not self.has_class("-log"):
-            super().explain()
+        if (found := self._chosen) is not None:
+            text, name = await found[0].log_end(LOG_BYTES), shorten(found[0].log_file)
+            self.app.push_screen(ReadScreen(name, text, at_end=True))  # pyright: ignore[reportUnknownMemberType]
 
     def row_chosen(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
         self.action_switch()

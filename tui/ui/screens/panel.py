@@ -93,7 +93,7 @@ class Panel(TableDialog[ResultT | None]):
 
     # Provided by a subclass
 
-    def look(self) -> Sequence[Row]:
+    def rows_now(self) -> Sequence[Row]:
         """Return the rows as they are now."""
         raise NotImplementedError
 
@@ -123,13 +123,13 @@ class Panel(TableDialog[ResultT | None]):
 
     def follow(self) -> object:
         """Draw the rows again if anything in them has changed."""
-        if (rows := self.look()) != self._all:
+        if (rows := self.rows_now()) != self._all:
             self.draw(rows)
 
     def draw(self, rows: Sequence[Row] | None = None) -> None:
         """Draw the rows, with the cursor on the one that it was on."""
         before, at = self.row, self.rows.cursor
-        self._all = self.look() if rows is None else rows
+        self._all = self.rows_now() if rows is None else rows
         words = self.query_one("#words", Input).value.casefold().split()
         self._shown = [row for row in self._all if _has(row, words)]
         places = {row.key: place for place, row in enumerate(self._shown)}

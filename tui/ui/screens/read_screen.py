@@ -33,9 +33,13 @@ class ReadScreen(Dialog[None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#box"
 
-    def __init__(self, title: str, text: str) -> None:
+    def __init__(self, title: str, text: str, *, at_end: bool = False) -> None:
         super().__init__()
-        self._title, self.text = title, text
+        self._title, self.text, self._at_end = title, text, at_end
+
+    def on_mount(self) -> None:
+        if self._at_end:
+            self.call_after_refresh(self.query_one("#box").scroll_end, animate=False)
 
     def compose(self) -> ComposeResult:
         box = VerticalScroll(can_focus=True)

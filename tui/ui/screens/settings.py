@@ -67,7 +67,7 @@ class ChoicesScreen(Panel[str]):
     def on_mount(self) -> None:
         self.call_after_refresh(self.rows.move_to, self._first)
 
-    def look(self) -> Sequence[Row]:
+    def rows_now(self) -> Sequence[Row]:
         return self._rows
 
     def about(self, row: Row) -> Sequence[str]:

@@ -46,7 +46,7 @@ class AgentsScreen(Panel[str]):
         self._agents, self._definitions, self._clock = agents, kinds, clock
         self._kinds = [*map(kind_row, kinds.all.values()), *map(problem_row, kinds.problems)]
 
-    def look(self) -> Sequence[Row]:
+    def rows_now(self) -> Sequence[Row]:
         agents = [agent_row(one, self._clock) for one in reversed(self._agents.all)]
         return [*agents, *self._kinds]
 

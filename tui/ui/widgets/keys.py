@@ -254,7 +254,7 @@ VERBOSE_KEYS = (
 _FILTER = Key("slash", "filter", "/", "filter the list")
 
 AGENTS_KEYS = (
-    Key("enter", "", "Enter", "look into a sub-agent, or read what a kind is told"),
+    Key("enter", "", "Enter", "open a sub-agent, or the prompt of a kind"),
     Key("x", "stop", "x", "stop a sub-agent; its work so far counts"),
     Key("e", "edit", "e", "edit the file of a kind"),
     _FILTER,
