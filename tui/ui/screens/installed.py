@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.binding import BindingType
 
-from tui.app.reports import Row
 from tui.app.reports.hooks import ABOUT as ABOUT_HOOKS
 from tui.app.reports.skills import ABOUT as ABOUT_SKILLS
 from tui.ui.screens.panel import Panel
 from tui.ui.widgets.keys import HOOKS_KEYS, SKILLS_KEYS, bindings
 
 
-class _FixedPanel(Panel[str]):
-    """A panel of what was read when it opened."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        super().__init__()
-        self._rows = rows
-
-    def rows_now(self) -> Sequence[Row]:
-        return self._rows
-
-
-class HooksScreen(_FixedPanel):
+class HooksScreen(Panel[str]):
     """A row for each hook: when it runs, how it ended last, what it runs."""
 
     NAME = "hooks"
@@ -34,7 +22,7 @@ class HooksScreen(_FixedPanel):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(HOOKS_KEYS)]
 
 
-class SkillsScreen(_FixedPanel):
+class SkillsScreen(Panel[str]):
     """A row for each skill. Dismissed with the name of one that is to be used, or None."""
 
     NAME = "skills"

@@ -73,9 +73,11 @@ class Panel(TableDialog[ResultT | None]):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#rows"
 
-    def __init__(self, title: str = "", *, classes: str = "-table") -> None:
+    def __init__(
+        self, rows: Sequence[Row] = (), *, title: str = "", classes: str = "-table"
+    ) -> None:
         super().__init__(classes=classes)
-        self._title = title or self.NAME
+        self._title, self._given = title or self.NAME, rows
         self._all: Sequence[Row] = ()
         self._shown: Sequence[Row] = ()
         self._widths: tuple[int, Mapping[Kind, Sequence[int]]] = 0, {}
@@ -91,11 +93,11 @@ class Panel(TableDialog[ResultT | None]):
             yield Static(self.NONE, id="none", markup=False)
             yield Static("", id="about", markup=False)
 
-    # Provided by a subclass
+    # What a subclass may provide
 
     def rows_now(self) -> Sequence[Row]:
-        """Return the rows as they are now."""
-        raise NotImplementedError
+        """Return the rows as they are now: those that it was given, if they never change."""
+        return self._given
 
     def about(self, row: Row) -> Sequence[str]:
         """Return all there is to say about a row, a line each."""

@@ -49,9 +49,8 @@ class ChoicesScreen(Panel[str]):
     KEYS: ClassVar[Mapping[str, str]] = {"save": "enter"}
 
     def __init__(self, setting: Setting, now: str) -> None:
-        super().__init__(setting.label, classes="")
         marks = {now: ("●", "primary")}
-        self._rows = [
+        rows = [
             Row(
                 visible(option) or "default",
                 (about,) if (about := setting.choices.get(option, "")) else (),
@@ -62,20 +61,19 @@ class ChoicesScreen(Panel[str]):
             )
             for option in setting.options
         ]
+        super().__init__(rows, title=setting.label, classes="")
         self._first = list(setting.options).index(now) if now in setting.options else 0
 
     def on_mount(self) -> None:
         self.call_after_refresh(self.rows.move_to, self._first)
 
-    def rows_now(self) -> Sequence[Row]:
-        return self._rows
-
     def about(self, row: Row) -> Sequence[str]:
         """Explain below what there is no room for beside a choice."""
         return row.about if self.size.width < NARROW else ()
 
-    def row_chosen(self, index: int) -> None:
-        self.dismiss(self._rows[index].key)
+    def row_chosen(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
+        if self.row is not None:
+            self.dismiss(self.row.key)
 
 
 class SettingsScreen(TableScreen[None]):
