@@ -195,7 +195,8 @@ class McpScreen(Panel[None]):
     async def action_log(self) -> None:
         """Show what the server under the cursor wrote to its standard error."""
         if (found := self._chosen) is not None:
-            text, name = await found[0].log_end(LOG_BYTES), shorten(found[0].log_file)
+            text = (await found[0].log_end(LOG_BYTES)).rstrip()
+            name = shorten(found[0].log_file)
             self.app.push_screen(ReadScreen(name, text, at_end=True))  # pyright: ignore[reportUnknownMemberType]
 
     def row_chosen(self, index: int) -> None:  # noqa: ARG002 - the cursor is there

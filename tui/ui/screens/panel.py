@@ -170,7 +170,7 @@ class Panel(TableDialog[ResultT | None]):
         self.put("about", Content(clean("\n".join(lines))))
         self.set_class(not lines, "-plain")
         about, most = self.query_one("#about"), _ABOUT_TINY if self._low else _ABOUT_MAX
-        width = max(1, self.query_one("#box").size.width - 2)
+        width = max(1, (self.query_one("#box").size.width or self.size.width) - 2)
         tall = min(most, sum(max(1, -(-cell_len(line) // width)) for line in lines))
         if tall > self._tallest:
             self._tallest = tall
