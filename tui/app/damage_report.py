@@ -103,11 +103,14 @@ def findings_summary(findings: Sequence[Finding]) -> str:
     return " · ".join([*named, f"{left} other kinds"] if left > 0 else named)
 
 
+def kind_of(code: str) -> str:
+    """The kind of findings with a code, in words."""
+    return _WORDS.get(code, "other findings").replace("(s)", "s").replace("(is|are)", "are")
+
+
 def kinds_summary(codes: Sequence[str]) -> str:
     """Name kinds of findings, in words."""
-    kinds = dict.fromkeys(_WORDS.get(code, "other finding(s)") for code in codes)
-    named = [kind.replace("(s)", "s").replace("(is|are)", "are") for kind in kinds]
-    return ", ".join(named[:KINDS_NAMED])
+    return ", ".join([*dict.fromkeys(map(kind_of, codes))][:KINDS_NAMED])
 
 
 def _counted(count: int, kind: str) -> str:

@@ -444,7 +444,8 @@ def model_line(row: ModelRow) -> str:
     facts += ["in use now"] if row.now else []
     facts += [f"fallback {row.fallback}"] if row.fallback else []
     facts += [] if row.fits else [f"too small, the session needs {counted(row.needs)}"]
-    facts += [f"price {row.price}"] if "$" in row.price else []
+    facts += [row.rates] if row.rates else []
+    facts += [f"the next prompt costs {row.next.removeprefix('≈ ')}"] if "$" in row.next else []
     facts += [row.retires] if row.retires else []
     return ", ".join(facts)
 

@@ -413,7 +413,7 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     match verb, rest[1:]:
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
             switched = next(one for one in server.tools if one.own_name == tool)
-            reload = agent.mcp.price_of_switch(switched).reload
+            reload = (await agent.mcp.price_of_switch(switched)).reload
             for event in agent.mcp.switch_tool(server, tool, on=verb == "on"):
                 frontend.show(event)
             now = "available to the model" if verb == "on" else "hidden from the model"

@@ -204,6 +204,31 @@ async def agents(frontend: ScreenFrontend, _: str) -> None:
             await open_sub_agent(frontend, chosen)
 
 
+async def hooks(frontend: ScreenFrontend, _: str) -> None:
+    """Show the hooks as they are in the files now."""
+    from tui.app.reports.hooks import rows_of_hooks  # noqa: PLC0415 - on demand
+    from tui.ui.screens.installed import HooksScreen  # noqa: PLC0415
+
+    if agent := frontend.conversation.open_agent():
+        rows = await rows_of_hooks(agent, frontend.services)
+        frontend.app.push_screen(HooksScreen(rows))
+
+
+async def skills(frontend: ScreenFrontend, _: str) -> None:
+    """Show the skills as they are in the files now; one may be put into the prompt."""
+    from tui.app.reports.skills import NOT_OFFERED, skill_rows  # noqa: PLC0415 - on demand
+    from tui.ui.screens.installed import SkillsScreen  # noqa: PLC0415
+
+    conversation = frontend.conversation
+    own, agent = conversation.user_commands, conversation.agent
+    await asyncio.to_thread(own.load)
+    rows = list(skill_rows(own.skills)) if own.skills else []
+    if rows and agent and not agent.offers_skills:
+        frontend.say(NOT_OFFERED)
+    if name := await frontend.app.push_screen_wait(SkillsScreen(rows)):
+        frontend.put_prompt(f"/{name} ")
+
+
 async def open_sub_agent(frontend: ScreenFrontend, call_id: str) -> None:
     """Show the sub-agent that a call started."""
     from tui.core.errors import HoldfastError  # noqa: PLC0415 - as below: on demand
@@ -362,8 +387,22 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 
 
 _VIEWS = (
-    *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, agents, jobs, mcp),
-    *(status, theme, vim, config, doctor, tour, drill, quit_),
+    *(
+        help_,
+        copy,
+        context,
+        pin,
+        find,
+        output,
+        diff,
+        tasks,
+        todos,
+        permissions,
+        agents,
+        hooks,
+        jobs,
+    ),
+    *(skills, mcp, status, theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
     view.__name__.rstrip("_"): view for view in _VIEWS

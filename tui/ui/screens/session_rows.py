@@ -324,6 +324,7 @@ def _progress(seen: Browsing) -> str:
 
 def preview_title(row: SessionRow) -> Content:
     """Return the preview's title: which session it is, its folder, and what is wrong with it."""
+
     where = shorten(Path(row.cwd)) if row.cwd else ""
     facts = [row.id[:12], where, kinds_summary(row.problems)]
     return Content.styled(" · ".join(filter(None, facts)), "$text-muted")

@@ -263,9 +263,13 @@ VERBOSE_KEYS = (
     Key("y", "copy", "y", "copy the event, or all that match"),
 )
 
+_FILTER = Key("slash", "filter", "/", "filter the list")
+
 AGENTS_KEYS = (
-    Key("enter", "", "Enter", "look into a sub-agent"),
+    Key("enter", "", "Enter", "open a sub-agent, or the prompt of a kind"),
     Key("x", "stop", "x", "stop a sub-agent; its work so far counts"),
+    Key("e", "edit", "e", "edit the file of a kind"),
+    _FILTER,
 )
 
 SUB_AGENT_KEYS = (
@@ -279,6 +283,21 @@ JOBS_KEYS = (
     Key("x", "stop", "x", "stop a command"),
     Key("y", "copy", "y", "copy the command"),
     Key("p", "forward", "p", "open a port that it listens on in the sandbox"),
+    _FILTER,
+)
+
+HOOKS_KEYS = (
+    Key("enter", "", "Enter", "read the hook's file"),
+    Key("y", "copy", "y", "copy the command"),
+    Key("e", "edit", "e", "edit the hook's file"),
+    _FILTER,
+)
+
+SKILLS_KEYS = (
+    Key("enter", "", "Enter", "read the skill"),
+    Key("u", "use", "u", "use it: its name goes into the prompt"),
+    Key("e", "edit", "e", "edit the skill"),
+    _FILTER,
 )
 
 JOB_OUTPUT_KEYS = (
@@ -300,10 +319,12 @@ MCP_KEYS = (
     Key("o", "log", "o", "show a server's log"),
     Key("l", "sign_in", "l, L", "sign in to a server, sign out of it"),
     Key("L", "sign_out", "", ""),
+    Key("y", "copy", "y", "copy a server's command or address"),
+    _FILTER,
 )
 
 SETTINGS_KEYS = (
-    Key("enter,space", "change", "Enter, Space", "change: next value, or edit it"),
+    Key("enter,space", "change", "Enter, Space", "change: switch it, choose, or edit it"),
     Key("d,delete", "reset", "d, Delete", "back to the default"),
     Key("u", "undo", "u", "undo the last change"),
     Key("slash", "filter", "/", "filter (or start typing)"),
@@ -351,6 +372,8 @@ _TABLES = (
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
+    ("Hooks (/hooks)", HOOKS_KEYS, "HooksScreen"),
+    ("Skills (/skills)", SKILLS_KEYS, "SkillsScreen"),
     ("A sub-agent", SUB_AGENT_KEYS, "SubAgentScreen"),
     ("Background commands (F6)", JOBS_KEYS, "JobsScreen"),
     ("Output of a background command", JOB_OUTPUT_KEYS, "JobOutputScreen"),
