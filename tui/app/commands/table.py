@@ -47,6 +47,7 @@ def _command(
 
 COMMANDS: tuple[SlashCommand, ...] = (
     _command("help [TOPIC]", "keys, commands and the manual"),
+    _command("keys", "what a pressed key sends and does here"),
     _command("new", "start a new session (keeps this one)", "commands.sessions", "clear"),
     _command("resume [ID]", "resume a session", "commands.sessions", "sessions"),
     _command("rename TITLE", "rename this session", "commands.sessions"),
@@ -144,7 +145,7 @@ ELSEWHERE: dict[str, str] = {
     "background": "bg",
     "branch": "fork",
     "checkpoint": "rewind", "compress": "compact", "continue": "resume", "hotkeys": "help",
-    "keybindings": "help", "keys": "help", "logout": "login", "models": "model",
+    "keybindings": "help", "logout": "login", "models": "model",
     "name": "rename", "q": "quit", "reset": "new", "search": "find", "settings": "config",
     "summarize": "compact", "themes": "theme", "todo": "todos", "yolo": "elevated",
 }  # fmt: skip

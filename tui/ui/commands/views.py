@@ -64,6 +64,16 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
         frontend.say(one_line(own.problems[0]), "warning")
 
 
+async def keys(frontend: ScreenFrontend, _: str) -> None:
+    """Show what pressed keys send and do, until it is closed."""
+    from tui.ui.screens.key_viewer import QUESTIONS, KeysScreen, Meanings  # noqa: PLC0415 - on demand
+
+    meanings = Meanings(frontend.chat, frontend.app.own_keys)
+    await frontend.app.push_screen(KeysScreen(os.environ, meanings))
+    if os.environ.get("TERM") != "linux":  # the console answers none of them
+        frontend.terminal.write(QUESTIONS)
+
+
 async def copy(frontend: ScreenFrontend, _: str) -> None:
     if text := frontend.renderer.last_answer:
         frontend.app.copy_to_clipboard(text)
@@ -338,7 +348,22 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 
 
 _VIEWS = (
-    *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, agents, jobs, mcp),
+    *(
+        help_,
+        keys,
+        copy,
+        context,
+        pin,
+        find,
+        output,
+        diff,
+        tasks,
+        todos,
+        permissions,
+        agents,
+        jobs,
+        mcp,
+    ),
     *(status, theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {

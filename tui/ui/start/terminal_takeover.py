@@ -50,13 +50,15 @@ class TerminalTakeover:
     `release` gives back the terminal at once, from any thread, when nothing else can any more.
 
     `leaving` returns what else is written whenever the terminal is given back. `pacing` knows
-    whether the terminal keeps up with its output.
+    whether the terminal keeps up with its output. While `watched` is set, the app is also told
+    what the terminal sent, before the keys that it stands for.
     """
 
     def __init__(self, first: EarlyPrompt | None) -> None:
         self.gone = False
         self.leaving: Callable[[], str] = str
         self.listening = Event()
+        self.watched = Event()
         self.pacing = FramePacing()
         self.first = first
         self._begun = first.input if first else None
@@ -263,7 +265,8 @@ class _Driver(LinuxDriver):
 
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` signals, or the terminal does."""
-        keyboard = KeyParser(clean, self.over.pacing, source=self.over.begun())
+        source, watched = self.over.begun(), self.over.watched
+        keyboard = KeyParser(clean, self.over.pacing, source=source, watched=watched)
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)

@@ -41,7 +41,7 @@ from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import AnswerGuard, place_of
 from tui.ui.toolkit.frame_pacing import FramePacing
-from tui.ui.toolkit.key_parser import Unclassified
+from tui.ui.toolkit.key_parser import Received, Unclassified
 from tui.ui.toolkit.key_sequencer import KeySequencer
 from tui.ui.toolkit.late_stylesheet import LateStylesheet
 from tui.ui.toolkit.screen_diff import PaintedScreen
@@ -166,6 +166,10 @@ class BaseScreen(Widget):
             screen._on_timer_update()  # noqa: SLF001
             sleep(YIELD_S)
 
+    def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
+        """True if the screen itself uses a key, before every binding and field."""
+        return False
+
     def note(self, text: str) -> None:
         """Show a line about the keys; "" removes it."""
         if text:
@@ -272,9 +276,13 @@ class ThemedApp(KeySequencer):
         if isinstance(event, Unclassified):
             # At once: no key that was sent after it can have had its turn yet.
             self.guard.unclassified(event.held_back_s, place_of(self.focused or self.screen))
+        elif isinstance(event, Received):
+            self.screen.post_message(event)
         await super().on_event(event)
 
     async def pass_on(self, event: events.Key | events.Paste) -> None:
+        if isinstance(self.screen, BaseScreen) and self.screen.takes(event):
+            return
         if isinstance(event, events.Paste):
             taken = self.guard.takes_paste(event, self.focused, self.screen)
         else:
