@@ -69,6 +69,11 @@ async def watching(
         (b"\x1bk", "Alt+K nothing here", "ESC k · legacy"),
         (b"\x1b[<0;5;7M", "Mouse left down column 5, row 7", "ESC [ < 0 ; 5 ; 7 M · mouse"),
         (b"\x1b[200~a\nb\x1b[201~", "Paste pastes 3 characters in 2 lines", "a LF b · paste"),
+        (
+            b"\x1b[57441;2:3u",
+            "Modifier nothing alone",
+            "ESC [ 5 7 4 4 1 ; 2 : 3 u · kitty protocol",
+        ),
         (b"\x1b[I", "Focus the terminal gets the focus", "ESC [ I · report"),
         (b"\x1b[99y", "Unknown not understood", "ESC [ 9 9 y · legacy"),
         (b"\x1b[12", "Unknown not understood so far", "ESC [ 1 2 · legacy"),

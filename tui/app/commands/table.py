@@ -47,7 +47,6 @@ def _command(
 
 COMMANDS: tuple[SlashCommand, ...] = (
     _command("help [TOPIC]", "keys, commands and the manual"),
-    _command("keys", "what a pressed key sends and does here"),
     _command("new", "start a new session (keeps this one)", "commands.sessions", "clear"),
     _command("resume [ID]", "resume a session", "commands.sessions", "sessions"),
     _command("rename TITLE", "rename this session", "commands.sessions"),
@@ -114,6 +113,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("init", "have the model write AGENTS.md", "commands.sessions"),
     _command("repair", "diagnose and repair this session", "commands.sessions"),
     _command("doctor", "check installation, key and sessions"),
+    _command("keys", "what a pressed key sends and does here"),
     _command(
         "tour",
         "5-minute tour",

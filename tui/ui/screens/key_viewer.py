@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import events
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import Screen
@@ -29,6 +29,9 @@ from tui.ui.toolkit.frame_pacing import ANSWER
 from tui.ui.toolkit.key_parser import Received, Unclassified
 from tui.ui.widgets.dialog import Dialog
 from tui.ui.widgets.keys import APP_KEYS, CHAT_KEYS, PROMPT_KEYS, Key, keys_for
+
+if TYPE_CHECKING:
+    from tui.ui.start.terminal_takeover import TerminalTakeover
 
 QUESTIONS: Final = "\x1b[>0q\x1b[?u\x1b[?4m"
 """Asks for the terminal's name, the kitty protocol's flags, and xterm's modifyOtherKeys."""
@@ -54,6 +57,8 @@ _DROPPED: Final = {
     "waits": "not understood so far: it waits for its end",
 }
 _CLOSING: Final = ("escape", "ctrl+c")
+_FOLDED: Final = ("Mouse", "Modifier")
+"""Of these, which come in numbers, only the last one is shown."""
 _MOST = 8
 _NAMES = 16
 _BESIDE = 50
@@ -109,6 +114,8 @@ def seen(part: InputPart, made: tuple[object, ...], meaning: Callable[[events.Ke
             return Seen("Focus", f"the terminal {here} the focus", sent, "report")
         case _ if any(isinstance(one, Unclassified) for one in made):
             return Seen("Unknown", "not understood", sent, how)
+        case _ if not keys and _BY_KITTY.fullmatch(part.raw):
+            return Seen("Modifier", "nothing alone", sent, how)
         case _ if not keys:
             return Seen("Report", "ignored", sent, "report")
         case _:
@@ -209,8 +216,8 @@ class KeysScreen(Dialog[None]):
 
     @property
     def _watched(self) -> Event:
-        app: Any = self.app  # pyright: ignore[reportUnknownMemberType] - Textual's App
-        return app.takeover.watched
+        app = cast("App[object]", self.app)  # pyright: ignore[reportUnknownMemberType] - Textual's
+        return cast("TerminalTakeover", vars(app)["takeover"]).watched
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "keys", ("esc esc or ctrl+c ctrl+c", "close")):
@@ -247,7 +254,7 @@ class KeysScreen(Dialog[None]):
             return  # the answer about frames; an introducer that is a key with Alt after all
         if not self._learns(part.raw):
             now = seen(part, event.messages, self._meanings.of)
-            if self._seen and self._seen[-1].name == now.name == "Mouse":
+            if now.name in _FOLDED and self._seen and self._seen[-1].name == now.name:
                 self._seen.pop()
             self._seen.append(now)
         self._draw()

@@ -40,6 +40,7 @@ from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import AnswerGuard, place_of
+from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.frame_pacing import FramePacing
 from tui.ui.toolkit.key_parser import Received, Unclassified
 from tui.ui.toolkit.key_sequencer import KeySequencer
@@ -74,6 +75,7 @@ class Colourless(LineFilter):
 
 
 _COLOURLESS = (Colourless(),)
+_CONSOLE = ConsoleGlyphs()
 
 
 @lru_cache(2048)
@@ -415,7 +417,8 @@ class ThemedApp(KeySequencer):
             self.push_screen(TooSmall())
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return _COLOURLESS if self.no_color else super().get_line_filters()
+        filters = _COLOURLESS if self.no_color else super().get_line_filters()
+        return [*filters, _CONSOLE] if os.environ.get("TERM") == "linux" else filters
 
     @property
     def few_colours(self) -> bool:
