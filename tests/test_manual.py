@@ -12,14 +12,18 @@ import shlex
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
+from string import punctuation
 from typing import Any, get_args
 
 import pytest
+from textual.keys import _character_to_key  # pyright: ignore[reportPrivateUsage]
 
 from tests.pictures.scenes import SCENES
+from tests.ui import habits
 from tui import plain
 from tui.app import manual
-from tui.app.commands.table import COMMANDS
+from tui.app.commands import find
+from tui.app.commands.table import COMMANDS, INSTEAD
 from tui.app.options.arguments import parse
 from tui.app.options.flags import COMMANDS as SUBCOMMANDS
 from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
@@ -28,6 +32,7 @@ from tui.cli import main
 from tui.core.errors import ErrorClass
 from tui.core.facts import Alive, Fact
 from tui.core.keymap import DEFAULT_KEYS
+from tui.core.keymap import shown as shown_key
 from tui.core.paths import Folders
 from tui.provider.practice.script import read_script
 from tui.settings import layers
@@ -161,6 +166,41 @@ def run_flag_rows() -> list[str]:
     return flag_rows(flag for flag in run.flags if flag not in MAIN.flags)
 
 
+def habit_rows(program: str) -> list[str]:
+    """The keys of another program that do something else here."""
+    return [
+        row(
+            habits.PLACES[each["place"]],
+            " ".join(map(_pressed, each["key"].split())),
+            each["there"],
+            each["here"],
+            each["instead"],
+        )
+        for each in habits.rows("keys")
+        if each["program"] == program and "here" in each
+    ]
+
+
+_CHARACTERS = {_character_to_key(sign): sign for sign in punctuation}
+
+
+def _pressed(key: str) -> str:
+    *modifiers, name = key.split("+")
+    name = _CHARACTERS.get(name, name)
+    return shown_key("+".join([*modifiers, name])) if modifiers or len(name) > 1 else name
+
+
+def habit_command_rows() -> list[str]:
+    """The commands of other agents that have another name here, or none."""
+    found: dict[str, tuple[list[str], str]] = {}
+    for each in habits.rows("commands"):
+        name, does = each["command"], each["does"]
+        here = each.get("here") or (INSTEAD[name[1:]] if does == "says" else f"`{does}`")
+        if "here" in each or (find(name[1:]) is None and here != f"`{name}`"):
+            found.setdefault(name, ([], here))[0].append(each["program"])
+    return [row(name, ", ".join(by), here) for name, (by, here) in sorted(found.items())]
+
+
 def tables() -> dict[str, list[str]]:
     """The rows of every table that is made from the program, by its name."""
     return {
@@ -171,6 +211,8 @@ def tables() -> dict[str, list[str]]:
         "settings": setting_rows(),
         "events": event_rows(),
         "events of run": run_event_rows(),
+        **{f"habits: {name}": habit_rows(name) for name in habits.programs("keys")},
+        "habits: commands": habit_command_rows(),
         **{f"keys: {title}": key_rows(keys) for title, keys in HELP},
     }
 

@@ -25,6 +25,8 @@ WORDS = frozenset({
 # fmt: off
 PROMISED = frozenset({
     "not_found", "left", "right", "action_delete_left", "action_delete_word_left",
+    "action_delete_left_word", "action_cursor_left", "action_cursor_left_word",
+    "get_location_left", "get_cursor_word_left_location",
 })
 # fmt: on
 """Standard terms that hold one of the words; the actions are Textual's."""

@@ -132,4 +132,4 @@ def test_D26_the_verdict_weighs_what_is_saved_against_what_is_written_again() ->
     assert expected(10, 120_000, 40_000.0) == 3
     assert expected(0, 0, 160_000.0) == expected(9, 170_000, -10.0) == 0
     assert not verdict(replace(figures, saved=0, idle_s=None)).pays
-    assert "5,000 would be written again" in verdict(figures).reason
+    assert "5,000 would be cached again" in verdict(figures).reason

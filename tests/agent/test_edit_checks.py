@@ -20,9 +20,9 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tests.tools.lsp.checking import WILD, edited, until, with_wild
-from tui.agent import composition
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch
+from tui.agent.confined_programs import make_checkers
+from tui.agent.launch import Launch
 from tui.agent.prompts import parse
 from tui.core import facts
 from tui.core.clock import SystemClock
@@ -277,7 +277,7 @@ def launch_of(work: Path, *, engine: str = "auto", unconfined: bool = False) -> 
 
 
 def made(launch: Launch) -> Checkers:
-    checkers = composition.make_checkers(launch, SystemClock())
+    checkers = make_checkers(launch, SystemClock())
     assert checkers is not None
     return checkers
 
@@ -320,4 +320,4 @@ def test_off_is_off(work: Path) -> None:
         launch.folders,
         confined=True,
     )
-    assert composition.make_checkers(launch, SystemClock()) is None
+    assert make_checkers(launch, SystemClock()) is None

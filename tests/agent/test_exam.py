@@ -114,7 +114,7 @@ async def test_what_the_summary_lacks_is_sent_with_it_word_for_word(tmp_path: Pa
     seen = await compacted(agent)
     (end,) = of(seen, facts.ExamFinished)
     assert (len(end.facts), end.held, end.verbatim, end.problem) == (9, 7, 2, "")
-    assert in_words(end) == "Summary checked: 7 of 9 facts kept, 2 more sent verbatim ($0.0000)."
+    assert in_words(end) == "Summary checked: 7 of 9 facts kept, 2 more sent in full ($0.0000)."
     sentence = words(end)
     assert sentence
     assert sentence.detail.splitlines()[:4] == [

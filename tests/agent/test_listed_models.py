@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.clock import PATIENCE_S
 from tests.support.server import LoopbackServer
-from tui.agent.composition import Access, Launch, listed_model, refresh_models, refreshed_models
+from tui.agent.launch import Access, Launch
+from tui.agent.model_access import listed_model, refresh_models, refreshed_models
 from tui.core.clock import SystemClock
 from tui.core.config import Config
 from tui.core.paths import folders

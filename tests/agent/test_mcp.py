@@ -16,8 +16,9 @@ from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, say
 from tests.tools.mcp.test_elicitation import ASKING
 from tui.agent.agent import Agent
-from tui.agent.composition import Access, Launch, make_servers
 from tui.agent.composition import make_agent as assembled
+from tui.agent.confined_programs import make_servers
+from tui.agent.launch import Access, Launch
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Guard, McpServer

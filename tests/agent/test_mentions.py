@@ -106,6 +106,13 @@ async def test_a_folder_is_listed(root: Path) -> None:
     assert "store.py" in results(provider)[0]
 
 
+async def test_a_folder_whose_quote_was_left_open_is_listed(root: Path) -> None:
+    (root / "my docs").mkdir()
+    provider = ScriptedProvider(say("Yes."))
+    await events_of(make_agent(root, provider), 'what is in @"my docs/')
+    assert inputs(provider) == [("list_dir", {"path": "my docs/"})]
+
+
 async def test_what_names_nothing_stays_as_it_was_typed(root: Path) -> None:
     provider = ScriptedProvider(say("Yes."))
     told = await events_of(make_agent(root, provider), "@nobody mail me@store.py about @dataclass")

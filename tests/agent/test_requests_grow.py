@@ -18,7 +18,7 @@ from tests.support.server import LoopbackServer
 from tests.support.server_script import Json
 from tui.agent import composition
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch
+from tui.agent.launch import Launch
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Thinking
 from tui.core.paths import folders

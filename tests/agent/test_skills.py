@@ -14,7 +14,7 @@ from tests.support.agents import events_of
 from tests.support.provider import Answer, ScriptedProvider, call, say
 from tui.agent import composition
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch
+from tui.agent.launch import Launch
 from tui.core import facts
 from tui.core.clock import SystemClock
 from tui.core.config import Config, Permissions, SandboxSettings

@@ -13,7 +13,7 @@ from tests.support.agents import events_of, make_agent
 from tests.support.clock import FakeClock
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent import composition
-from tui.agent.composition import Launch
+from tui.agent.launch import Launch
 from tui.context.repair import INTERRUPTED
 from tui.context.system_prompt import Source, compose
 from tui.core import facts

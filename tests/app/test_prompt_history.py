@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,29 @@ def test_what_was_recalled_and_edited_becomes_the_draft() -> None:
     assert history.forward("one more") is None
     assert history.back("one more") == "one"
     assert history.forward("one") == "one more"
+
+
+def test_no_draft_is_lost_by_another() -> None:
+    history = PromptHistory()
+    history.add("one")
+    assert history.back("first draft") == "one"
+    assert history.back("one, edited") == "first draft"
+    assert history.forward("first draft") == "one, edited"
+    assert history.back("one, edited") == "first draft"
+    history.add("first draft")
+    assert history.entries == ["one", "first draft", "one, edited", "first draft"]
+
+
+def test_an_empty_history_leads_nowhere() -> None:
+    history = PromptHistory()
+    assert [history.back("draft"), history.back("draft"), history.forward("draft")] == [None] * 3
+
+
+def test_what_was_typed_elsewhere_is_kept_for_this_run(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path / "h")
+    history.keep("in an editor")
+    assert history.back("") == "in an editor"
+    assert PromptHistory(tmp_path / "h").entries == []
 
 
 def test_it_is_there_again_next_time(tmp_path: Path) -> None:
@@ -72,6 +96,24 @@ def test_a_huge_entry_stays_in_memory_only(tmp_path: Path) -> None:
     history.add("x" * (ENTRY_LIMIT + 1))
     assert len(history.entries) == 1
     assert PromptHistory(tmp_path / "h").entries == []
+
+
+def test_the_parts_that_were_pasted_are_known_next_time(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path / "h")
+    history.add("see paste one", [(4, 9)])
+    history.add("plain")
+    again = PromptHistory(tmp_path / "h")
+    assert again.entries == ["see paste one", "plain"]
+    assert list(again.pasted_in("see paste one")) == [(4, 9)]
+    assert list(again.pasted_in("plain")) == []
+
+
+def test_parts_that_are_none_are_left_out(tmp_path: Path) -> None:
+    odd = {"text": "some text", "pasted": [[0, 4], [2, 5], [5, 99], None, [6], "x", [5, 9]]}
+    (tmp_path / "h").write_text(json.dumps(odd))
+    history = PromptHistory(tmp_path / "h")
+    assert history.entries == ["some text"]
+    assert list(history.pasted_in("some text")) == [(0, 4), (5, 9)]
 
 
 @pytest.mark.parametrize("content", [b'not json\n"good"\n{}\n', b'\xff\xfe\n"good"\n'])

@@ -15,6 +15,7 @@ from tui.app.start_rows import ROWS, StartRow, start_rows
 from tui.core.paths import folders
 from tui.session.records import Header, Record
 
+TESTS = "Run the tests and fix failures"
 CALL = {"type": "tool_use", "id": "c1", "name": "run_command", "input": {"command": "pytest -q"}}
 
 
@@ -166,7 +167,9 @@ def test_the_command_of_the_tests_is_found(
     for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="latin-1")
-    found = next((row for row in rows(folder) if row.label == "Run the tests"), None)
+    found = next(
+        (row for row in rows(folder) if row.label == "Run the tests and fix failures"), None
+    )
     assert (found.detail if found else "") == command
     if found:
         assert f"`{command}`" in found.prompt
@@ -180,7 +183,10 @@ def test_there_are_never_more_than_there_are_keys_for(folder: Path) -> None:
     found = rows(folder)
     assert len(found) == ROWS
     assert found[0].path
-    assert [row.label for row in found[1:]] == ["Review 2 uncommitted changes", "Run the tests"]
+    assert [row.label for row in found[1:]] == [
+        "Review 2 uncommitted changes",
+        "Run the tests and fix failures",
+    ]
 
 
 def test_a_folder_that_is_not_there_costs_nothing(folder: Path) -> None:

@@ -118,7 +118,7 @@ def test_no_field_of_a_record_stops_it_from_being_told(type_: str, draw: st.Data
     ("type_", "data", "line"),
     [
         ("break", {"reason": "mask", "by": "person", "tokens": 1200, "thoughts": 2},
-         "Break (mask): 1,200 tokens written again once, 2 thoughts left out."),
+         "The cache restarts (mask): 1,200 tokens cached again once, 2 thoughts left out."),
         ("memory", {"path": "/m/MEMORY.md", "added": 2}, "Saved 2 lines to memory: /m/MEMORY.md."),
         ("uncompaction", {"target": "1"},
          "Sending the full conversation again. /compact summarizes it again."),
@@ -131,7 +131,7 @@ def test_no_field_of_a_record_stops_it_from_being_told(type_: str, draw: st.Data
          "Changed since the model last saw it: a.py (by a command)."),
         ("pin", {"target": "1", "pinned": True}, "Pinned."),
         ("overlay", {"target": "1", "view": "masked", "by": "person"},
-         "One item is masked, starting with the next request."),
+         "One item is hidden from the model, starting with the next request."),
         ("mcp", {"off": {"docs": ["find", "list"]}},
          "Tools that the model does not get: mcp__docs__find, mcp__docs__list."),
         ("rewind", {"target": "1"}, "Rewound. Later messages are still in the session file."),

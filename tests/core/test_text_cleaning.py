@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.core.text_cleaning import one_line, printed_text, visible
+from tui.core.text_cleaning import as_typed, one_line, printed_text, visible
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,16 @@ def test_what_a_command_printed_comes_without_the_notes_about_it() -> None:
     assert printed_text("[1, 2]\n[3]") == "[1, 2]\n[3]", "its own brackets stay"
     assert printed_text(f"[1, 2]\n{end}") == "[1, 2]"
     assert printed_text("") == ""
+
+
+@pytest.mark.parametrize(
+    ("pasted", "text"),
+    [
+        ("a\r\nb\rc\x0cd\u2028e", "a\nb\nc\nd\ne"),
+        ("\x1b[31mred\x1b[m\x07\t!", "red\t!"),
+        ("\u200fא\u2067\xad\ufeff\ue0b0\u3000", "\u200fא\u2067\xad\ufeff\ue0b0\u3000"),
+        ("\ud83d", "\ufffd"),
+    ],
+)
+def test_a_paste_keeps_every_character_that_controls_nothing(pasted: str, text: str) -> None:
+    assert as_typed(pasted) == text

@@ -272,13 +272,13 @@ def test_the_context_is_masked_and_pinned_by_number(plain: Open, home: Path) -> 
         screen.wait_for("or read N. > ")
         number = re.findall(r"(\d+): result,", screen.text)[-1]
         for typed, heard in (
-            (f"/context mask {number}", "One item is masked, starting with the next request."),
+            (f"/context hide {number}", "One item is hidden from the model, starting with the"),
             (f"/context pin {number}", "Pinned."),
-            (f"/context unmask {number}", "One item is sent in full again"),
+            (f"/context show {number}", "One item is sent in full again"),
             (f"/context read {number}", "The demo project."),
             ("/pin", "Unpinned."),
-            ("/context mask 1", "they can't be masked or pinned"),
-            ("/context mask 999", "No item 999."),
+            ("/context mask 1", "they can't be hidden or pinned"),
+            ("/context hide 999", "No item 999."),
             ("/context paint 3", "Unknown /context paint 3."),
         ):
             screen.forget()

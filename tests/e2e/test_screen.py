@@ -18,6 +18,7 @@ from tests.support.clock import PATIENCE_S
 from tests.support.preloaded import SCREEN
 from tests.support.processes import gone
 from tests.support.terminal import HOLDFAST, Terminal
+from tests.ui.widgets.test_whole_characters import SCRIPTS
 
 Open: TypeAlias = Callable[..., Terminal]
 
@@ -73,6 +74,41 @@ def test_a_paste_presses_no_key_whatever_it_holds(holdfast: Open, work: Path, ho
     assert prompt["content"][0]["text"].startswith("ared")
     assert "touch bad" in prompt["content"][0]["text"]
     assert not (work / "bad").exists()
+
+
+def test_characters_of_twelve_scripts_get_into_the_record(holdfast: Open, home: Path) -> None:
+    text = " ".join(SCRIPTS.values())
+    text = (text * (1 + 2000 // len(text)))[:2000].strip()
+    with holdfast() as screen:
+        screen.wait_for(READY)
+        sent = text.encode()
+        for start in range(0, len(sent), 101):  # cut anywhere
+            os.write(screen.master, sent[start : start + 101])
+            screen.read(0.01)
+        screen.wait_until(lambda: drafts(home) and drafts(home)[-1]["prompt"] == text)
+        screen.type("\r")
+        screen.wait_for("1 turn")
+    (prompt,) = [record for record in records(home) if record["type"] == "user"]
+    assert prompt["content"][0]["text"] == text
+
+
+def test_what_is_typed_after_an_editor_had_the_terminal_is_shown(
+    work: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf "from the editor" > "$1"\n')
+    editor.chmod(0o755)
+    words = [*HOLDFAST, "--practice"]
+    edits = {**env, "VISUAL": str(editor)}
+    with Terminal(words, cwd=work, env=edits, preload=SCREEN) as screen:
+        screen.wait_for(READY, "Explain this project")
+        screen.type("\x07")
+        screen.wait_for("from the editor")
+        for key in "WXYZ":
+            screen.forget()
+            screen.read(0.2)
+            screen.type(key)
+            screen.wait_for(key)
 
 
 def test_a_change_is_shown_and_asked_for(holdfast: Open, work: Path) -> None:

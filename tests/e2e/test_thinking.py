@@ -144,8 +144,8 @@ def test_a_refusal_that_nothing_foretold(serve: Serve, asking: Program, home: Pa
             "The server rejected the reasoning in earlier answers. Holdfast sends the request "
             "again without it and leaves it out from now on."
         ),
-        "Break (refused): 1 thought left out.",
-        "Billed for the break (refused): nothing written again.",
+        "The cache restarts (refused): 1 thought left out.",
+        "Billed for the cache restart (refused): nothing cached again.",
     ]
     assert holdfast("-c", "-p", "and?").stdout == "two\n"
     assert thoughts(server) == [[], ["command 1"], [], ["I say one"]]

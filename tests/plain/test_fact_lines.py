@@ -85,7 +85,7 @@ SPOKEN: list[tuple[Fact, list[str]]] = [
          " restores everything.")],
     ),
     (facts.CompactionFinished(1, 1, 0, "", "manual", "stopped"), ["Not compacted: stopped."]),
-    (facts.Pruned(1, 900), ["1 old result pruned, saving 900 tokens per request."]),
+    (facts.Pruned(1, 900), ["1 old result left out, saving 900 tokens per request."]),
     (facts.StorageChanged(False, "the disk is full"), ["Not saved: the disk is full."]),
     (facts.StorageChanged(True), ["Everything is saved again."]),
     (
@@ -107,7 +107,7 @@ SPOKEN: list[tuple[Fact, list[str]]] = [
     (facts.ToolsAwaited(("time",), 10), ["Waiting up to 10 s for the MCP servers: time."]),
     (facts.ContextChanged(({"target": "1", "pinned": True},)), ["Pinned."]),
     (facts.ContextChanged(({"target": "1", "view": "masked"},)),
-     ["One item is masked, starting with the next request."]),
+     ["One item is hidden from the model, starting with the next request."]),
     (facts.LoopStopped("grep_search", {}, 3),
      [("Stopped: grep_search was called 3 times in a row with the same result."
       " What should it do instead?")]),

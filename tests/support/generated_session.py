@@ -25,7 +25,7 @@ from tests.support.server_models import MODELS
 from tests.support.server_script import Json, Script
 from tui.agent import composition
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch
+from tui.agent.launch import Launch
 from tui.agent.prompts import parse
 from tui.context.repair_levels import REPAIR_LEVELS
 from tui.context.request_replay import ReplayedRequest, RequestReplay

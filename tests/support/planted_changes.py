@@ -22,7 +22,7 @@ from tests.support.server_models import MODELS
 from tests.support.server_script import Json, Script
 from tui.agent import composition
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch
+from tui.agent.launch import Launch
 from tui.agent.prompts import parse
 from tui.agent.request.break_cost import ChangePrice, foreign_frame_cost
 from tui.core.config import Compaction, Config, Prune

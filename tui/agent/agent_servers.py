@@ -78,6 +78,8 @@ class AgentServers:
             leaves = f"−{per_request}; {price_before(again)}"
             return SwitchPrice("calls to it are refused, at no cost", leaves)
         if target_of(self._requests, self._ctx.link.model).form.tool_additions:
-            return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is written again")
+            return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is cached again")
         again = exchange_cost(self._requests, tool, joins=True)
-        return SwitchPrice("waits for the next break", f"+{per_request}; {price_before(again)}")
+        return SwitchPrice(
+            "waits until the cache restarts", f"+{per_request}; {price_before(again)}"
+        )

@@ -22,7 +22,6 @@ from tui.agent.request.break_cost import ChangePrice, price_of_compaction
 from tui.agent.request.side_requests import SummaryRequest, summary_request
 from tui.agent.request.state import RequestState
 from tui.agent.request.view import prepare
-from tui.agent.server_summary import ServerSummarizer
 from tui.agent.side_question import MemoryFlush, Summarizer, WarmSummarizer
 from tui.context import compaction_triggers, compaction_view
 from tui.context.compaction_block import COMPACTION
@@ -43,6 +42,7 @@ from tui.tokens.estimate import weight
 
 if TYPE_CHECKING:
     from tui.agent.exam import ExamResult
+    from tui.agent.server_summary import ServerSummarizer
 
 log = logging.getLogger(__name__)
 
@@ -249,6 +249,8 @@ class Compactor:
     ) -> _Made:
         """A summary: the server's own, else from the conversation itself, which the cache holds,
         else from its text in requests of their own. Raises HoldfastError where there is none."""
+        from tui.agent.server_summary import ServerSummarizer  # noqa: PLC0415 - on demand
+
         server = ServerSummarizer(self.ctx, self.requests)
         warm, cold = WarmSummarizer(self.ctx, self.requests), Summarizer(self.ctx)
         self._asked = server, warm, cold

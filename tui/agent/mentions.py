@@ -39,7 +39,8 @@ READS: Final = 20
 
 _LINES = r":\d+(?:-\d+)?|\#L\d+(?:-L?\d+)?"
 _MENTION = re.compile(
-    rf"""(?<![\w@./:\\-])@(?:"([^"\n]+)"({_LINES})?|'([^'\n]+)'({_LINES})?|((?:\\.|[^\s"'\\])+))""",
+    rf"""(?<![\w@./:\\-])@(?:"([^"\n]+)"({_LINES})?|'([^'\n]+)'({_LINES})?|((?:\\.|[^\s"'\\])+)"""
+    r"""|"([^"\n]+/)(?=[ \t]*(?:\n|\Z)))""",  # a folder that was completed, its quote open
 )
 _AFTER = ".,;:!?)]}>"
 _RANGE = re.compile(r"(.+?)(?::|#L)(\d+)(?:-L?(\d+))?\Z", re.DOTALL)
@@ -106,7 +107,7 @@ def named_files(text: str, workspace: Workspace) -> list[str]:
 
 def _names(text: str) -> Iterator[str]:
     for match in _MENTION.finditer(text):
-        if quoted := match[1] or match[3]:
+        if quoted := match[1] or match[3] or match[6]:
             yield f"{quoted}{match[2] or match[4] or ''}"
         else:
             yield re.sub(r"\\(.)", r"\1", match[5])

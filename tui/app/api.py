@@ -15,8 +15,8 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tui.agent.composition import OwnParts
 from tui.agent.interrupted_work import InterruptedWork
+from tui.agent.launch import OwnParts
 from tui.app.commands import find
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import (

@@ -51,7 +51,7 @@ _RETRY = RecoveryOption("retry", "Retry", "send the same request again")
 _AGAIN = RecoveryOption("retry", "Retry anyway", "send the same request again")
 _MODEL = RecoveryOption("model", "Another model", "choose one that accepts it")
 _KEY = RecoveryOption("key", "Another key", "paste one, or connect another server")
-_CONTEXT = RecoveryOption("context", "Open the context", "mask large results, then /retry")
+_CONTEXT = RecoveryOption("context", "Open the context", "hide large results, then /retry")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.agent.composition import Access, Launch, with_whole_names
+from tui.agent.launch import Access, Launch
 from tui.agent.limits import Limits
+from tui.agent.model_access import with_whole_names
 from tui.app.options.arguments import Options
 from tui.app.session_path import folder_of, workspace_of
 from tui.context.system_prompt import Source

@@ -10,10 +10,10 @@ from typing import Final
 from tui.core.project import REPOSITORY
 
 TOPICS: Final = (
-    "start", "prompt", "keys", "commands", "command-line", "permissions", "editing", "directives",
-    "sessions", "background", "context", "requests", "memory", "errors", "tasks", "print-mode",
-    "python", "claude", "editors", "events", "mcp", "agents", "worktrees", "jobs", "skills",
-    "plugins",
+    "start", "prompt", "keys", "commands", "switching", "command-line", "permissions", "editing",
+    "directives", "sessions", "background", "context", "requests", "memory", "errors", "tasks",
+    "print-mode", "python", "claude", "editors", "events", "mcp", "agents", "worktrees", "jobs",
+    "skills", "plugins",
     "hooks", "web", "images", "configuration", "themes", "plain", "practice", "files",
     "containers", "doctor",
 )  # fmt: skip

@@ -14,14 +14,9 @@ from typing import Any
 
 import tui
 from tui.agent.agent import Agent
-from tui.agent.composition import (
-    OwnParts,
-    asked_model,
-    known_model,
-    make_agent,
-    reconnect,
-    refresh_models,
-)
+from tui.agent.composition import make_agent, reconnect
+from tui.agent.launch import OwnParts
+from tui.agent.model_access import asked_model, known_model, refresh_models
 from tui.app import launch_config
 from tui.app.dialog_data import (
     KeySetup,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tui.app.commands import find, split, unknown
 from tui.app.commands.own import command_turn, turn_variables
 from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
-from tui.app.mcp_offers import prompts_of
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.partly_typed import PartlyTyped, count_typed
 from tui.settings.user_commands import find as find_own
@@ -130,6 +129,8 @@ async def _user_command(
         variables = turn_variables(services.workspace, session)
         turn = await command_turn(command, argument, services.asked_model, say, variables)
         return conversation.submit_command(text.strip(), turn)
+    from tui.app.mcp_offers import prompts_of  # noqa: PLC0415 - few lines name one
+
     if offered := prompts_of(conversation).get(name.lower()):
         await conversation.frontend.run_command(
             _offered_prompt(conversation, text.strip(), offered, argument)

@@ -131,7 +131,7 @@ def _changes(workspace: Path) -> StartRow | None:
 def _tests(workspace: Path) -> StartRow | None:
     command = next(_test_commands(workspace), "")
     prompt = f"Run the tests with `{command}` and fix what fails."
-    return StartRow("Run the tests", command, prompt) if command else None
+    return StartRow("Run the tests and fix failures", command, prompt) if command else None
 
 
 def _test_commands(workspace: Path) -> Iterator[str]:

@@ -28,9 +28,9 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from tui.agent.composition import make_batches
 from tui.agent.limits import Spent
 from tui.agent.mentions import named_files
+from tui.agent.model_access import make_batches
 from tui.batch.attempt import TaskAttempt, counted
 from tui.batch.events import (
     BatchEvent,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tui.agent.composition import refreshed_models
+from tui.agent.model_access import refreshed_models
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.batch.composition import RunComposition

@@ -9,8 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch, listed_model, make_agent, make_provider, make_servers
+from tui.agent.composition import make_agent
+from tui.agent.confined_programs import make_servers
+from tui.agent.launch import Launch
 from tui.agent.limits import Limits, Spent
+from tui.agent.model_access import listed_model, make_provider
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
 from tui.batch.plan import RunPlan

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from tui.agent.composition import Launch, confinement_of
+from tui.agent.confined_programs import confinement_of
+from tui.agent.launch import Launch
 from tui.app import launch_config as launching
 from tui.app.options.arguments import Options
 from tui.batch.commit_hooks import CommitHooks

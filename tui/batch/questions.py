@@ -21,7 +21,9 @@ from msgspec import structs
 
 from tui.agent import answer_end, answer_reports
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch, make_agent, server_name
+from tui.agent.composition import make_agent
+from tui.agent.launch import Launch
+from tui.agent.model_access import server_name
 from tui.agent.pause import TurnPausedError
 from tui.agent.prompts import parse
 from tui.agent.turn import message_of

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tui.agent.composition import make_servers
+from tui.agent.confined_programs import make_servers
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of

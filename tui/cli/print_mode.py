@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import TextIO
 
 from tui.agent.agent import Agent
-from tui.agent.composition import Launch, OwnParts, asked_model, make_agent, refreshed_models
+from tui.agent.composition import make_agent
+from tui.agent.launch import Launch, OwnParts
+from tui.agent.model_access import asked_model, refreshed_models
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import launch_config
 from tui.app.commands import TAKEN, find, split

@@ -284,7 +284,7 @@ def _broken(record: Record) -> str:
     """Return a break in one line."""
     ((_, fact),) = retold([record])
     sentence = words(fact) if fact else None
-    text = sentence.text.removesuffix(".") if sentence else "Break"
+    text = sentence.text.removesuffix(".") if sentence else "The cache restarts"
     return f"{text}, by the {string_of(record.data.get('by')) or 'program'}."
 
 

@@ -20,8 +20,9 @@ from itertools import zip_longest
 from typing import Any, Final
 from unicodedata import east_asian_width
 
-from tui.agent.composition import Launch, is_first_party, listed_model, make_provider, server_name
+from tui.agent.launch import Launch
 from tui.agent.limits import Spent
+from tui.agent.model_access import is_first_party, listed_model, make_provider, server_name
 from tui.agent.request.frame_state import form_of
 from tui.agent.turn import message_of
 from tui.app import launch_config

@@ -83,7 +83,7 @@ def verdict(figures: PruneFigures) -> Verdict:
         return Verdict(False, "this saves nothing")
     sums = (
         f"saves {figures.saved:,} cached tokens in each of about {figures.requests} requests, "
-        f"{figures.rewritten:,} would be written again"
+        f"{figures.rewritten:,} would be cached again"
     )
     if figures.cold:
         return Verdict(True, f"the cache has expired; {sums}")

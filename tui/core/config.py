@@ -153,12 +153,12 @@ class Prune(_Section, frozen=True, kw_only=True):
         NotNegative, "Old after: Turns after which a tool result counts as old."
     ] = 6
     min_chars: Annotated[
-        NotNegative, "Smallest to prune: Shorter results stay, however old they are."
+        NotNegative, "Smallest to leave out: Shorter results stay, however old they are."
     ] = 1000
     when: Annotated[
         Literal["auto", "turns", "pays"],
-        "Prune: auto: at the next break, or once it pays. turns: when old. pays: even if that "
-        "loses reasoning.",
+        "Leave out: auto: when the cache restarts anyway, or once it pays. turns: when old. pays: "
+        "even if that loses reasoning.",
     ] = "auto"
     unit: Annotated[Literal["turns", "requests"], "Count age in: The unit of age."] = "turns"
 

@@ -32,7 +32,7 @@ _HOOK_CHARS: Final = 300
 _HOOK_NAME: Final = 160
 """And of its command."""
 _PLAN_TOOL: Final = "present_plan"
-RELOAD_WAITS: Final = "The next compaction picks up the changes."
+RELOAD_WAITS: Final = "The next /compact picks up the changes."
 
 _CACHE_MISSES: Final = {
     "model_changed": "another model was used",
@@ -73,10 +73,18 @@ _SWITCHES: Final[Mapping[tuple[str, bool | str], str]] = {
     ("elevated", True): "ELEVATED is on: no prompts; blocked commands stay blocked",
     ("elevated", False): "elevated is off: writes and commands ask again",
 }
+ITEM_STATES: Final = {
+    "full": "",
+    "masked": "hidden",
+    "pruned": "left out",
+    "summarised": "summarized",
+}
+"""Displayed states of an item of the context that differ from their names."""
+
 _VIEWS: Final = {
     "full": "sent in full again",
-    "masked": "masked",
-    "pruned": "pruned",
+    "masked": "hidden from the model",
+    "pruned": "left out",
     "clamped": "cut further",
     "imageless": "sent without its images",
 }
@@ -190,7 +198,7 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.Pruned(results, saved):
             what = plural(results, "old result")
             less = f", saving {saved:,} tokens per request" if saved else ""
-            return Sentence(f"{what} pruned{less}.")
+            return Sentence(f"{what} left out{less}.")
         case facts.MemorySaved(path, entries):
             text = f"Saved {plural(entries, 'line')} to memory: {shorten(Path(path))}."
             return Sentence(text if entries else "Nothing new to remember.")
@@ -201,7 +209,7 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.ContextBroken(reason, billed_usd=billed):
             if billed is not None:
                 return Sentence(_billed(reason, fact.tokens, billed, fact.cost_usd))
-            kind = f"Break ({reason})" if reason else "Break"
+            kind = f"The cache restarts ({reason})" if reason else "The cache restarts"
             price = break_price(fact)
             return Sentence(f"{kind}: {price}." if price else f"{kind}.")
         case facts.ContextChanged(changes):
@@ -394,7 +402,7 @@ def _exam(fact: facts.ExamFinished) -> Sentence:
         return Sentence(f"The summary wasn't checked: {problem}.", "warning")
     lost, usd = count - fact.held, money(fact.cost_usd) if fact.cost_usd else ""
     parts = [f"{fact.held} of {plural(count, 'fact')} kept"]
-    parts += [f"{fact.verbatim} more sent verbatim"] if fact.verbatim else []
+    parts += [f"{fact.verbatim} more sent in full"] if fact.verbatim else []
     parts += [f"{lost - fact.verbatim} lost for lack of room"] if lost > fact.verbatim else []
     text = f"Summary checked: {', '.join(parts)}{f' ({usd})' if usd else ''}."
     if problem:
@@ -435,14 +443,14 @@ def _sent_size(file: Mapping[str, Any]) -> str:
 def break_price(fact: facts.ContextBroken) -> str:
     """Return the price of a break, as part of a sentence."""
     usd = f" (≈ {money(fact.cost_usd)})" if fact.cost_usd is not None else ""
-    again = f"{fact.tokens:,} tokens written again once{usd}" if fact.tokens else ""
+    again = f"{fact.tokens:,} tokens cached again once{usd}" if fact.tokens else ""
     lost = f"{plural(fact.thoughts, 'thought')} left out" if fact.thoughts else ""
     return ", ".join(filter(None, (again, lost)))
 
 
 def price_before(broken: facts.ContextBroken | None) -> str:
     """Return the price of a break that a person may still choose, as part of a sentence."""
-    return (break_price(broken) if broken else "") or "nothing is written again"
+    return (break_price(broken) if broken else "") or "nothing is cached again"
 
 
 def foreign_frame(broken: facts.ContextBroken) -> facts.Notice:
@@ -468,10 +476,10 @@ def bill_of_break(bill: facts.BreakBilled) -> facts.ContextBroken | facts.Notice
 
 def _billed(reason: str, tokens: int, billed: float | None, forecast: float | None) -> str:
     """Return the bill of a break, beside its forecast."""
-    break_ = f"the break ({reason})" if reason else "the break"
+    break_ = f"the cache restart ({reason})" if reason else "the cache restart"
     usd = f", {money(billed)}" if billed is not None else ""
     said = f" (forecast: {money(forecast)})" if usd and forecast is not None else ""
-    bill = f"{tokens:,} tokens written again{usd}{said}" if tokens else "nothing written again"
+    bill = f"{tokens:,} tokens cached again{usd}{said}" if tokens else "nothing cached again"
     return f"Billed for {break_}: {bill}."
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 ESC, BEL = "\x1b", "\x07"
 PASTE_BEGIN, PASTE_END = "\x1b[200~", "\x1b[201~"
 
+PASTE_S = 0.03
+"""Lines that follow each other faster were pasted."""
 PAUSE_S = 0.1
 """Seconds of pause after which an introducer is a key."""
 WAIT_S = 2.0
@@ -371,6 +373,19 @@ class TerminalInput:
 def partly(text: str, whole: str) -> int:
     """Return how many characters at the end of a text begin `whole`."""
     return next((n for n in range(len(whole) - 1, 0, -1) if text.endswith(whole[:n])), 0)
+
+
+def is_text(typed: str) -> bool:
+    """True if all of it belongs in a text: also characters that are not drawn, blanks that are no
+    spaces, icons of a font, and those that this Python does not know yet."""
+    return typed.isprintable() or not any(
+        char < " " or "\x7f" <= char <= "\x9f" or char in "\u2028\u2029" or _is_half(char)
+        for char in typed
+    )
+
+
+def _is_half(char: str) -> bool:
+    return "\ud800" <= char <= "\udfff"
 
 
 def _is_tail(text: str, at: int) -> bool:

@@ -66,6 +66,17 @@ def clean(text: str) -> str:
     return _compiled(_SURROGATES).sub("\ufffd", text)
 
 
+def as_typed(text: str) -> str:
+    """Return a pasted text as it could have been typed: without escape sequences and control
+    characters, and with newlines where lines or pages end. Every other character stays, also one
+    that is not drawn: what draws it cleans it."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _compiled("\r\n|[\r\x0b\x0c\x85\u2028\u2029]").sub("\n", text)
+    text = _compiled(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]").sub("", _compiled(_ESCAPES).sub("", text))
+    return _compiled(_SURROGATES).sub("\ufffd", text)
+
+
 def controls_removed(text: str) -> str:
     """Return `text` without control characters of any kind, including line ends and tabs; the
     remainder of a sequence is text."""

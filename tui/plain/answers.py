@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tui.core.partly_typed import PartlyTyped
+from tui.core.terminal_input import PASTE_S
 from tui.core.text_cleaning import clean
 from tui.plain.prompt_reader import MultilineEntry
 from tui.plain.thread_bridge import LineRequest, ThreadBridge
-from tui.plain.tty import PASTE_S, Tty, TypingOwner, meant
+from tui.plain.tty import Tty, TypingOwner, meant
 
 GRACE_S: Final = 0.5
 """A question takes an answer only after this long without a key: what was meant for the prompt must

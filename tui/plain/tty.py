@@ -16,13 +16,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from tui.core.terminal_input import TerminalInput
+from tui.core.characters import previous_start
+from tui.core.terminal_input import PASTE_S, TerminalInput
 from tui.core.text_cleaning import clean
 
 _LFLAG: Final = 3
 _READ: Final = 65_536
-PASTE_S: Final = 0.03
-"""Lines that follow each other faster were pasted, and are one prompt."""
 
 
 class TypingOwner(Protocol):
@@ -164,19 +163,20 @@ def _set(when: int, modes: list[Any] | None) -> None:
 def meant(typed: str) -> str:
     """Return keys as the lines that the terminal would have made of them: a deleted character is
     nothing, and the terminal's own reports were not typed. Pure."""
-    chars: list[str] = []
+    line, lines = "", list[str]()
     parts = TerminalInput().feed(typed.encode("utf-8", "surrogateescape"))
     keys = "".join(part.text for part in parts if part.kind in {"text", "control", "paste"})
     for char in keys.replace("\r", "\n"):
         if char in "\x7f\b":
-            if chars and chars[-1] != "\n":
-                chars.pop()
+            line = line[: previous_start(line, len(line))]
         elif char == "\x15":
-            while chars and chars[-1] != "\n":
-                chars.pop()
-        elif char >= " " or char in "\n\t":
-            chars.append(char)
-    return "".join(chars)
+            line = ""
+        elif char == "\n":
+            lines.append(line)
+            line = ""
+        elif char >= " " or char == "\t":
+            line += char
+    return "\n".join((*lines, line))
 
 
 NUDGES_S: Final = (0.02, 0.1, 0.5, 2.0)

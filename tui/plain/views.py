@@ -26,6 +26,7 @@ from tui.context.overrides import SPEAKING
 from tui.context.token_ledger import Item
 from tui.core.browser import open_page
 from tui.core.errors import UsageError
+from tui.core.fact_words import ITEM_STATES
 from tui.core.facts import Overlay
 from tui.core.formatting import plural
 from tui.core.keymap import keymap_of
@@ -44,7 +45,7 @@ SHOWN: Final = 30
 """Most items listed: the largest ones. `/context all` lists every one."""
 _SUMMED: Final[Mapping[str, str]] = {"system": "System prompt", "tools": "Tools"}
 """Names for kinds of which only the sum is said."""
-_USAGE: Final = "/context, /context all, /context mask N, unmask N, pin N, unpin N, or read N"
+_USAGE: Final = "/context, /context all, /context hide N, show N, pin N, unpin N, or read N"
 
 
 async def context(frontend: PlainFrontend, argument: str) -> None:
@@ -64,8 +65,8 @@ async def context(frontend: PlainFrontend, argument: str) -> None:
         return
     item = _numbered(items, number)
     match verb:
-        case "mask" | "unmask":
-            view = "masked" if verb == "mask" else "full"
+        case "hide" | "show" | "mask" | "unmask":
+            view = "masked" if verb in {"hide", "mask"} else "full"
             await _changed(frontend, agent, item, Overlay(_speaking(agent, item), view))
         case "pin" | "unpin":
             await _pinned(frontend, agent, item, on=verb == "pin")
@@ -116,8 +117,7 @@ def item_lines(items: Sequence[Item], *, every: bool) -> list[str]:
 def _item_line(number: int, item: Item) -> str:
     """Describe one item of the context: its kind, size and state."""
     facts = [item.kind, counted(item.tokens), spoken(item.label)]
-    state = "summarized" if item.state == "summarised" else item.state
-    facts += [state] if state != "full" else []
+    facts += [ITEM_STATES.get(item.state, item.state)]
     facts += ["pinned"] if item.pinned else []
     return f"{number}: {', '.join(filter(None, facts))}"
 
@@ -133,7 +133,7 @@ def _speaking(agent: Agent, item: Item) -> str:
     """Return the id of an item's record. Raises UsageError for what every request carries."""
     if any(r.id == item.id and r.type in SPEAKING for r in agent.session.records):
         return item.id
-    raise UsageError("System items are always sent; they can't be masked or pinned.")
+    raise UsageError("System items are always sent; they can't be hidden or pinned.")
 
 
 async def _changed(frontend: PlainFrontend, agent: Agent, item: Item, overlay: Overlay) -> None:
@@ -176,7 +176,7 @@ HELP: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "tree": ("[N | ID]", "all branches of this session; switch to one, with its files or without"),
     "context": (
-        "[all | mask N | unmask N | pin N | unpin N | read N]",
+        "[all | hide N | show N | pin N | unpin N | read N]",
         "the context, largest items first, with tokens",
     ),
     "pin": ("[N]", "pin or unpin item N of /context, or the last tool result"),

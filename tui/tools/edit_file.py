@@ -26,7 +26,6 @@ from tui.tools.file_access import (
     take_snapshot,
 )
 from tui.tools.file_ledger import SeenFile, Snapshot
-from tui.tools.near_lines import closest, excerpt, near_miss, same_but_blanks
 from tui.tools.stale_text import ELSEWHERE, difference, refused
 from tui.tools.text_decoding import DecodedText, decode, printable, valid_text
 from tui.tools.text_match import CELL_MARK, TextMatch, find_matches, flatten, splice
@@ -209,6 +208,8 @@ def _edit(
                 )
             places += [_place(before, start, unit) for start in starts[:1000]]
             if matches[0].differences:
+                from tui.tools.near_lines import near_miss  # noqa: PLC0415 - few edits miss
+
                 which = f"old_string of edit {number + 1}"
                 which = which if len(params.edits) > 1 else "old_string"
                 notes.append(near_miss(flatten(before), matches[0], which))
@@ -319,6 +320,8 @@ def not_found(file: DecodedText, old: str, new: str, shown: str) -> ToolError:
             message,
             hint="The file isn't UTF-8: choose a passage without the characters shown as \ufffd.",
         )
+    from tui.tools.near_lines import closest, excerpt, same_but_blanks  # noqa: PLC0415 - few edits miss
+
     flat = flatten(file.text)
     lines = [line.removeprefix(CELL_MARK) for line in flat.split("\n")]
     if (span := same_but_blanks(lines, old)) is not None:

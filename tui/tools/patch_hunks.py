@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from tui.core.errors import ToolError
-from tui.tools.near_lines import closest, excerpt, near_miss, same_but_blanks
 from tui.tools.patch_format import FilePatch, Hunk
 from tui.tools.text_match import TextMatch, find_matches, flatten, splice
 
@@ -49,6 +48,8 @@ def apply_hunks(file: FilePatch, text: str, shown: str) -> Patched:
         name = f"Hunk {number} of {len(file.hunks)}" if len(file.hunks) > 1 else "The hunk"
         match = _Search(flat, hunk, f"{name} for {shown}").place(cursor, shift)
         if match.differences:
+            from tui.tools.near_lines import near_miss  # noqa: PLC0415 - few edits miss
+
             notes.append(near_miss(flat, match, f"{name.lower()} for {shown}"))
         if hunk.line and hunk.old:
             shift = flat.count("\n", 0, match.start) + 1 - hunk.line
@@ -161,6 +162,8 @@ class _Search:
         return self._only([TextMatch(end, end, new) for end in ends])
 
     def _mismatch(self, old: str, new: str) -> ToolError:
+        from tui.tools.near_lines import closest, excerpt, same_but_blanks  # noqa: PLC0415 - few edits miss
+
         message = f"{self.name} doesn't apply: its lines aren't in the file."
         old = old.removesuffix("\n")
         lines = self.flat.split("\n")

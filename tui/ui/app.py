@@ -22,7 +22,8 @@ from tui.core.paths import folders
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall
+from tui.ui.toolkit.base_app import NOTED_S, BaseScreen, ThemedApp, TooSmall
+from tui.ui.toolkit.familiar_keys import INSTEAD
 from tui.ui.toolkit.key_sequencer import DoublePress
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import APP_KEYS, bindings
@@ -222,11 +223,17 @@ class HoldfastApp(ThemedApp):
             self.chat.show_mode(agent.permissions.mode)
             self.frontend.status.poke()
 
-    async def action_next_effort(self) -> None:
+    async def action_next_effort(self, step: int = 1) -> None:
         if self.ready:
             from tui.app.commands.effort import next_effort  # noqa: PLC0415 - on demand
 
-            self.run_worker(next_effort(self.conversation), group="effort", exclusive=True)
+            self.run_worker(next_effort(self.conversation, step), group="effort", exclusive=True)
+
+    async def action_think(self) -> None:
+        """Alt+T: switch /think on or off."""
+        agent = self.conversation.agent if self.ready else None
+        if agent is not None:
+            await self._do(f"/think {'off' if agent.directives.think else 'on'}")
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press."""
@@ -327,10 +334,18 @@ class HoldfastApp(ThemedApp):
         """Undo the last rewind."""
         await self._do("/rewind undo")
 
-    def _say_for(self, seconds: float, text: str) -> None:
+    def say_useless(self, key: str) -> None:
+        if self.screen is not self.chat:
+            super().say_useless(key)
+        elif not self.chat.notice.text:
+            other = INSTEAD.get(key.lower(), "")
+            hint = "" if other else "F1 shows the keys."
+            self._say_for(NOTED_S, other or f"{key} does nothing here.", hint=hint)
+
+    def _say_for(self, seconds: float, text: str, *, hint: str = "") -> None:
         """Show a notice for that many seconds."""
         notice = self.chat.notice
-        notice.say(text)
+        notice.say(text, hint=hint)
         content = notice.content
         self.set_timer(seconds, lambda: notice.clear() if notice.content is content else None)
 

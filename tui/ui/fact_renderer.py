@@ -32,7 +32,7 @@ _STEPS = {
     "images": "dropping older images",
     "compaction": "compacted",
     "results": "cutting large results",
-    "digest": "sending a digest",
+    "digest": "sending a summary",
 }
 
 

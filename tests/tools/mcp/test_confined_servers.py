@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.call_host import FakeHost
 from tests.support.clock import PATIENCE_S
-from tui.agent.composition import McpSandbox
+from tui.agent.confined_programs import McpSandbox
 from tui.core.config import McpServer, SandboxSettings
 from tui.core.messages import text_of
 from tui.core.workspace import Workspace

@@ -45,8 +45,8 @@ from tui.ui.toolkit.answer_guard import (
 )
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.toolkit.key_parser import Unclassified
+from tui.ui.widgets.answer_field import AnswerField
 from tui.ui.widgets.approval import ApprovalModal
-from tui.ui.widgets.dialog import TextField
 from tui.ui.widgets.questionnaire import QuestionnaireModal
 from tui.ui.widgets.questions import ChoiceDialog, Confirmation
 from tui.ui.widgets.resume_card import OpenItem, ResumeCard
@@ -350,9 +350,11 @@ async def test_all_lines_of_a_paste_arrive_in_the_field_of_a_question() -> None:
         await there.press("4", "4")
         there.app.post_message(events.Paste("one\ntwo\nthree"))
         await there.pilot.pause()
-        assert there.screen.query_one(TextField).value == "one two three"
+        field = there.screen.query_one(AnswerField)
+        assert field.text == "one\ntwo\nthree"
+        assert field.size.height == 3
         await there.press("enter")
-        await until(there.pilot, lambda: there.answers == [Answer("no", "one two three")])
+        await until(there.pilot, lambda: there.answers == [Answer("no", "one\ntwo\nthree")])
         assert there.draft == DRAFT
 
 

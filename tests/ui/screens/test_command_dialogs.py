@@ -101,7 +101,7 @@ async def test_effort_says_its_price_and_waits_if_wanted(
         await until(pilot, lambda: "Effort changes to max" in app.chat.notice.text)
         assert (agent.models.effort, agent.models.effort_to_come) == ("high", "max")
         await say(pilot, "/effort")
-        await until(pilot, lambda: "max applies at the next break" in app.chat.notice.text)
+        await until(pilot, lambda: "max applies when the cache restarts" in app.chat.notice.text)
         await asked("/effort low")
         await pilot.press("n")
         await until(pilot, lambda: "Effort is now low" in app.chat.notice.text)
@@ -140,7 +140,7 @@ async def test_a_reload_waits_for_the_next_compaction_if_wanted(world: World) ->
         await say(pilot, "/reload")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("w")
-        await until(pilot, lambda: "next compaction picks up" in app.chat.notice.text)
+        await until(pilot, lambda: "next /compact picks up" in app.chat.notice.text)
         assert [r.type for r in world.agent.session.records if r.type == "reload"] == ["reload"]
 
 
@@ -158,7 +158,7 @@ async def test_uncompact_memory_and_prune_say_what_came_of_it(world: World) -> N
         await say(pilot, "/memory save")
         await until(pilot, lambda: items(app, NoticeItem)[-1].text.startswith("Saved 1 line"))
         await say(pilot, "/prune")
-        await until(pilot, lambda: "No old results to prune" in app.chat.notice.text)
+        await until(pilot, lambda: "No old results to leave out" in app.chat.notice.text)
 
 
 @SIZES

@@ -70,7 +70,7 @@ async def test_m_masks_and_unmasks_and_u_undoes() -> None:
         await pilot.press("m")
         await until(pilot, lambda: agent.state_of(2) == "masked")
         assert isinstance(told[0], ContextChanged)
-        await until(pilot, lambda: "1 item masked: saves ~" in screen.notice.text)
+        await until(pilot, lambda: "1 item hidden: saves ~" in screen.notice.text)
         assert screen.chosen is not None
         assert screen.chosen.item.state == "masked"
         await pilot.press("u")
@@ -155,7 +155,7 @@ async def test_system_and_tools_are_a_row_each_that_unfolds() -> None:
         assert labels(screen)[1:5] == [labels(screen)[1], "tool_1", "tool_2", "tool_3"]
         assert screen.rows.cursor == 1
         await pilot.press("down", "down", "m")
-        await until(pilot, lambda: "can't be masked" in screen.notice.text)
+        await until(pilot, lambda: "can't be hidden" in screen.notice.text)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
         await pilot.press("escape", "t")
@@ -180,7 +180,7 @@ async def test_system_and_tools_are_a_row_each_that_unfolds() -> None:
 @pytest.mark.parametrize("size", [(40, 10), (60, 20), (80, 24)], ids=str)
 async def test_rows_price_and_keys_are_in_sight_in_every_size(size: tuple[int, int]) -> None:
     async with inspecting(worked(), size, as_opened=True) as (screen, pilot, _):
-        await until(pilot, lambda: "m mask: −" in text_of(screen, "#price"))
+        await until(pilot, lambda: "m hide: −" in text_of(screen, "#price"))
         assert screen.rows.size.height >= 3
         assert screen.query_one("#keys").region.bottom == size[1]
         drawn = "\n".join(strip.text for strip in screen.rows.render_lines(screen.rows.size.region))
@@ -206,31 +206,33 @@ async def test_the_price_of_a_mask_stands_there_before_the_key() -> None:
     async with inspecting(agent) as (screen, pilot, _):
         assert text_of(screen, "#price") == ""  # every request carries what stands there
         await go_to(screen, RESULT)
-        await until(pilot, lambda: "m mask: −" in text_of(screen, "#price"))
+        await until(pilot, lambda: "m hide: −" in text_of(screen, "#price"))
         price = text_of(screen, "#price")
-        assert "41.0k written again once (≈ $0.10), 7 thoughts lost" in price
-        assert price.endswith(" · w waits for the next break")
+        assert "41.0k cached again once (≈ $0.10), 7 thoughts lost" in price
+        assert price.endswith(" · w waits for a cache restart")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ContextItemScreen))
-        assert "41.0k written again once" in text_of(pilot.app.screen, "#price")
+        assert "41.0k cached again once" in text_of(pilot.app.screen, "#price")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         await pilot.press("w")
-        await until(pilot, lambda: "at the next break" in screen.notice.text)
+        await until(pilot, lambda: "when the cache restarts" in screen.notice.text)
         assert agent.state_of(2) == "full"
         (waiting,) = agent.pending.values()
         assert (waiting.view, waiting.wait) == ("masked", True)
-        await until(pilot, lambda: text_of(screen, "#price").startswith("waits for the next break"))
+        await until(
+            pilot, lambda: text_of(screen, "#price").startswith("waits for a cache restart")
+        )
         assert "w waits" not in text_of(screen, "#price")
-        await until(pilot, lambda: "waits for the next break" in text_of(screen, "#price"))
+        await until(pilot, lambda: "waits for a cache restart" in text_of(screen, "#price"))
         await pilot.press("u")
         await until(pilot, lambda: not agent.pending)
         await pilot.press("m")
-        await until(pilot, lambda: "m unmask: +" in text_of(screen, "#price"))
+        await until(pilot, lambda: "m show: +" in text_of(screen, "#price"))
         before = len(agent.session.records)
         await pilot.press("w")  # nothing is masked a second time
         await pilot.press("home", "w")
-        await until(pilot, lambda: "can't be masked or pinned" in screen.notice.text)
+        await until(pilot, lambda: "can't be hidden or pinned" in screen.notice.text)
         assert len(agent.session.records) == before
 
 
@@ -248,7 +250,7 @@ async def test_in_a_long_session_the_price_comes_where_the_cursor_rests() -> Non
     async with inspecting(agent) as (screen, pilot, _):
         await go_to(screen, 100)
         await pilot.press(*["down"] * 20)
-        await until(pilot, lambda: "m mask: " in text_of(screen, "#price"))
+        await until(pilot, lambda: "m hide: " in text_of(screen, "#price"))
         assert len(asked) < 20
 
 
@@ -257,7 +259,7 @@ async def test_what_every_request_carries_cannot_be_masked() -> None:
     before = len(agent.session.records)
     async with inspecting(agent) as (screen, pilot, _):
         await pilot.press("m", "p")
-        await until(pilot, lambda: "can't be masked or pinned" in screen.notice.text)
+        await until(pilot, lambda: "can't be hidden or pinned" in screen.notice.text)
         assert len(agent.session.records) == before
 
 
@@ -339,7 +341,7 @@ async def test_b_shows_the_effect_before_it_masks() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: len(overlays_of(agent.session.records)) == len(plan.targets))
         assert abs(before - agent.ledger.tokens - plan.saves) <= len(plan.targets)
-        await until(pilot, lambda: "items masked" in screen.notice.text)
+        await until(pilot, lambda: "items hidden" in screen.notice.text)
         await pilot.press("u")
         await until(pilot, lambda: not overlays_of(agent.session.records))
         assert agent.ledger.tokens == before

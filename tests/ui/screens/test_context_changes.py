@@ -45,7 +45,7 @@ def test_undoing_brings_back_what_was_in_force_before() -> None:
         (
             ContextChange([Overlay("a", "masked")]),
             2000,
-            "1 item masked: saves ~2.0k tokens (1.0 %)",
+            "1 item hidden: saves ~2.0k tokens (1.0 %)",
         ),
         (
             ContextChange([Overlay("a", "full")]),
@@ -63,7 +63,7 @@ def test_what_a_change_came_to_is_said(change: ContextChange, saved: int, said: 
 def test_the_title_says_how_full_it_is_and_how_the_items_stand() -> None:
     items = [ITEM, replace(ITEM, state="masked", pinned=True)]
     title = context_rows.context_title(items, 50_000, 200_000)
-    assert title.plain == "context   50.0k / 200k  25 %   2 items · 1 masked · 1 pinned"
+    assert title.plain == "context   50.0k / 200k  25 %   2 items · 1 hidden · 1 pinned"
     looks = [
         str(context_rows.context_title(items, full, 100).spans[1].style).removeprefix("bold ")
         for full in (50, 90, 99)

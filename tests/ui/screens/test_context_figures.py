@@ -18,6 +18,7 @@ from tui.app.options.arguments import parse
 from tui.cli import main
 from tui.context.token_ledger import PARTS, Kind
 from tui.core.clock import SystemClock
+from tui.core.fact_words import ITEM_STATES
 from tui.core.formatting import tokens
 from tui.core.messages import text_block
 from tui.core.paths import folders
@@ -92,7 +93,7 @@ async def _compare(path: Path, printed: list[dict[str, Any]]) -> None:
         strips = screen.rows.render_lines(screen.rows.size.region)
         for strip, shown in zip(strips, screen.shown, strict=False):
             assert strip.text.split()[0] == shown.item.kind
-            state = "" if shown.item.state == "full" else shown.item.state
+            state = ITEM_STATES.get(shown.item.state, shown.item.state)
             assert strip.text.rstrip().endswith(state or " %")
             assert f" {tokens(shown.item.tokens)} " in strip.text
         title = str(screen.query_one("#title", Static).visual)

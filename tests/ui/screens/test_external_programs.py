@@ -14,7 +14,9 @@ from textual.app import App
 
 from tui.ui.screens import external_programs
 from tui.ui.screens.external_programs import (
+    EditedText,
     command_of,
+    edited,
     open_copy,
     open_file,
     open_text,
@@ -118,6 +120,20 @@ async def test_where_the_disk_has_no_second_names_a_copy_is_opened(
     monkeypatch.setenv("VISUAL", str(program(tmp_path, "mine", f'cat "$1" > {seen}')))
     assert await open_copy(app, file, tmp_path, "editor") == ""
     assert seen.read_text() == "kept"
+
+
+async def test_what_an_editor_saved_counts_only_if_it_ended_well(
+    app: App[None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", str(program(tmp_path, "mine", 'echo more >> "$1"')))
+    assert await edited(app, "text ") == EditedText("text more\n")
+    monkeypatch.setenv("VISUAL", str(program(tmp_path, "mine", 'echo more >> "$1"; exit 1')))
+    problem = "mine closed with exit code 1; nothing changed."
+    for patience in (-1.0, 60.0):
+        monkeypatch.setattr(external_programs, "AT_ONCE_S", patience)
+        assert await edited(app, "text ") == EditedText(None, problem, "text more\n")
+    monkeypatch.setenv("VISUAL", str(program(tmp_path, "mine", "exit 1")))
+    assert await edited(app, "text") == EditedText(None, problem)
 
 
 async def test_trouble_is_told(

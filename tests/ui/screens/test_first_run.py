@@ -32,6 +32,17 @@ def keyless(*, times: int = 1) -> World:
     return world
 
 
+async def test_a_paste_without_a_field_says_so() -> None:
+    world = keyless()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        await pilot.press("down", "down")
+        app.post_message(keys.Paste("sk-ant-secret"))
+        problem = app.screen.query_one("#problem", Static)
+        await until(pilot, lambda: "choose first" in str(problem.render()))
+        assert app.chat.prompt.value == ""
+
+
 async def test_a_pasted_key_is_kept_and_the_session_opens() -> None:
     world = keyless()
     async with running(world) as (app, pilot):

@@ -45,12 +45,12 @@ async def test_the_rows_are_made_from_the_folder(world: World) -> None:
         start = await offered(app, pilot)
         assert [row.label for row in start.rows or ()] == [
             "Resume “fix the flaky test”",
-            "Run the tests",
+            "Run the tests and fix failures",
             "Explain this folder",
         ]
         text = start.render().plain
         assert "1  Resume “fix the flaky test” · 2 h ago" in text
-        assert "2  Run the tests · pytest" in text
+        assert "2  Run the tests and fix failures · pytest" in text
 
 
 async def test_a_digit_sends_the_prompt_of_its_row(world: World) -> None:

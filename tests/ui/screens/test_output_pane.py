@@ -127,7 +127,7 @@ async def test_o_opens_all_over_the_conversation_and_esc_goes_back(tmp_path: Pat
     world.scripts.append(script(copy))
     async with running(world, ROOMY) as (app, pilot):
         side = await opened(world, copy, pilot, app)
-        assert keys(app).startswith("o open   p pin   m mask   y copy")
+        assert keys(app).startswith("o open   p pin   m hide   y copy")
         await pilot.press("o")
         await until(pilot, lambda: side.whole and side.copy.view.file.size > 0)
         assert side.size.width == app.size.width

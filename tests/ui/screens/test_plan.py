@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.content import Content
+from textual.events import Paste
 from textual.pilot import Pilot
 
 from tests.support.world import World
@@ -17,7 +18,9 @@ from tui.core import facts
 from tui.permissions.types import Mode
 from tui.ui.app import HoldfastApp
 from tui.ui.screens import plan as plan_screen
+from tui.ui.screens.external_programs import EditedText
 from tui.ui.screens.plan import PlanModal, PlanScreen
+from tui.ui.widgets.answer_field import AnswerField
 from tui.ui.widgets.conversation.items import AssistantItem, ToolItem
 from tui.ui.widgets.conversation.view import ConversationView
 
@@ -103,8 +106,8 @@ async def test_it_scrolls_and_its_answers_stay_in_sight(
 async def test_an_edited_plan_is_the_one_that_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def editor(_: object, text: str) -> tuple[str, str]:
-        return f"{text}\n\nAnd tell me.", ""
+    async def editor(_: object, text: str) -> EditedText:
+        return EditedText(f"{text}\n\nAnd tell me.")
 
     monkeypatch.setattr(plan_screen, "edited", editor)
     async with presented(tmp_path) as (world, app, pilot):
@@ -120,6 +123,47 @@ async def test_an_edited_plan_is_the_one_that_counts(
         assert plan is not None
         assert plan.text.endswith("And tell me.")
         assert "And tell me." in (tmp_path / plan.path).read_text()
+
+
+async def test_what_a_failing_editor_saved_does_not_count_and_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    async def editor(_: object, text: str) -> EditedText:
+        opened.append(text)
+        return EditedText(problem="vi closed with exit code 1.", refused="Another plan.")
+
+    monkeypatch.setattr(plan_screen, "edited", editor)
+    async with presented(tmp_path) as (world, app, pilot):
+        world.clock.elapsed += 1
+        await pilot.press("e")
+        await until(pilot, lambda: len(opened) == 1)
+        assert title(app) == "Plan: Rename a module"
+        world.clock.elapsed += 1
+        await pilot.press("e")
+        await until(pilot, lambda: opened[1:] == ["Another plan."])
+
+
+async def test_what_to_change_takes_several_lines(tmp_path: Path) -> None:
+    async with presented(tmp_path) as (world, app, pilot):
+        world.clock.elapsed += 1
+        await pilot.press("3")
+        field = app.screen.query_one(AnswerField)
+        await until(pilot, lambda: field.has_focus)
+        app.post_message(Paste("one\ntwo"))
+        await pilot.press("ctrl+j", "x")
+        await until(pilot, lambda: field.text == "one\ntwo\nx")
+        await until(pilot, lambda: field.size.height == 3)
+        assert field.region in app.screen.region
+        assert "ctrl+j new line" in foot(app)
+        world.clock.elapsed += 1
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is app.chat)
+
+
+def foot(app: HoldfastApp) -> str:
+    return Content.from_markup(app.screen.query_one("#box").border_subtitle or "").plain
 
 
 async def test_plan_show_shows_it_again(tmp_path: Path) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from textual import events as keys
+from textual.widgets import Input
 
 from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import answer, running, say, session_open, turn, until
+from tests.ui.widgets.test_whole_characters import SCRIPTS
 from tui.core import facts
 from tui.core.messages import Usage
+from tui.core.text_cleaning import as_typed
+from tui.ui.commands import views
+from tui.ui.screens.external_programs import EditedText
+from tui.ui.toolkit.key_parser import KeyParser
 from tui.ui.widgets.conversation.items import UserItem
 from tui.ui.widgets.prompt import Prompt
 
@@ -189,3 +196,107 @@ async def test_what_is_typed_while_a_prompt_is_taken_stays() -> None:
         await until(pilot, lambda: world.agent.sent == ["first"])
         assert prompt.text == " next"
         hold.release()
+
+
+LONG = "line of a paste\n" * 30
+
+
+async def test_what_is_quoted_in_a_paste_is_no_other_paste() -> None:
+    async with running(World()) as (app, pilot):
+        prompt = app.chat.prompt
+        prompt.add_paste(LONG)
+        word = prompt.text
+        prompt.add_paste(f"{LONG}and {word}\n")
+        prompt.add_paste(f"short, {word}")
+        await pilot.pause()
+        assert prompt.value == f"{LONG}{LONG}and {word}\nshort, {word}"
+
+
+async def test_what_was_typed_beside_a_paste_is_typed_when_it_comes_back() -> None:
+    async with running(World()) as (app, pilot):
+        prompt = app.chat.prompt
+        await pilot.press(*"fix ")
+        prompt.add_paste(LONG)
+        await pilot.press(*" now")
+        shown, value = prompt.text, prompt.value
+        assert shown.startswith("fix [paste 1: 30 lines, ")
+        await pilot.press("enter")
+        await until(pilot, lambda: not prompt.text and not app.conversation.busy)
+        await pilot.press("up")
+        assert (prompt.text, prompt.value) == (shown, value)
+        await pilot.press("ctrl+s", "ctrl+s")
+        assert (prompt.text, prompt.value) == (shown, value)
+
+
+async def test_what_was_typed_beside_a_paste_is_typed_in_the_next_run() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press(*"fix ")
+        app.chat.prompt.add_paste(LONG)
+        await pilot.press("enter")
+        await until(pilot, lambda: not app.chat.prompt.text and not app.conversation.busy)
+    async with running(World()) as (app, pilot):
+        await pilot.press("up")
+        assert app.chat.prompt.text.startswith("fix [paste 1: 30 lines, ")
+        assert app.chat.prompt.value == f"fix {LONG}"
+
+
+async def test_a_paste_that_made_the_prompt_scroll_can_be_undone() -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press("x")
+        app.chat.prompt.add_paste("\n".join("abcdefghijkl"))
+        await pilot.pause()
+        await pilot.press("ctrl+underscore")
+        assert app.chat.prompt.text == "x"
+
+
+async def test_a_draft_is_kept_when_another_prompt_is_edited() -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, "one")
+        await until(pilot, lambda: not app.conversation.busy)
+        await pilot.press(*"draft", "up", "x", "up")
+        assert app.chat.prompt.text == "draft"
+        await pilot.press("down")
+        assert app.chat.prompt.text == "onex"
+
+
+async def test_an_editor_that_fails_changes_nothing_and_its_text_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def editor(_: object, text: str) -> EditedText:
+        return EditedText(problem="vi closed with exit code 1.", refused=f"{text} and more\n")
+
+    monkeypatch.setattr(views, "edited", editor)
+    async with running(World()) as (app, pilot):
+        await pilot.press(*"draft", "ctrl+g")
+        await until(pilot, lambda: "exit code 1" in app.chat.notice.text)
+        assert app.chat.prompt.text == "draft"
+        await pilot.press("up")
+        assert app.chat.prompt.text == "draft and more"
+        await pilot.press("down")
+        assert app.chat.prompt.text == "draft"
+
+
+@pytest.mark.parametrize("command", ["/help", "/context", "/jobs", "/permissions"])
+async def test_a_paste_over_any_screen_is_in_the_prompt_or_in_a_field(command: str) -> None:
+    async with running(World()) as (app, pilot):
+        await say(pilot, command)
+        await until(pilot, lambda: app.screen is not app.chat)
+        app.post_message(keys.Paste("two\nlines"))
+        await pilot.pause()
+        fields = [field.value for field in app.screen.query(Input)]
+        assert app.chat.prompt.value == "two\nlines" or "two lines" in fields
+
+
+async def test_characters_of_twelve_scripts_arrive_whole() -> None:
+    world = World()
+    text = " ".join(SCRIPTS.values())
+    text = (text * (1 + 2000 // len(text)))[:2000]
+    async with running(world) as (app, pilot):
+        keyboard = KeyParser(as_typed)
+        for start in range(0, len(text), 7):
+            for message in keyboard.feed(text[start : start + 7].encode()):
+                app.post_message(message)
+        await until(pilot, lambda: len(app.chat.prompt.text) == len(text))
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(world.agent.sent))
+        assert world.agent.sent == [text]

@@ -225,7 +225,7 @@ async def test_what_came_of_an_exam_is_a_card_with_every_fact() -> None:
         show(facts.ExamFinished(asked, 1, 1, "m", cost_usd=0.0041))
         card = items(app, NoticeItem)[-1]
         assert (card.kind, card.text) == (
-            "success", "Summary checked: 1 of 2 facts kept, 1 more sent verbatim ($0.0041)."
+            "success", "Summary checked: 1 of 2 facts kept, 1 more sent in full ($0.0041)."
         )  # fmt: skip
         assert card.detail.splitlines() == [
             "✗ Who? — on Fridays", "  “Never on Fridays.”", "✓ When? — on Fridays"

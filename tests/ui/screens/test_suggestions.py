@@ -12,7 +12,7 @@ from tests.ui.screens.driving import NARROW, WIDE, running, say, until
 from tui.app.dialog_data import ModelRow
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
-from tui.ui.widgets.autocomplete import Suggestions
+from tui.ui.widgets.autocomplete import IGNORED, Suggestions
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ async def test_the_folders_next_to_this_one_may_be_added(tmp_path: Path) -> None
         assert values(app) == []  # a path that is typed out is never taken for another one
 
 
-async def test_files_come_without_what_git_ignores(world: World) -> None:
+async def test_files_that_git_ignores_come_last(world: World) -> None:
     root = world.workspace
     (root / ".git").mkdir()
     (root / ".gitignore").write_text("built.py\n")
@@ -141,7 +141,8 @@ async def test_files_come_without_what_git_ignores(world: World) -> None:
     async with running(world) as (app, pilot):
         await pilot.press(*"see", "space", "at", *"py")
         await until(pilot, lambda: popup(app).opened)
-        assert values(app) == ["src/main.py"]
+        choices = [(choice.value, choice.detail) for choice in popup(app).choices]
+        assert choices == [("src/main.py", ""), ("built.py", IGNORED)]
         await pilot.press("enter")
         assert app.chat.prompt.text == "see @src/main.py "
         assert world.agent.sent == []

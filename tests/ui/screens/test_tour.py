@@ -158,7 +158,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         assert agent
         states = [item.state for item in agent.context.ledger.items()]
         assert "pruned" in states  # the panel says that there is such a thing
-        assert "can be pruned" in panel(app).text.happened
+        assert "are left out too" in panel(app).text.happened
         await pilot.press("m")
         await until(pilot, lambda: panel(app).text.now == "Press `u` to undo that.")
         assert "masked" in [item.state for item in agent.context.ledger.items()]

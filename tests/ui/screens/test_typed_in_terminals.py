@@ -25,7 +25,6 @@ ROWS: list[dict[str, Any]] = [
 LOST = {
     "kitty ara, kitty protocol 29",  # lam-alef: `ESC [ 0 : : 98 ; u` names no character
     "kitty de, kitty protocol 29",  # a dead key with Shift: `ESC [ 0 : 176 : 96 ; 2 u`
-    "kitty blanks",  # U+3000, U+00A0 and U+2009 type nothing yet
 }
 """What is known not to arrive."""
 

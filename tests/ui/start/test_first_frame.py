@@ -114,6 +114,7 @@ def alone(env: dict[str, str], work: Path, *pieces: bytes, late: bytes = b"") ->
         ([b"abc"], [], "abc"),
         ([b"ab\x7f\x7f\x7fc"], [], "c"),
         (["你好 ünd".encode()], [], "你好 ünd"),
+        (["ae\u0301\x7f🇩🇪\x7f\u3000".encode()], [], "a\u3000"),
         (["你".encode()[:1], "你".encode()[1:2], "你".encode()[2:] + b"!"], [], "你!"),
         ([b"\xff\xfex"], [], "\ufffd\ufffdx"),
         ([b"one\rtwo\r", b"\r  \rthree"], ["one", "two"], "three"),

@@ -71,6 +71,45 @@ def test_a_paste_is_one_however_it_is_cut(pasted: str, cuts: list[int]) -> None:
     assert hear(*pieces) == ["x", f"paste {pasted!r}", "y"]
 
 
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [
+        (["one\rtwo\r"], ["paste 'one\\rtwo\\r'"]),
+        (["one\n\ntwo"], ["paste 'one\\n\\ntwo'"]),
+        (["\tone\r\ntwo"], ["paste '\\tone\\r\\ntwo'"]),
+        (["one\rtwo", " and\r"], ["paste 'one\\rtwo'", "paste ' and\\r'"]),
+        (["one\r"], [*"one", "\r"]),
+        (["\r\r", "1\r"], ["\r", "\r", "1", "\r"]),
+        (["\rone"], ["\r", *"one"]),
+        (["one\x1b[Btwo\rx"], [*"one", "down", *"two", "\r", "x"]),
+    ],
+)
+def test_lines_in_one_read_are_a_paste_without_marks(reads: list[str], expected: list[str]) -> None:
+    keyboard = KeyParser(lambda text: text, now=FakeClock().monotonic)
+    assert [one for read in reads for one in told(keyboard.feed(read.encode()))] == expected
+
+
+def test_what_comes_later_than_a_paste_without_marks_is_typed() -> None:
+    clock = FakeClock()
+    keyboard = KeyParser(lambda text: text, now=clock.monotonic)
+    assert told(keyboard.feed(b"one\rtwo")) == ["paste 'one\\rtwo'"]
+    clock.elapsed += 0.05
+    assert told(keyboard.feed(b"!\r")) == ["!", "\r"]
+
+
+@pytest.mark.parametrize(
+    "typed", [*"\u3000\xa0\u200d\u200f\ue0b0\U0001fae9", "e\u0301", "1\ufe0f\u20e3"]
+)
+def test_a_key_types_any_character(typed: str) -> None:
+    keyboard = KeyParser(lambda text: text)
+    numbers = ":".join(str(ord(char)) for char in typed)
+    for sent in (typed, f"\x1b[97;;{numbers}u"):
+        (key,) = keyboard.feed(sent.encode())
+        assert isinstance(key, events.Key)
+        assert (key.character, key.is_printable) == (typed, True)
+        assert key.key != "1", "a keycap answers nothing"
+
+
 def test_a_paste_is_cleaned_as_a_whole() -> None:
     keyboard = KeyParser(str.upper)
     heard = [*keyboard.feed(f"{START}one ".encode()), *keyboard.feed(f"two{END}".encode())]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.core.characters import whole_before
 from tui.ui.widgets.vim import Vim, pressed, takes
 
 NAMED = {"<esc>": "escape", "<bs>": "backspace", "<del>": "delete", "<redo>": "ctrl+r"}
@@ -55,6 +56,15 @@ def marked(state: Vim) -> str:
         ("|a\nb\nc", "G", "a\nb\n|c"),
         ("|a\nb\nc", "2G", "a\n|b\nc"),
         ("|a,b,c", "f,", "a|,b,c"),
+        ("|e\u0301❤\ufe0fx", "l", "e\u0301|❤\ufe0fx"),
+        ("|e\u0301❤\ufe0fx", "$", "e\u0301❤\ufe0f|x"),
+        ("e\u0301❤\ufe0f|x", "2h", "|e\u0301❤\ufe0fx"),
+        ("|नमस्ते दुनिया", "w", "नमस्ते |दुनिया"),
+        ("|नमस्ते दुनिया", "e", "नम|स्ते दुनिया"),
+        ("नमस्ते दुनि|या", "bb", "|नमस्ते दुनिया"),
+        ("|日本x\nabcdef", "$j", "日本x\nabcde|f"),
+        ("日本|x\nabcdef", "j", "日本x\nabcd|ef"),
+        ("日本x\nabc|def", "k", "日|本x\nabcdef"),
         ("|a,b,c", "f,;", "a,b|,c"),
         ("|a,b,c", "t,;", "a,|b,c"),
         ("|a,b,c", "2f,,", "a|,b,c"),
@@ -172,3 +182,37 @@ def test_whatever_is_pressed_the_cursor_is_in_the_text(text: str, cursor: int, k
     assert after.pending == ""
     if keys and len(after.text) < 1000:
         assert len(typed(after, "9999p9999p").text) <= 1_001_000
+
+
+@pytest.mark.parametrize(
+    ("before", "keys", "after"),
+    [
+        ("|e\u0301❤\ufe0fx", "x", "|❤\ufe0fx"),
+        ("e\u0301|❤\ufe0fx", "X", "|❤\ufe0fx"),
+        ("|e\u0301❤\ufe0fx", "2x", "|x"),
+        ("e\u0301|❤\ufe0f", "D", "|e\u0301"),
+        ("|नमस्ते दुनिया", "de", "| दुनिया"),
+        ("|नमस्ते दुनिया", "dw", "|दुनिया"),
+        ("|❤\ufe0fx", "r👍", "|👍x"),
+        ("|e\u0301❤\ufe0fx", "2ra", "a|ax"),
+        ("|e\u0301x", "~", "E\u0301|x"),
+        ("|e\u0301x", "xp", "x|e\u0301"),
+        ("|e\u0301x", "ab<esc>", "e\u0301|bx"),
+        ("e\u0301x|", "a<esc>", "e\u0301|x"),
+    ],
+)
+def test_changes_take_whole_characters(before: str, keys: str, after: str) -> None:
+    assert marked(typed(normal(before), keys)) == after
+
+
+def test_a_character_of_several_code_points_is_found_whole() -> None:
+    state = normal("|a e e\u0301 x")
+    for key in ("f", "e\u0301"):
+        state = pressed(state, key, key)
+    assert marked(state) == "a e |e\u0301 x"
+
+
+@given(TEXTS, KEYS)
+def test_the_cursor_is_between_characters(text: str, keys: str) -> None:
+    state = typed(Vim(text, 0, "NORMAL"), keys)
+    assert state.mode == "INSERT" or whole_before(state.text, state.cursor) == state.cursor

@@ -44,9 +44,9 @@ class ChangePrice:
         if not self.tokens and not self.thoughts:
             return words
         usd = f" (≈ {money(self.cost_usd)})" if self.cost_usd is not None else ""
-        again = f"{tokens_text(self.tokens)} written again once{usd}"
+        again = f"{tokens_text(self.tokens)} cached again once{usd}"
         lost = f", {plural(self.thoughts, 'thought')} lost" if self.thoughts else ""
-        words += f"; {again if self.tokens else 'nothing written again'}{lost}"
+        words += f"; {again if self.tokens else 'nothing cached again'}{lost}"
         if self.pays_after is None:
             return words
         return f"{words}; pays after {plural(self.pays_after, 'request')}"

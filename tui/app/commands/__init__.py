@@ -28,7 +28,8 @@ def unknown(word: str, others: tuple[str, ...] = ()) -> tuple[str, str]:
     import difflib  # noqa: PLC0415 - for a typing mistake only
 
     names = [name for c in COMMANDS for name in (c.name, *c.aliases)]
-    near = difflib.get_close_matches(word, [*names, *ELSEWHERE, *others], n=1)
+    near = difflib.get_close_matches(word, [*names, *others], n=1)
+    near = near or difflib.get_close_matches(word, ELSEWHERE, n=1)
     suggestion = f"Did you mean /{near[0]}? " if near else ""
     return f"Unknown command /{word}.", f"{suggestion}Press space first to send it as text."
 

@@ -51,7 +51,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
         return
     text = (
         f"Summarizes {tokens(planned.tokens_summarised)} of {tokens(planned.tokens_before)} tokens "
-        f"and keeps {tokens(planned.tokens_kept)} verbatim. "
+        f"and keeps {tokens(planned.tokens_kept)} unchanged. "
         "Undo with /uncompact."
     )
     if planned.price:
@@ -105,10 +105,10 @@ async def reload(conversation: Conversation, _: str) -> None:
         "Reload instructions and tools?",
         "The next request starts with the current versions:"
         f" {price_before(await agent.context.reload_cost())}."
-        " At the next compaction this costs nothing extra.",
+        " With the next /compact this costs nothing extra.",
         (
             AnswerOption("r", "Reload now", "reload"),
-            AnswerOption("w", "At the next break", "wait"),
+            AnswerOption("w", "When the cache restarts anyway", "wait"),
         ),
     )
     wanted = await conversation.frontend.choose(question)
@@ -129,7 +129,7 @@ async def prune(conversation: Conversation, _: str) -> None:
         return
     due = agent.context.view().due
     if not due:
-        say("No old results to prune.", hint="/context masks single items.")
+        say("No old results to leave out.", hint="/context hides single items.")
         return
     why = "asked for by /prune"
     changes = [Overlay(o.record, "pruned", "person", why, age=o.age) for o in due]
@@ -139,7 +139,7 @@ async def prune(conversation: Conversation, _: str) -> None:
     wait = wanted == "wait"
     for event in await agent.context.overlay([structs.replace(o, wait=wait) for o in changes]):
         conversation.frontend.show(event)
-    done = "will be pruned at the next break" if wait else "pruned"
+    done = "will be left out when the cache restarts" if wait else "left out"
     say(f"{plural(len(due), 'old result')} {done}.", "success", hint="See /context.")
 
 
@@ -153,11 +153,11 @@ async def _when_to_prune(
     if not price.tokens and not price.thoughts:
         return "now"
     question = ChoiceQuestion(
-        "Prune old results?",
-        f"Prune {plural(len(changes), 'result')}: {price.text}.",
+        "Leave out old results?",
+        f"Leave out {plural(len(changes), 'result')}: {price.text}.",
         (
             AnswerOption("n", "Now", "now"),
-            AnswerOption("w", "At the next break", "wait"),
+            AnswerOption("w", "When the cache restarts anyway", "wait"),
         ),
     )
     return await conversation.frontend.choose(question) or ""

@@ -27,7 +27,7 @@ async def effort(conversation: Conversation, wanted: str) -> None:
     elif not level:
         own = f"; {models.own_effort} is the model's default" if models.own_effort else ""
         to_come = models.effort_to_come
-        later = f"; {to_come} applies at the next break" if to_come else ""
+        later = f"; {to_come} applies when the cache restarts" if to_come else ""
         say(f"Effort is {models.effort}{own}{later}.", hint=f"/effort {'|'.join(models.efforts)}")
     elif level not in models.efforts:
         hint = " ".join(models.efforts)
@@ -37,20 +37,20 @@ async def effort(conversation: Conversation, wanted: str) -> None:
             conversation.frontend.show(event)
         if to_come := models.effort_to_come:
             say(
-                f"Effort changes to {to_come} at the next break,",
+                f"Effort changes to {to_come} when the cache restarts,",
                 hint="such as /compact or /reload.",
             )
         else:
             say(f"Effort is now {models.effort}.", "success")
 
 
-async def next_effort(conversation: Conversation) -> None:
-    """The level above the one that holds, after the highest the lowest."""
+async def next_effort(conversation: Conversation, step: int = 1) -> None:
+    """The level above the one that holds, after the highest the lowest; or with -1 below it."""
     agent = conversation.open_agent()
     if agent is None:
         return
     levels = agent.models.efforts
-    place = levels.index(agent.models.effort) + 1 if agent.models.effort in levels else 0
+    place = levels.index(agent.models.effort) + step if agent.models.effort in levels else 0
     await effort(conversation, levels[place % len(levels)] if levels else "")
 
 
@@ -82,11 +82,11 @@ async def _when(conversation: Conversation, agent: Agent, level: str) -> str:
 async def _asked(conversation: Conversation, agent: Agent, title: str, price: str) -> str:
     question = ChoiceQuestion(
         title,
-        f"This restarts the model's cache: {price}. The next break that restarts it anyway,"
-        " such as a compaction, makes the change at no extra cost.",
+        f"This restarts the model's cache: {price}. When it restarts anyway,"
+        " such as after /compact, the change costs nothing extra.",
         (
             AnswerOption("n", "Now", "now"),
-            AnswerOption("w", "At the next break", "wait"),
+            AnswerOption("w", "When the cache restarts anyway", "wait"),
         ),
     )
     chosen = await conversation.frontend.choose(question)

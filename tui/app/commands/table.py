@@ -62,9 +62,9 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("compact [FOCUS]", "summarize older messages", "commands.context"),
     _command("uncompact", "undo /compact", "commands.context"),
     _command("reload", "reload changed instructions and tools", "commands.context"),
-    _command("context", "see the context item by item; mask and pin"),
+    _command("context", "see the context item by item; hide and pin"),
     _command("recall [WORDS|ADDRESS]", "find what is no longer in the context", "commands.recall"),
-    _command("prune", "prune old tool results now", "commands.context"),
+    _command("prune", "leave out old tool results now", "commands.context"),
     _command("pin", "pin/unpin the selected tool result"),
     _command("memory [save|NOTE]", "edit MEMORY.md, or save to it", "commands.context"),
     _command(
@@ -141,23 +141,65 @@ HEADLESS: Final = tuple(
 """Commands that need no screen and stay within their session."""
 
 ELSEWHERE: dict[str, str] = {
-    "allowed-tools": "permissions", "approvals": "permissions", "bashes": "jobs",
-    "background": "bg",
-    "branch": "fork",
-    "checkpoint": "rewind", "compress": "compact", "continue": "resume", "hotkeys": "help",
-    "keybindings": "help", "logout": "login", "models": "model",
-    "name": "rename", "q": "quit", "reset": "new", "search": "find", "settings": "config",
-    "summarize": "compact", "themes": "theme", "todo": "todos", "yolo": "elevated",
+    "allowed-tools": "permissions", "approvals": "permissions", "approve": "permissions",
+    "bashes": "jobs", "background": "bg",
+    "branch": "fork", "checkpoint": "rewind", "checkup": "doctor", "clone": "fork",
+    "compress": "compact", "connect": "login", "continue": "resume", "experimental": "config",
+    "hotkeys": "help", "insights": "usage", "keybindings": "help", "keymap": "help",
+    "list-agents": "agents", "logout": "login", "memories": "memory",
+    "models": "model", "name": "rename", "powerup": "tour", "ps": "jobs", "pwd": "status",
+    "q": "quit", "reload-plugins": "reload", "reload-skills": "reload", "reset": "new",
+    "sandbox": "permissions", "scoped-models": "model", "search": "find", "session": "status",
+    "settings": "config", "share": "export", "stats": "usage", "subagents": "agents",
+    "summarize": "compact", "themes": "theme", "timeline": "tree", "title": "rename",
+    "todo": "todos", "workflows": "tasks", "yolo": "elevated",
 }  # fmt: skip
 """Names of commands in other agents: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
 
+_ASIDE: Final = "Ask it in a copy: /fork leaves this session as it is."
+_CHANGES: Final = "CHANGELOG.md in its repository lists what changed."
+_EDITORS: Final = "Run holdfast acp in your editor: /help editors."
+_FOLDER: Final = "Start holdfast in that folder, or let the tools use it: /add-dir FOLDER."
+_GOAL: Final = "Write the steps into a task file: holdfast run TASKS.md (/help tasks)."
+_PLUGINS: Final = "Run holdfast plugin list, or holdfast import-settings: /help plugins."
+_REPORT: Final = "/doctor shows what to look at; /export writes this session to a file."
+_REVIEW: Final = "Use /review, with what to look for after it."
+_TRASH: Final = "F3 lists the sessions; Ctrl+D there moves one to the trash."
+
 INSTEAD: dict[str, str] = {
+    "archive": _TRASH, "delete": _TRASH,
+    "auto-mode-setup": "Shift+Tab switches modes; /permissions shows what is allowed.",
+    "autocompact": "Set compaction.threshold in /config.",
+    "btw": _ASIDE, "side": _ASIDE,
+    "bug": _REPORT, "feedback": _REPORT,
+    "cd": _FOLDER,
+    "code-review": _REVIEW, "security-review": _REVIEW, "simplify": _REVIEW,
+    "debug": "F12 shows every event with its time.",
+    "details": "Ctrl+O unfolds or folds all tool calls.",
+    "editor": "Ctrl+G edits the prompt in your editor.",
+    "fast": "F5 changes how hard the model thinks; /model switches it.",
+    "focus": "Ctrl+O folds all tool calls.",
+    "goal": _GOAL, "loop": _GOAL,
+    "ide": _EDITORS,
+    "import": "F3 lists other agents' sessions; holdfast import-settings takes over settings.",
     "mention": "Type @ and a part of the file's name.",
+    "output-style": "Set output_style: /config output_style.",
+    "plugin": _PLUGINS, "plugins": _PLUGINS,
+    "presets": "Write commands of your own: /help commands.",
+    "raw": "Select text with Shift+arrows or the mouse, or use /copy.",
+    "recap": "Ask for a summary, or use /compact to make room as well.",
+    "changelog": _CHANGES, "release-notes": _CHANGES,
     "statusline": "Set [status] command in config.toml (/config).",
+    "stop": "Esc stops the agent; /jobs lists commands to stop.",
+    "subtask": "Ask for a sub-agent in your prompt; /agents lists them.",
     "terminal-setup": "Nothing to set up: Ctrl+J starts a new line in every terminal.",
+    "thinking": "Alt+T or /think switches it.",
+    "tui": "Start holdfast --plain for plain lines.",
     "update": "Holdfast never checks for updates; pull its repository.",
-}
+    "voice": "There is no voice input.",
+    "warnings": "/doctor checks the setup; F12 shows every event.",
+}  # fmt: skip
 """Commands of other agents for which something else is to be done here."""
 
 QUIT_WORDS = frozenset({"exit", "quit", ":q", ":q!", ":wq"})

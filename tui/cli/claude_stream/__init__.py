@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TextIO, cast
 
-from tui.agent.composition import OwnParts
+from tui.agent.launch import OwnParts
 from tui.app.api import opened
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome

@@ -4,7 +4,8 @@ ripgrep lists so that ignore files count."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import os
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,7 @@ from tui.tools.base import StartReader
 from tui.tools.search import SearchRoot
 from tui.tools.search_proof import confirmed_names
 from tui.ui.toolkit import themes
-from tui.ui.widgets.autocomplete import Suggestion
+from tui.ui.widgets.autocomplete import Suggestion, rank
 
 _LOOKED_AT = 2000
 """Maximum number of entries read in the parent folder."""
@@ -85,6 +86,9 @@ class PromptSources:
         names = resources_of(self._conversation)
         return [*files, *names] if names else files
 
+    async def unlisted(self, query: str) -> Sequence[str]:
+        return await self._files.unlisted(query)
+
 
 def _neighbours(workspace: Path) -> list[str]:
     """Return the names of a folder's siblings; folders inside it are allowed already."""
@@ -114,6 +118,7 @@ class WorkspaceFiles:
         self._root, self._clock, self._holder = root, clock, holder
         self._made: float | None = None
         self._paths: Sequence[str] = ()
+        self._listed: Set[str] = frozenset()
         self._making: asyncio.Task[None] | None = None
 
     async def paths(self) -> Sequence[str]:
@@ -126,12 +131,35 @@ class WorkspaceFiles:
             await asyncio.shield(self._making)
         return self._paths
 
+    async def unlisted(self, query: str) -> list[str]:
+        """Return what fits in the folder that a query names, and is not listed."""
+        names = await asyncio.to_thread(_entries, self._root, query.rpartition("/")[0])
+        return rank(query, [name for name in names if name not in self._listed])
+
     async def _list(self) -> None:
         agent = self._holder.agent if self._holder else None
         start = agent.permissions.start_reader if agent else None
         files = await _files_below(self._root, start)
         self._paths = await asyncio.to_thread(with_folders, files)
+        self._listed = await asyncio.to_thread(frozenset, self._paths)
         self._made = self._clock.monotonic()
+
+
+def _entries(root: Path, folder: str) -> list[str]:
+    """Return the paths in a folder of the workspace. Blocks."""
+    place = root / folder
+    try:
+        if not place.resolve().is_relative_to(root.resolve()):
+            return []
+        with os.scandir(place) as entries:
+            names = [
+                f"{entry.name}/" if entry.is_dir() else entry.name
+                for entry in islice(entries, _LOOKED_AT)
+                if entry.name != ".git"
+            ]
+    except (OSError, ValueError):
+        return []
+    return sorted(f"{folder}/{name}" if folder else name for name in names)
 
 
 def with_folders(files: Sequence[str]) -> list[str]:

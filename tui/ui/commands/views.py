@@ -336,13 +336,17 @@ def _run_aside(frontend: ScreenFrontend, *words: str) -> None:
 
 
 async def edit_prompt(frontend: ScreenFrontend) -> None:
-    """Ctrl+G: edit the prompt in the editor. A text that can't be read back changes nothing."""
+    """Ctrl+G: edit the prompt in the editor. A text that can't be read back changes nothing; nor
+    does one that an editor saved before it failed, but Up brings that."""
     prompt = frontend.chat.prompt
-    text, problem = await edited(frontend.app, prompt.value)
-    if problem:
-        frontend.say(problem, "error")
-    if text is not None:
-        prompt.put_whole(text.removesuffix("\n"))
+    result = await edited(frontend.app, prompt.value)
+    if result.problem:
+        hint = "Up brings its text." if result.refused else ""
+        frontend.say(result.problem, "error", hint=hint)
+    if result.refused:
+        prompt.past.keep(result.refused.removesuffix("\n"))
+    if result.text is not None:
+        prompt.put_whole(result.text.removesuffix("\n"))
     await asyncio.sleep(0)
     prompt.focus()
 

@@ -266,7 +266,7 @@ class ContextScreen(TableScreen[None]):
             return price
         if row.item.state == "masked" or record_of(row.item.id)[0] in self._agent.context.pending:
             return price
-        return f"{price} · w waits for the next break"
+        return f"{price} · w waits for a cache restart"
 
     # Looking closer
 

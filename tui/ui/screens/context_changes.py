@@ -58,8 +58,8 @@ async def mask_price(agent: Agent, item: Item) -> str:
         saved = weigh(id_, agent.context.view().stands.get(id_)) - then
     except KeyError:  # behind a summary
         return ""
-    verb = "unmask" if item.state == "masked" else "mask"
-    waits = "waits for the next break · " if id_ in agent.context.pending else ""
+    verb = "show" if item.state == "masked" else "hide"
+    waits = "waits for a cache restart · " if id_ in agent.context.pending else ""
     price = await agent.context.price_aside([overlay], saved)
     return f"{waits}m {verb}: {replace(price, pays_after=None).text}"  # the line is short
 
@@ -86,9 +86,9 @@ def change_text(change: ContextChange, saved: int, window: int) -> str:
         return f"{plural(len(change.pins), 'item')} {what}."
     many = plural(len(change.overlays), "item")
     if any(overlay.wait for overlay in change.overlays):
-        return f"{many} will be masked at the next break, such as a compaction."
+        return f"{many} will be hidden when the cache restarts anyway, such as after /compact."
     masked = any(overlay.view != "full" for overlay in change.overlays)
-    what = f"{many} masked" if masked else f"{many} restored"
+    what = f"{many} hidden" if masked else f"{many} restored"
     verb = "costs" if saved < 0 else "saves"
     size = f"{tokens(abs(saved))} tokens ({share(abs(saved), window)})"
     return f"{what}: {verb} ~{size}, starting with the next request."
@@ -103,9 +103,9 @@ CHARS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 def effect(plan: MaskPlan, window: int) -> str:
     """Describe what a plan would do."""
     if not plan.targets:
-        return "nothing to mask"
+        return "nothing to hide"
     saved = f"saves ~{tokens(plan.saves)} tokens ({share(plan.saves, window)})"
-    return f"masks {plural(len(plan.targets), 'result')}, {saved}"
+    return f"hides {plural(len(plan.targets), 'result')}, {saved}"
 
 
 class BulkMenu(TableDialog[MaskPlan | None]):
@@ -139,11 +139,11 @@ class BulkMenu(TableDialog[MaskPlan | None]):
     def compose(self) -> ComposeResult:
         keys = (
             ("enter", "now"),
-            ("w", "at the next break"),
+            ("w", "with the next cache restart"),
             ("← →", "number"),
             ("esc", "back"),
         )
-        with self.framed(Vertical(), "Mask in bulk", *keys):
+        with self.framed(Vertical(), "Hide several results", *keys):
             yield RowList(id="plans")
             yield Static(id="price", markup=False)
             yield Static("Pinned results are kept. u undoes.", markup=False)
@@ -175,7 +175,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         plan = self.plans()[self.rows.cursor]
         text = ""
         if plan.targets:
-            what = f"mask {plural(len(plan.targets), 'result')}"
+            what = f"hide {plural(len(plan.targets), 'result')}"
             text = f"{what}: {self._price(plan.overlays(), plan.saves).text}."
         self.query_one("#price", Static).update(f"\n{text}\n")
 

@@ -236,7 +236,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
     def _keys(self) -> Content:
         masked, pinned = self._item.state == "masked", self._item.pinned
         keys = (
-            ("m", "unmask" if masked else "mask"),
+            ("m", "show" if masked else "hide"),
             ("p", "unpin" if pinned else "pin"),
             ("y", "copy this side"),
             ("/", "find"),

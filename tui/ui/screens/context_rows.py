@@ -12,6 +12,7 @@ from textual.content import Content
 
 from tui.agent.request.pruning import Waiting
 from tui.context.token_ledger import PARTS, Item, Kind
+from tui.core.fact_words import ITEM_STATES
 from tui.core.facts import ContextMeasured
 from tui.core.formatting import plural, tokens
 from tui.core.text_cleaning import one_line
@@ -53,8 +54,6 @@ _KIND_LOOKS = {
     "result": "success",
 }
 _KINDS = list(_KIND_LOOKS)
-_STATES = {"full": "", "summarised": "summarized"}
-"""Displayed states that differ from their names."""
 _STATE_LOOKS = {
     "full": "muted",
     "waits": "muted",
@@ -92,7 +91,7 @@ class LedgerRow:
 
 def state_name(item: Item) -> str:
     """Return an item's state in a word; "" if it is sent in full."""
-    return _STATES.get(item.state, item.state)
+    return ITEM_STATES.get(item.state, item.state)
 
 
 def arranged(
@@ -203,11 +202,11 @@ def share(count: int, window: int) -> str:
 
 KEYS = (
     ("enter", "open"),
-    ("m w", "mask now, later"),
+    ("m w", "hide now, later"),
     ("p", "pin"),
     ("d", "send changes"),
     ("u", "undo"),
-    ("b", "bulk"),
+    ("b", "hide several"),
     ("/", "filter"),
     ("t a k", "sort"),
     ("y", "copy"),
@@ -218,9 +217,9 @@ REQUEST_KEYS = (("/", "find"), ("y", "copy"), ("tab", "items"), ("esc", "back"))
 NOTHING_SENT = """\
 Nothing here yet.
 Every message and tool result in the next request will be listed here with its size.
-Mask a result you don't need: the model then sees one line instead.
+Hide a result you don't need: the model then sees one line instead.
 Nothing is lost. The session file keeps it, and u brings it back."""
-FIXED = "System items are always sent; they can't be masked or pinned."
+FIXED = "System items are always sent; they can't be hidden or pinned."
 
 
 def context_title(
@@ -254,7 +253,7 @@ def _waiting_facts(waiting: Waiting | None) -> list[str]:
     """Say how many items wait to be pruned, and what that would save."""
     if waiting is None or not waiting.records:
         return []
-    return [f"{len(waiting.records):,} to prune, −{tokens(waiting.tokens)}"]
+    return [f"{len(waiting.records):,} to leave out, −{tokens(waiting.tokens)}"]
 
 
 def _facts(items: Sequence[Item]) -> list[str]:
@@ -265,7 +264,7 @@ def _facts(items: Sequence[Item]) -> list[str]:
     counts["pinned"] = sum(item.pinned for item in items)
     return [
         plural(len(items), "item"),
-        *(f"{count:,} {_STATES.get(state, state)}" for state, count in counts.items() if count),
+        *(f"{count:,} {ITEM_STATES.get(state, state)}" for state, count in counts.items() if count),
     ]
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, TypeAlias
@@ -72,12 +73,16 @@ async def open_file(app: App[Any], path: Path, program: Program) -> str:
 
     Running work continues meanwhile; nothing is drawn.
     """
+    return (await _opened(app, path, program))[0]
+
+
+async def _opened(app: App[Any], path: Path, program: Program) -> tuple[str, str]:
+    """Like `open_file`; return also how the program ended, "" if well."""
     command = command_of(program)
     if not command:
         variable = _PROGRAMS[program][0][-1]
-        return (
-            f"No {program} found: ${variable} isn't set, and none of the usual ones is installed."
-        )
+        missing = f"${variable} isn't set, and none of the usual ones is installed."
+        return f"No {program} found: {missing}", ""
     before = signal.getsignal(signal.SIGINT)
     try:
         # Ctrl+C is for the other program. It is not ignored, since that would be inherited.
@@ -87,16 +92,17 @@ async def open_file(app: App[Any], path: Path, program: Program) -> str:
             started = monotonic()
             code = await _run([*command, str(path)])
     except SuspendNotSupported:
-        return "This terminal can't be handed to another program."
+        return "This terminal can't be handed to another program.", ""
     except FileNotFoundError as error:
-        return f"Can't open {error.filename or path}: the file is gone."
+        return f"Can't open {error.filename or path}: the file is gone.", ""
     except OSError as error:
-        return f"Can't start {command[0]}: {error.strerror or error}."
+        return f"Can't start {command[0]}: {error.strerror or error}.", ""
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+    ended = f"{Path(command[0]).name} closed with exit code {code}" if code else ""
     if not code or monotonic() - started > AT_ONCE_S:
-        return ""  # a pager's exit code also says how it was left
-    return f"{command[0]} closed at once with exit code {code}."
+        return "", ended  # a pager's exit code also says how it was left
+    return f"{command[0]} closed at once with exit code {code}.", ended
 
 
 async def open_text(app: App[Any], text: bytes, program: Program) -> str:
@@ -113,20 +119,37 @@ async def open_text(app: App[Any], text: bytes, program: Program) -> str:
         return str(error)
 
 
-async def edited(app: App[Any], text: str) -> tuple[str | None, str]:
-    """Return a text as the person left it in their editor; or None, and the problem."""
+@dataclass(frozen=True, slots=True)
+class EditedText:
+    """What came of a text in the person's editor: `text` is as they left it, None if nothing is to
+    change. `problem` says why; `refused` is what an editor saved that failed, or that was left in
+    the way that gives an edit up (`:cq`)."""
+
+    text: str | None = None
+    problem: str = ""
+    refused: str = ""
+
+
+async def edited(app: App[Any], text: str) -> EditedText:
+    """Let the person edit a text in their editor."""
     try:
         with folder_apart(StorageError) as apart:
             file = apart / "prompt.md"
             file.write_text(text, encoding="utf-8", errors="replace")
-            problem = await open_file(app, file, "editor")
-            if problem:
-                return None, problem
-            return file.read_text(encoding="utf-8", errors="replace"), ""
+            problem, ended = await _opened(app, file, "editor")
+            if problem and not ended:
+                return EditedText(problem=problem)
+            saved = file.read_text(encoding="utf-8", errors="replace")
+            if not ended:
+                return EditedText(saved)
+            changed = saved.removesuffix("\n") != text.removesuffix("\n")
+            return EditedText(
+                problem=f"{ended}; nothing changed.", refused=saved if changed else ""
+            )
     except OSError as error:
-        return None, f"Can't read the text back: {error.strerror or error}."
+        return EditedText(problem=f"Can't read the text back: {error.strerror or error}.")
     except StorageError as error:
-        return None, str(error)
+        return EditedText(problem=str(error))
 
 
 @contextmanager

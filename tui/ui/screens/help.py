@@ -21,6 +21,7 @@ from tui.app.manual import Match
 from tui.core.keymap import Keymap
 from tui.ui.screens.table_screen import cell
 from tui.ui.widgets import markdown
+from tui.ui.widgets.character_input import CharacterInput
 from tui.ui.widgets.dialog import Dialog
 from tui.ui.widgets.keys import Key, explained, section_title
 from tui.ui.widgets.line_view import LineView, RenderedItem, strips
@@ -212,7 +213,7 @@ class HelpScreen(Dialog[None]):
         with self.framed(Vertical(), "help", *_KEYS["keys"]):
             with Horizontal(id="search-row"):
                 yield Static("❯", id="caret", markup=False)
-                search = Input(placeholder="Filter keys, commands, manual", id="search")
+                search = CharacterInput(placeholder="Filter keys, commands, manual", id="search")
                 search.cursor_blink = False
                 yield search
             with ContentSwitcher(initial="keys"):

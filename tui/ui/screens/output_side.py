@@ -145,7 +145,7 @@ class OutputSide(CachedVertical):
         keys = (
             ("o", "smaller" if expanded else "open"),
             ("p", "unpin" if self._pinned else "pin"),
-            ("m", "unmask" if self._masked else "mask"),
+            ("m", "show" if self._masked else "hide"),
             ("y", "copy"),
             ("/", "find"),
             ("v", "pager"),

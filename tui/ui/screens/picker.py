@@ -172,8 +172,8 @@ class FilterDialog(TableDialog[ResultT | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "dismiss(None)", "back", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
+        Binding("down,tab", "move(1)", show=False),
+        Binding("up,shift+tab", "move(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
         Binding("pageup", "page(-1)", show=False),
     ]

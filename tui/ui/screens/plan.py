@@ -9,14 +9,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from tui.core.questions import PLAN_CHOICES, PlanReview, Verdict
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.screens.external_programs import edited
+from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
 from tui.ui.widgets.conversation.items import AssistantItem
 from tui.ui.widgets.conversation.view import ConversationView
-from tui.ui.widgets.dialog import Dialog, Key, TextField
+from tui.ui.widgets.dialog import Dialog, Key
 from tui.ui.widgets.keys import PLAN_KEYS, bindings
 from tui.ui.widgets.questions import Choice, ChoicePlace
 
@@ -115,8 +116,8 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
     PlanModal {{
         {_PLAN_CSS}
         #answers Choice {{ width: 1fr; }}
-        TextField {{ display: none; margin: 1 0 0 0; padding: 0 1; background: $background; }}
-        &.-writing TextField {{ display: block; }}
+        AnswerField {{ display: none; margin: 1 0 0 0; }}
+        &.-writing AnswerField {{ display: block; }}
         &.-writing #answers {{ display: none; }}
     }}
     """
@@ -125,6 +126,8 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
         super().__init__()
         self.plan_title, self.plan = title, plan
         self._first = plan
+        self._refused = ""
+        """What an editor saved that then failed."""
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "", *_KEYS) as box:
@@ -135,7 +138,7 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
                     more = " …" if verdict == "change" else ""
                     yield Choice(str(number), f"{label}{more}", verdict)
                 yield Choice("e", "Edit it in $EDITOR", _EDIT)
-            yield TextField(placeholder="What to change")
+            yield AnswerField("What to change")
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -146,8 +149,8 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
     def action_answer(self, verdict: Verdict) -> None:
         if verdict == "change":
             self.add_class("-writing")
-            self.show_keys(("enter", "send"), ("esc", "back"))
-            self.query_one(Input).focus()
+            self.show_keys(("enter", "send"), NEW_LINE, ("esc", "back"))
+            self.query_one(AnswerField).focus()
         else:
             self.dismiss(PlanReview(verdict, self.plan))
 
@@ -163,10 +166,14 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
     async def action_edit(self) -> None:
         """Let the person edit the plan in their editor."""
         app = self.app  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - Textual's App
-        text, problem = await edited(app, self.plan)  # pyright: ignore[reportUnknownArgumentType]
-        if problem:
-            self.notify(problem, severity="error", markup=False)
+        result = await edited(app, self._refused or self.plan)  # pyright: ignore[reportUnknownArgumentType]
+        self._refused = result.refused or self._refused
+        text = result.text
+        if result.problem:
+            again = " e opens its text." if self._refused else ""
+            self.notify(f"{result.problem}{again}", severity="error", markup=False)
         elif text is not None and text.strip():
+            self._refused = ""
             self.plan = text
             self.query_one("#box").border_title = self._title()
             self.show(text)
@@ -179,10 +186,14 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
             case _:
                 self.action_edit()
 
-    @on(Input.Submitted)
-    def _commented(self, event: Input.Submitted) -> None:
-        if comment := event.value.strip():
-            self.dismiss(PlanReview("change", self.plan, comment))
+    @on(AnswerField.Entered)
+    def _commented(self, event: AnswerField.Entered) -> None:
+        if event.text:
+            self.dismiss(PlanReview("change", self.plan, event.text))
+
+    @on(AnswerField.Changed)
+    def _grown(self) -> None:
+        self.call_after_refresh(self._fit)
 
     def _title(self) -> Content:
         changed = self.plan.strip() != self._first.strip()

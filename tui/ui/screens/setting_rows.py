@@ -241,7 +241,7 @@ class SettingsState:
 
     async def read(self) -> None:
         """Read all layers. Any error is `problem` afterwards."""
-        from tui.agent.composition import PRACTICE  # noqa: PLC0415 - loaded with the first session
+        from tui.agent.launch import PRACTICE  # noqa: PLC0415 - loaded with the first session
 
         try:
             self._loaded = await asyncio.to_thread(self._services.read_settings)

@@ -322,6 +322,7 @@ class TasksScreen(ChatScreen):
 
     def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
+        self.notice.say("There is no field here to paste into.")
 
     def _hints(self, hints: tuple[KeyHint, ...], placeholder: str) -> None:  # noqa: ARG002 - its own
         """Show only the keys that do something now."""

@@ -30,6 +30,7 @@ from tui.ui.screens.external_programs import step_aside
 from tui.ui.start.first_frame import welcome_place
 from tui.ui.toolkit.answer_guard import AnswerPlace
 from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.widgets.character_input import CharacterInput
 from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.welcome_text import head
 
@@ -231,6 +232,9 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
             event.stop()
             field.value = event.text.strip()
             field.focus()
+        elif self.query_one("#choices").has_focus:
+            event.stop()
+            self._say("To paste something, choose first where it belongs.")
 
     def _fill(self, server: LocalServer | None) -> None:
         """Fill in what is known of a server that answered."""
@@ -263,7 +267,7 @@ def _first_field(chosen: str | None) -> str:
 def _field(label: str, name: str, example: str, *, password: bool = False) -> ComposeResult:
     with Horizontal(classes="row"):
         yield Static(label, classes="label", markup=False)
-        field = Input(placeholder=example, password=password, id=name)
+        field = CharacterInput(placeholder=example, password=password, id=name)
         field.cursor_blink = False
         yield field
 

@@ -16,7 +16,7 @@ import threading
 import unicodedata
 
 from tui.core import plain_detection, theme_cache
-from tui.core.terminal_input import PAUSE_S, TerminalInput
+from tui.core.terminal_input import PAUSE_S, TerminalInput, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class EarlyPrompt:
         if self.welcoming:
             return b""
         typed = "\n".join(filter(str.strip, (*self._sent, self._line))).replace("\r", "\n")
-        lines = ["".join(filter(str.isprintable, line)) for line in typed.split("\n")]
+        lines = ["".join(filter(is_text, line)) for line in typed.split("\n")]
         message = "Not sent: " + "\n  ".join(lines) + "\n" if typed else ""
         return message.encode("utf-8", "replace")
 
@@ -271,7 +271,7 @@ class EarlyPrompt:
         elif key == "\n":
             self._line += "\n"
         elif key in "\x7f\b":
-            self._line = self._line[:-1]
+            self._line = self._line[: _last_start(self._line)]
             if not self._line:
                 self._typed = _ALL
         elif key == "\x15":
@@ -308,7 +308,7 @@ class EarlyPrompt:
             return
         line = self._line.replace("\r", "\n").rsplit("\n", 1)[-1]
         room = max(1, self._columns - 2 * self._beside - 5)
-        shown = "".join(filter(str.isprintable, line[-room:]))
+        shown = "".join(filter(is_text, line[-room:]))
         while sum(map(_cells, shown)) > room:
             shown = shown[1:]
         mark = f"\x1b[{self._prompt_row};{self._beside + 2}H{self._style('primary')}\x1b[1m❯"
@@ -340,6 +340,15 @@ def _set_modes(modes: list[Any]) -> None:
         termios.tcsetattr(0, termios.TCSANOW, modes)
     except termios.error:
         return  # the terminal has gone
+
+
+def _last_start(line: str) -> int:
+    """Return where the last character of a line begins."""
+    if line.isascii():
+        return max(0, len(line) - 1)
+    from tui.core.characters import previous_start  # noqa: PLC0415 - rare, and needs `re`
+
+    return previous_start(line, len(line))
 
 
 def _cells(char: str) -> int:

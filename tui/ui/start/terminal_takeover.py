@@ -15,7 +15,7 @@ from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 from tui.core.terminal_input import TerminalInput
-from tui.core.text_cleaning import clean
+from tui.core.text_cleaning import as_typed
 from tui.ui.start.first_frame import ALT_SCREEN, EarlyInput, EarlyPrompt
 from tui.ui.toolkit.frame_pacing import QUESTION, FramePacing
 from tui.ui.toolkit.key_parser import KeyParser
@@ -71,10 +71,10 @@ class TerminalTakeover:
         """True if the terminal accepts no more output."""
 
     def typed(self) -> EarlyInput:
-        """Return what the first frame took, cleaned for drawing."""
+        """Return what the first frame took, as text."""
         typed = self.first.finish() if self.first else EarlyInput()
-        sent, pasted = map(clean, typed.sent), map(clean, typed.pasted)
-        return EarlyInput(tuple(sent), clean(typed.draft), tuple(pasted), typed.typed)
+        sent, pasted = map(as_typed, typed.sent), map(as_typed, typed.pasted)
+        return EarlyInput(tuple(sent), as_typed(typed.draft), tuple(pasted), typed.typed)
 
     def begun(self) -> TerminalInput | None:
         """Return what the first frame read and could not use; None from the second call on."""
@@ -141,11 +141,12 @@ class _Output:
 
     def __init__(self, file: Any, driver: _Driver) -> None:
         self._file, self._driver = file, driver
-        self._taken = 0
+        self.taken = 0
+        """Number of writes since the terminal was taken."""
         self.fileno = file.fileno
 
     def write(self, text: str) -> None:
-        self._taken += 1
+        self.taken += 1
         try:
             self._file.write(text)
         except Exception as error:  # noqa: BLE001 - it may be anything, and is reported
@@ -154,7 +155,7 @@ class _Output:
     def flush(self) -> None:
         try:
             self._file.flush()
-            self._driver.over.pacing.drained(self._taken)
+            self._driver.over.pacing.drained(self.taken)
         except Exception as error:  # noqa: BLE001 - as above
             self._driver.trouble(error)
 
@@ -181,6 +182,7 @@ class _Driver(LinuxDriver):
             self.over.held(self.fileno, before)
         self.over.typed()
         self.over.pacing.restart()
+        self._file.taken = 0
         self._ends = os.pipe()
         super().start_application_mode()
         # Little is written beside frames; waiting for room in the queue would stop the program.
@@ -266,7 +268,7 @@ class _Driver(LinuxDriver):
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` signals, or the terminal does."""
         source, watched = self.over.begun(), self.over.watched
-        keyboard = KeyParser(clean, self.over.pacing, source=source, watched=watched)
+        keyboard = KeyParser(as_typed, self.over.pacing, source=source, watched=watched)
         while not self.exit_event.is_set():
             if self.fileno in select.select([self.fileno, end], [], [], keyboard.patience_s)[0]:
                 data = os.read(self.fileno, _READ)

@@ -51,6 +51,8 @@ class Draft(Protocol):
 
     @property
     def text(self) -> str: ...
+    @property
+    def screen(self) -> object: ...
     def insert(self, text: str) -> object: ...
     def add_paste(self, text: str) -> None: ...
     def action_delete_left(self) -> None: ...
@@ -151,13 +153,19 @@ class AnswerGuard:
         return not self._answers(place, event, text, at)
 
     def takes_paste(self, event: events.Paste, focused: Widget | None, over: Widget) -> bool:
-        """Put a pasted text into the draft, since it answers nothing. True if that was done."""
+        """Put a pasted text into the draft, since it answers nothing, and nothing else takes it.
+        True if that was done."""
         place = place_of(focused or over)
-        if place is None or place.takes_text or writes(focused) or self.draft is None:
+        taken = writes(focused) or (place is not None and place.takes_text)
+        if taken or self.draft is None or (place is None and over is self.draft.screen):
             return False
-        self._flush(place)
+        if place is not None:
+            self._flush(place)
         self.draft.add_paste(event.text)
-        place.tell(PASTED)
+        if place is not None:
+            place.tell(PASTED)
+        else:
+            cast("Noting", over).note(PASTED)
         return True
 
     def _answers(self, place: AnswerPlace, event: events.Key, text: str, at: float) -> bool:

@@ -35,12 +35,13 @@ from textual.worker import WorkerFailed
 
 from tui.core.clock import Clock
 from tui.core.errors import ConfigError
-from tui.core.keymap import DEFAULT_KEYS, Keymap
+from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.answer_guard import AnswerGuard, place_of
+from tui.ui.toolkit.answer_guard import AnswerGuard, Noting, place_of, writes
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
+from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
 from tui.ui.toolkit.key_parser import Received, Unclassified
 from tui.ui.toolkit.key_sequencer import KeySequencer
@@ -233,6 +234,8 @@ ENDING: Final = (
 )
 """Signals that end a program unless they are handled. None comes from the keyboard: there Ctrl+C is
 a key."""
+NOTED_S: Final = 3.0
+"""Seconds for which it is said that a key does nothing."""
 LONGEST_S: Final = 5.0
 """Seconds after a signal from which another one ends the program at once."""
 
@@ -269,6 +272,7 @@ class ThemedApp(KeySequencer):
         self.guard = AnswerGuard(self.clock)
         self._painted = PaintedScreen()
         self._frame_held = False
+        self._useless: set[str] = set()  # keys of which it was said
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
@@ -296,6 +300,42 @@ class ThemedApp(KeySequencer):
     def claims(self, event: events.Key) -> bool:  # noqa: ARG002
         """True if the app itself uses a key, before anything else gets it."""
         return False
+
+    async def on_key(self, event: events.Key) -> None:
+        """Look for the use of a key that no widget has taken: its binding, else what it means in
+        other programs. If there is none, say so once."""
+        event.prevent_default()
+        textual: Any = self
+        if await textual._check_bindings(event.key):  # noqa: SLF001 - what Textual does here
+            return
+        for key in self._meant_by(event):
+            for first in (True, False):
+                if await textual._check_bindings(key, priority=first):  # noqa: SLF001 - as above
+                    return
+        name = event.key
+        tells = event.is_printable or "+" in name or name[1:].isdigit()
+        if tells and name not in self._useless and not place_of(self.focused or self.screen):
+            self._useless.add(name)
+            self.say_useless(shown(name) if not event.is_printable else event.character or name)
+
+    def _meant_by(self, event: events.Key) -> Sequence[str]:
+        """Return the keys that a key may stand for here, the likeliest first."""
+        place = place_of(self.focused or self.screen)
+        if place and (place.unasked or event.key in LEAVES):
+            return ()
+        if event.is_printable and writes(self.focused):
+            return ()
+        enter = self.screen.active_bindings.get("enter")
+        if event.key == "space" and enter and enter.binding.action == "choose":
+            return ("enter",)
+        return (MEANT[event.key],) if event.key in MEANT else ()
+
+    def say_useless(self, key: str) -> None:
+        """Say that a key does nothing here."""
+        screen = self.screen
+        note = cast("Noting", screen).note
+        note(f"{key} does nothing here. F1 shows the keys.")
+        self.set_timer(NOTED_S, lambda: note("") if screen.is_attached else None)
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Send only what the terminal does not show yet, once it has drawn what it got."""

@@ -24,7 +24,8 @@ from textual.keys import KEY_NAME_REPLACEMENTS
 from textual.keys import _character_to_key as character_to_key  # pyright: ignore[reportPrivateUsage]
 from textual.message import Message
 
-from tui.core.terminal_input import ESC, PASTE_END, InputPart, TerminalInput
+from tui.core.characters import clusters
+from tui.core.terminal_input import ESC, PASTE_END, PASTE_S, InputPart, TerminalInput, is_text
 from tui.ui.toolkit.frame_pacing import ANSWER, FramePacing
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,9 @@ _LEGACY: Final[Mapping[str, str]] = {
     "ctrl+slash": "ctrl+underscore",
 }
 """Keys that have always been one, although a protocol has distinct names for them."""
+_LINES: Final = re.compile(r"[^\r\n][\r\n]+[^\r\n]")
+"""A line, and the beginning of the next one."""
+_LAST: Final = 0x10FFFF
 _ALT_KEYS: Final = "fb\x7f\t"
 """Characters that are other keys with Alt, by Textual's table."""
 
@@ -95,7 +99,18 @@ class Received(events.Event, bubble=False):
         self.messages = tuple(messages)
 
 
-class DoubtfulKey(events.Key):
+class TypedKey(events.Key):
+    """A key that types its character, whatever that is; it may be several code points."""
+
+    @property
+    def is_printable(self) -> bool:
+        return self.character is not None and is_text(self.character)
+
+
+TypedKey.handler_name = events.Key.handler_name
+
+
+class DoubtfulKey(TypedKey):
     """A key that may not have been pressed as one.
 
     It came in one read with a text, as a paste without marks does, it is held down, or, if it
@@ -133,11 +148,15 @@ class KeyParser:
         self._source = source or TerminalInput(now)
         self._now = now
         self._unclassified_at = float("-inf")
+        self._unmarked_at = float("-inf")
         self._mouse = XTermParser()
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """Return the messages that this input completes."""
-        return self._messages_of(list(self._source.feed(data)))
+        parts = list(self._source.feed(data))
+        if pasted := self._unmarked(parts):
+            parts = [InputPart("paste", pasted)]
+        return self._messages_of(parts)
 
     @property
     def patience_s(self) -> float | None:
@@ -167,10 +186,25 @@ class KeyParser:
         messages = tuple(made)
         return [Received(part, messages), *messages]
 
+    def _unmarked(self, parts: Sequence[InputPart]) -> str:
+        """Return what was read, if lines follow each other in it: a paste without marks, as some
+        programs and serial lines send it. "" if it is keys."""
+        if not all(
+            part.kind == "text" or (part.kind == "control" and part.text in "\r\n\t")
+            for part in parts
+        ):
+            return ""
+        text = "".join(part.text for part in parts)
+        more = self._now() - self._unmarked_at < PASTE_S
+        if not (text and more) and not _LINES.search(text):
+            return ""
+        self._unmarked_at = self._now()
+        return text
+
     def _events(self, part: InputPart) -> Iterable[Message]:
         match part.kind:
             case "text":
-                return map(_typed, part.text)
+                return map(_typed, clusters(part.text))
             case "control":
                 return [_typed(part.text)]
             case "escape":
@@ -240,7 +274,8 @@ def _typed(char: str) -> events.Key:
     named = ANSI_SEQUENCES_KEYS.get(char)
     if isinstance(named, tuple):
         return events.Key(named[0].value, char)
-    return events.Key(_name(char), char)
+    # A keycap must not be the key of its digit.
+    return TypedKey(char if len(char) > 1 else _name(char), char)
 
 
 def _with_alt(char: str) -> events.Key:
@@ -276,7 +311,7 @@ def _keys(sequence: str) -> Iterable[Message]:
         code, shifted, base, modifiers, happened, text, final = match.groups(default="")
         if happened == _RELEASE:
             return []
-        chars = [_char(int(one)) for one in text.split(":") if one]
+        chars = _text_of(text)
         alike = (_char(int(shifted or 0)), _char(int(base or 0)))
         if pressed := _pressed(int(code or 1), int(modifiers or 1), final, alike, chars):
             held = happened == _REPEAT
@@ -325,7 +360,8 @@ def _typing(char: str, name: str, bits: int) -> events.Key:
     include."""
     held = [modifier for bit, modifier in _MODIFIERS if bits & bit and bit != _ALT]
     held += ["shift"] * (char.isspace() and bits & _SHIFT)
-    return events.Key("+".join((*sorted(held), name or _name(char))), char)
+    named = name or (char if len(char) > 1 else _name(char))
+    return TypedKey("+".join((*sorted(held), named)), char)
 
 
 def _shifted(char: str, shifted: str, bits: int) -> str:
@@ -335,9 +371,17 @@ def _shifted(char: str, shifted: str, bits: int) -> str:
     return char if not bits & _SHIFT or char.isspace() or char.isalpha() else shifted
 
 
+def _text_of(codes: str) -> list[str]:
+    """Return the characters that a key has typed; "" among them if nobody types that."""
+    numbers = [int(one) for one in codes.split(":") if one]
+    if not all(number <= _LAST and is_text(chr(number)) for number in numbers):
+        return [""]
+    return clusters("".join(map(chr, numbers)))
+
+
 def _char(code: int) -> str:
     """Return the character of a number; "" for one that nobody types."""
     control = code < 32 or 127 <= code < 160
-    if control or 0xD800 <= code <= 0xF8FF or code > 0x10FFFF:  # surrogates, function keys
+    if control or 0xD800 <= code <= 0xF8FF or code > _LAST:  # surrogates, function keys
         return ""
     return chr(code)

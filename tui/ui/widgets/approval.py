@@ -17,13 +17,14 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line, visible
 from tui.permissions.types import REACHES, Answer, Call, Decision, always_in_words, written_rules
 from tui.tools.registry import title, verb
-from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog, TextField
+from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
+from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
 from tui.ui.widgets.questions import Choice, ChoicePlace
@@ -75,9 +76,8 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     ApprovalModal.-tall #answers { margin: 1 0 0 0; }
     ApprovalModal #answers Choice:focus { background: $primary; }
     ApprovalModal.-narrow Choice { padding: 0; }
-    ApprovalModal Input { display: none; margin: 1 0 0 0; padding: 0 1; background: $background; }
-    ApprovalModal Input { margin: 0; }
-    ApprovalModal.-explaining Input { display: block; }
+    ApprovalModal AnswerField { display: none; }
+    ApprovalModal.-explaining AnswerField { display: block; }
     ApprovalModal.-explaining #answers { display: none; }
     """
 
@@ -112,7 +112,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
                 with Horizontal():
                     yield Choice("4", "no, because …", "no")
                     yield Choice("esc", "no", "refuse")
-            yield TextField(placeholder="Tell the model why (optional)")
+            yield AnswerField("Tell the model why (optional)")
 
     def on_mount(self) -> None:
         self.await_quiet()
@@ -191,8 +191,8 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
 
     def action_explain(self) -> None:
         self.add_class("-explaining")
-        self.show_keys(("enter", "decline"), ("esc", "back"))
-        self.query_one(Input).focus()
+        self.show_keys(("enter", "decline"), NEW_LINE, ("esc", "back"))
+        self.query_one(AnswerField).focus()
 
     def action_refuse(self) -> None:
         if self.has_class("-explaining"):
@@ -202,9 +202,13 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         else:
             self.dismiss(Answer("no"))
 
-    @on(Input.Submitted)
-    def _answer_no(self, event: Input.Submitted) -> None:
-        self.dismiss(Answer("no", event.value.strip()))
+    @on(AnswerField.Entered)
+    def _answer_no(self, event: AnswerField.Entered) -> None:
+        self.dismiss(Answer("no", event.text))
+
+    @on(AnswerField.Changed)
+    def _grown(self) -> None:
+        self.call_after_refresh(self._tell_row)
 
     @on(Choice.Answered)
     def _chosen(self, event: Choice.Answered) -> None:

@@ -105,16 +105,22 @@ def asked(text: str, cursor: int) -> CompletionQuery | None:
 def completed(text: str, cursor: int, wanted: CompletionQuery, choice: str) -> tuple[str, int]:
     """Return the text with a choice in place of the query, and the new place of the cursor.
 
-    A blank follows, so that typing continues; none after a folder, which is narrowed further.
+    A blank follows, so that typing continues; none after a folder, which is narrowed further: nor
+    is its quote closed.
     """
     word, after = choice, text[cursor:]
-    if wanted.kind == "file" and re.search(r"\s", choice):
-        word = f'"{choice}"'
+    if wanted.kind == "file":
+        if text.startswith('"', wanted.start):
+            after = after.removeprefix('"')
+        if re.search(r"\s", choice):
+            word = f'"{choice}' if choice.endswith("/") else f'"{choice}"'
     if not choice.endswith("/") and not after.startswith((" ", "\n")):
         word += " "
     return text[: wanted.start] + word + after, wanted.start + len(word)
 
 
+IGNORED: Final = "ignored"
+"""Beside a file that is offered last."""
 ROWS: Final = 6
 _OTHER_ROWS: Final = 5
 """Rows around the suggestions: the header, one of the conversation, the prompt with its rule, the
@@ -148,6 +154,10 @@ class Sources(Protocol):
 
     async def files(self) -> Sequence[str]:
         """Return the paths of the workspace, folders with a final slash."""
+        ...
+
+    async def unlisted(self, query: str) -> Sequence[str]:
+        """Return paths that fit and are not among `files`, as git ignores them."""
         ...
 
 
@@ -299,7 +309,11 @@ class Suggestions(Widget):
         if wanted.kind == "file":
             paths = await self._sources.files()
             best = await asyncio.to_thread(rank, wanted.query, paths, stop=stop.is_set)
-            suggestions = [Suggestion(path) for path in best]
+            folder = wanted.query if wanted.query.endswith("/") else None  # taken: what is in it?
+            suggestions = [Suggestion(path) for path in best if path != folder]
+            if wanted.query and not stop.is_set():
+                ignored = await self._sources.unlisted(wanted.query)
+                suggestions += [Suggestion(path, IGNORED) for path in ignored]
         else:
             suggestions = _ranked(wanted.query, await self._sources.arguments(wanted.command))
         if not stop.is_set():

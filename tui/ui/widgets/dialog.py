@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from textual import events, on
+from textual import on
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -34,10 +34,10 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Input
 
 from tui.core.formatting import plural
 from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.widgets.character_input import CharacterInput
 from tui.ui.widgets.keys import SCREEN_KEYS, bindings, fitting, in_rows
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ PAGES = ("pgup pgdn", "scroll")
 shows how much."""
 
 
-class TextField(Input):
+class TextField(CharacterInput):
     """A field of one row without a border, on the background of its parent."""
 
     DEFAULT_CSS = """
@@ -61,12 +61,6 @@ class TextField(Input):
     """
 
     cursor_blink = reactive(False, init=False)
-
-    def on_paste(self, event: events.Paste) -> None:
-        """Paste all lines as one: Textual takes the first and leaves the others out."""
-        event.stop()
-        event.prevent_default()
-        self.insert_text_at_cursor(" ".join(event.text.split("\n")).strip())
 
 
 class AskedAbout(VerticalScroll, can_focus=False):

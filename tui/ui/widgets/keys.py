@@ -61,6 +61,7 @@ PROMPT_KEYS = (
     _own("history", "screen.search_history", "Ctrl+R", "search earlier prompts", "history"),
     _own("external_editor", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR", "editor"),
     Key("", "", "/, @", "commands and files; Tab or Enter accepts, Esc closes"),
+    Key("left", "", "Left", "in an empty prompt: sub-agents"),
     Key("", "", "!, !!", "shell command; !! hides its output from the model"),
     Key("", "", "# note", "save a note to MEMORY.md"),
     _own(
@@ -90,6 +91,12 @@ PROMPT_KEYS = (
     _own("find", "screen.find", "Ctrl+F", "find in the conversation"),
 )
 
+FIELD_KEYS = (
+    _own("newline", "newline", "", ""),  # explained with the prompt
+    _own("undo", "undo", "", ""),
+    _own("yank", "yank", "", ""),
+)
+
 PANE_KEYS = (
     Key("up,down", "", "Up, Down", "previous/next item or output row (k, j)"),
     Key("enter", "", "Enter", "fold or unfold; show a tool's output; open a sub-agent"),
@@ -99,7 +106,7 @@ PANE_KEYS = (
     Key("shift+right", "select(0, 1)", "", ""),
     Key("ctrl+y", "", "Ctrl+Y", "copy the selection or the item"),
     Key("y", "", "y", "copy the output, or the selection in it"),
-    Key("m", "", "m, p", "mask/pin the output's result (F2)"),
+    Key("m", "", "m, p", "hide the output's result from the model; pin it (F2)"),
     Key("u", "", "u", "undo a rewind, until you send something"),
     Key("home,end", "", "Home, End", "first and last (in the output also g, G)"),
     Key("left,right", "", "Left, Right, h, l", "scroll the output sideways"),
@@ -122,6 +129,8 @@ CHAT_KEYS = (
         "mode",
     ),
     Key("", "", "1, 2, 3", "in a new session: take that row"),
+    _own("model", "app.command('model')", "Alt+P", "switch model"),
+    _own("think", "app.think", "Alt+T", "think step by step (toggle)", "think"),
     _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt
@@ -129,15 +138,16 @@ CHAT_KEYS = (
 )
 
 SCREEN_KEYS = (
-    _own("context", "app.command('context')", "F2", "context: what the model sees; mask, pin"),
+    _own("context", "app.command('context')", "F2", "context: what the model sees; hide, pin"),
     _own("sessions", "app.command('sessions')", "F3", "sessions"),
     _own("output", "app.output", "F4", "show or hide the output"),
     _own("next_effort", "app.next_effort", "F5", "next effort level", "next effort"),
     _own("jobs", "app.command('jobs')", "F6", "background commands"),
     _own("tasks", "app.command('tasks')", "Ctrl+T", "tasks in this folder"),
+    _own("suspend", "app.suspend_process", "", ""),  # explained with the prompt
 )
-"""Keys that lead from any screen to another one. Dialogs bind them too, since a modal screen hides
-the app's bindings."""
+"""Keys that lead from any screen to another one, or to the shell. Dialogs bind them too, since a
+modal screen hides the app's bindings."""
 
 APP_KEYS = (
     _own("help", "help", "F1, ?", "help; ? in an empty prompt", priority=True),
@@ -210,12 +220,12 @@ BANNER_KEYS = (
 
 CONTEXT_KEYS = (
     Key("enter", "", "Enter", "open the item: what the model sees, and in full"),
-    Key("m", "mask", "m", "mask or unmask the item"),
-    Key("w", "mask_later", "w", "mask it at the next break, such as a compaction"),
-    Key("p", "pin", "p", "pin or unpin the item"),
+    Key("m", "mask", "m", "hide the item from the model, or show it again"),
+    Key("w", "mask_later", "w", "hide it when the cache restarts anyway (/compact)"),
+    Key("p", "pin", "p", "pin it (never left out), or unpin it"),
     Key("d", "difference", "d", "send the model what changed in a file (outdated)"),
     Key("u", "undo", "u", "undo the last change"),
-    Key("b", "many", "b", "mask in bulk"),
+    Key("b", "many", "b", "hide several results"),
     Key("slash", "filter", "/", "filter"),
     Key("t", "sort('tokens')", "t, a, k", "sort by size, age, kind or request order"),
     Key("a", "sort('age')", "", ""),
@@ -313,11 +323,22 @@ TASK_KEYS = (
     Key("tab", "app.focus_next", "", ""),
 )
 
+LIST_KEYS = (
+    Key("", "", "j, k, h, l", "like the arrow keys; Down is also Ctrl+N"),
+    Key("", "", "g, G", "first and last"),
+    Key("", "", "Ctrl+D, Ctrl+U", "next/previous page; also Ctrl+F, Ctrl+B, J, K"),
+    Key("", "", "Space", "choose in a list, next page in a text"),
+    Key("", "", "q, ?", "close; help"),
+)
+"""Keys that other programs have in lists and texts; they count where nothing else has them:
+`tui.ui.toolkit.familiar_keys`."""
+
 _TABLES = (
     ("Prompt", PROMPT_KEYS, "Prompt"),
     ("Conversation and output", PANE_KEYS, "ConversationView OutputSide"),
     ("Chat", CHAT_KEYS, "ChatScreen"),
     ("Everywhere", APP_KEYS, ""),
+    ("Lists and texts", LIST_KEYS, ""),
     ("Approvals", APPROVAL_KEYS, "ApprovalModal"),
     ("The model's questions", QUESTION_KEYS, "QuestionnaireModal"),
     ("A plan", PLAN_KEYS, "PlanModal"),

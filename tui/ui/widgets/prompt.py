@@ -35,9 +35,16 @@ class Prompt(VimArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT_KEYS),
         *bindings((*CHAT_KEYS, *SCREEN_KEYS)),  # otherwise those that edit text would come first
-        Binding("alt+d", "delete_word_right", show=False),
-        Binding("alt+left", "cursor_word_left", show=False),  # habits from elsewhere
-        Binding("alt+right", "cursor_word_right", show=False),
+        # Habits from shells, editors and other agents
+        Binding("alt+d,alt+delete,ctrl+delete", "delete_word_right", show=False),
+        Binding("alt+backspace,ctrl+backspace", "delete_word_left", show=False),
+        Binding("alt+left,alt+b", "cursor_word_left", show=False),
+        Binding("alt+right,alt+f", "cursor_word_right", show=False),
+        Binding("ctrl+n", "cursor_down", show=False),
+        Binding("alt+full_stop", "app.next_effort", show=False),
+        Binding("alt+comma", "app.next_effort(-1)", show=False),
+        Binding("alt+less_than_sign", "screen.edge(-1)", show=False),
+        Binding("alt+greater_than_sign", "screen.edge(1)", show=False),
     ]
 
     DEFAULT_CSS = f"""
@@ -75,6 +82,7 @@ class Prompt(VimArea):
         self._to = ""
         self._sent: dict[str, int] = {}  # what was sent, and how much of it was typed
         self._send_then = False
+        self._chord = False  # Ctrl+X was pressed: Ctrl+E after it opens the editor
         self.stashed = ""
         self.suggestions: Suggestions | None = None
         self.take_back: Callable[[], str] | None = None
@@ -95,7 +103,7 @@ class Prompt(VimArea):
 
     def put_whole(self, text: str) -> None:
         """Like `put`, for a text that may be long: it is folded then."""
-        self._pastes.clear()
+        self.learn(text, self.past.pasted_in(text))
         self.put(self.folded(text))
 
     def put_back(self, text: str) -> None:
@@ -126,11 +134,10 @@ class Prompt(VimArea):
         value = self.value
         taken = value if text is None else text
         typed = self._typed
-        self.past.add(taken)
+        self.past.add(taken, [span for span in self.pasted if span[1] <= len(taken)])
         self._sent[taken] = typed
-        self._pastes.clear()
         self.begin_insert()
-        self.put(value[len(taken) :] if value.startswith(taken) else "")
+        self.put(self.folded(value[len(taken) :]) if value.startswith(taken) else "")
         self._typed = min(len(self.text), max(0, typed - len(taken)))
         if text is not None and not self.text:
             self.action_stash()
@@ -142,6 +149,7 @@ class Prompt(VimArea):
 
     async def _takes(self, event: events.Key) -> bool:
         """True if a key does something here that it does not in any text area."""
+        chord, self._chord = self._chord, False
         if self._suggested(event.key):
             return True
         if event.key in self.keymap["send"]:
@@ -151,6 +159,12 @@ class Prompt(VimArea):
             await self.run_action(f"screen.edge({-1 if event.key == 'home' else 1})")
         elif not self.text and event.character == "?":
             await self.run_action("app.command('help')")
+        elif not self.text and event.key == "left":
+            await self.run_action("app.command('agents')")
+        elif event.key == "ctrl+x" and self.selection.is_empty:
+            self._chord = True  # alone it cuts a selection; a line would be lost by habit
+        elif event.key == "ctrl+e" and chord:
+            await self.run_action("app.edit_prompt")
         else:
             return await self.vim_takes(event)
         return True
@@ -264,7 +278,6 @@ class Prompt(VimArea):
         before, self.stashed = self.stashed, self.value
         self._sent[self.stashed] = self._typed
         if before or self.stashed:
-            self._pastes.clear()
             self._recall(before)
             self.post_message(self.Edited())
 

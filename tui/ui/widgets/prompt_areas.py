@@ -4,7 +4,7 @@ kept."""
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +12,9 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widgets import TextArea
 
+from tui.app.prompt_history import Span
 from tui.core.formatting import plural, size
+from tui.ui.widgets.character_area import CharacterArea
 
 if TYPE_CHECKING:
     from textual._text_area_theme import TextAreaTheme
@@ -30,7 +32,11 @@ FOLD_LINES = 20
 _WORD = re.compile(r"\[(?:image|paste) \d+: [^\[\]\n]+\]")
 
 
-class PlaceholderArea(TextArea):
+def _is_long(text: str) -> bool:
+    return len(text) > FOLD_CHARS or text.count("\n") >= FOLD_LINES
+
+
+class PlaceholderArea(CharacterArea):
     """A text area with words that stand for pastes and images.
 
     `value` is the text with pastes expanded and the words for images. `images` knows the images,
@@ -49,6 +55,7 @@ class PlaceholderArea(TextArea):
         super().__init__(id=id, highlight_cursor_line=False)
         self.disable_messages(self.SelectionChanged)  # nobody needs it, five times for each key
         self._pastes: dict[str, str] = {}
+        """What the words stand for. Those of a text that was sent stay, since it may come back."""
         self._pasted = 0
         self._images: PromptImages | None = None
         self._unlooked: list[str] = []  # pasted before `images` was known
@@ -82,20 +89,49 @@ class PlaceholderArea(TextArea):
         return self.unfolded(self.text)
 
     def folded(self, text: str) -> str:
-        """Return the form of a text that is shown: a word for it if it is long."""
-        if len(text) <= FOLD_CHARS and text.count("\n") < FOLD_LINES:
+        """Return the form of a text that is shown. A long one has words for the pastes in it that
+        are known; if it has none, it is one word."""
+        if not _is_long(text) and self.unfolded(text) == text:
             return text
+        shown = text
+        for word, paste in sorted(self._pastes.items(), key=lambda one: -len(one[1])):
+            shown = shown.replace(paste, word)
+        if not _is_long(shown) and self.unfolded(shown) == text:
+            return shown
+        return self._named(text)
+
+    def _named(self, paste: str) -> str:
+        """Return the word for a paste, a new one if it has none."""
+        for word, known in self._pastes.items():
+            if known == paste:
+                return word
+        lines = plural(paste.removesuffix("\n").count("\n") + 1, "line")
+        extent = f"{lines}, {size(len(paste.encode(errors='replace')))}"
         self._pasted += 1
-        lines = plural(text.removesuffix("\n").count("\n") + 1, "line")
-        word = f"[paste {self._pasted}: {lines}, {size(len(text.encode(errors='replace')))}]"
-        self._pastes[word] = text
+        while (word := f"[paste {self._pasted}: {extent}]") in self.text:
+            self._pasted += 1
+        self._pastes[word] = paste
         return word
+
+    def learn(self, text: str, pasted: Sequence[Span]) -> None:
+        """Know the pastes in a text that comes back."""
+        for start, end in pasted:
+            self._named(text[start:end])
+
+    @property
+    def pasted(self) -> list[Span]:
+        """The places in `value` that are shown as words."""
+        places, longer = list[Span](), 0
+        for word in _WORD.finditer(self.text):
+            if paste := self._pastes.get(word[0]):
+                start = word.start() + longer
+                places.append((start, start + len(paste)))
+                longer += len(paste) - len(word[0])
+        return places
 
     def unfolded(self, text: str) -> str:
         """Return the text of what is shown, with pastes expanded."""
-        for word, paste in self._pastes.items():
-            text = text.replace(word, paste)
-        return text
+        return _WORD.sub(lambda word: self._pastes.get(word[0], word[0]), text)
 
     def add_paste(self, text: str) -> None:
         """Insert at the cursor, folded into one word if it is long.

@@ -16,11 +16,12 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Size
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from tui.core.questions import UserAnswer, UserQuestion
 from tui.core.text_cleaning import one_line, visible
-from tui.ui.widgets.dialog import PAGES, AskedAbout, Beneath, Dialog, Key, TextField
+from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
+from tui.ui.widgets.dialog import PAGES, AskedAbout, Beneath, Dialog, Key
 from tui.ui.widgets.keys import QUESTION_KEYS, bindings
 from tui.ui.widgets.markdown.text import breaks
 from tui.ui.widgets.panes import hanging
@@ -92,9 +93,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
     QuestionnaireModal #text { margin: 0 0 1 0; }
     QuestionnaireModal.-tiny #text { margin: 0; }
     QuestionnaireModal #answers { height: auto; margin: 0; scrollbar-size-vertical: 1; }
-    QuestionnaireModal #words {
-        display: none; margin: 1 0 0 0; padding: 0 1; background: $background;
-    }
+    QuestionnaireModal #words { display: none; margin: 1 0 0 0; }
     QuestionnaireModal.-writing #words { display: block; }
     QuestionnaireModal.-short #words { margin: 0; }
     """
@@ -119,7 +118,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
                 yield Static(text, id="text", classes="text", markup=False)
             with VerticalScroll(id="answers", can_focus=False):
                 yield from self._page_rows()
-            yield TextField(placeholder="Your answer", id="words")
+            yield AnswerField("Your answer", id="words")
 
     @property
     def _question(self) -> UserQuestion:
@@ -128,7 +127,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
     @property
     def _page_keys(self) -> tuple[Key, ...]:
         if self.has_class("-writing"):
-            return (("enter", "answer"), ("esc", "back"))
+            return (("enter", "answer"), NEW_LINE, ("esc", "back"))
         mark = (("space", "mark"),) if self._question.several else ()
         back = (("←", "previous"),) if self._answers else ()
         return (PAGES, *mark, ("enter", "answer"), *back, ("esc", "don't answer"))
@@ -233,10 +232,14 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         if row := next((row for row in self._rows if row.name == event.name), None):
             self._choose(row)
 
-    @on(Input.Submitted)
-    def _written(self, event: Input.Submitted) -> None:
-        if text := event.value.strip():
-            self._take(UserAnswer(self._marked_labels, text))
+    @on(AnswerField.Entered)
+    def _written(self, event: AnswerField.Entered) -> None:
+        if event.text:
+            self._take(UserAnswer(self._marked_labels, event.text))
+
+    @on(AnswerField.Changed)
+    def _grown(self) -> None:
+        self.call_after_refresh(self._fit)
 
     def _choose(self, row: AnswerRow, *, mark: bool = True) -> None:
         """Take a row, or mark it if several may be taken."""
@@ -244,7 +247,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         if row.name == _OWN:
             self.add_class("-writing")
             self.show_keys(*self._page_keys)
-            self.query_one("#words", Input).focus()
+            self.query_one("#words").focus()
             self.call_after_refresh(self._fit)
         elif row.marked is not None and mark:
             row.marked = not row.marked
@@ -275,7 +278,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         answers = self.query_one("#answers")
         with self.app.batch_update():  # pyright: ignore[reportUnknownMemberType] - Textual's App
             self.remove_class("-writing")
-            self.query_one("#words", Input).value = ""
+            self.query_one("#words", AnswerField).clear()
             self.query_one("#box").border_title = self._title()
             self.query_one("#text", Static).update(visible(self._question.text))
             self.query_one("#asked").scroll_home(animate=False)

@@ -19,6 +19,7 @@ from tui.app.dialog_data import AnswerOption, ChoiceQuestion, YesNoQuestion
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.toolkit.answer_guard import AnswerPlace, place_of
+from tui.ui.widgets.character_area import CharacterArea
 from tui.ui.widgets.dialog import PAGES, AskedAbout, Dialog, TextField
 
 ResultT = TypeVar("ResultT")
@@ -258,7 +259,7 @@ class EditText(Dialog[bool], AnswerPlace):
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), visible(self._title), *_EDIT_KEYS):
             yield Static(self._what, id="what", markup=False)
-            area = TextArea(self._text, id="text", soft_wrap=True)
+            area = CharacterArea(self._text, id="text", soft_wrap=True)
             area.cursor_blink = False
             yield area
             yield Static("", id="problem", markup=False)

@@ -17,6 +17,7 @@ from rich.style import Style
 from tui.agent.prompts import HOOKS_SAY
 from tui.context.interrupted_calls import interrupted_calls
 from tui.core import facts
+from tui.core.characters import clusters
 from tui.core.fact_words import words
 from tui.core.facts import Fact, Told, ToolFinished
 from tui.core.formatting import moment_of, plural
@@ -365,11 +366,12 @@ def end_of(path: Path) -> list[Item]:
 
 
 def warm() -> None:
-    """Load what the first answer is drawn with, colors of code included, and its first command
-    judged; for a thread, since both are done in the loop."""
+    """Load what the first answer is drawn with, colors of code included, its first command judged,
+    and characters of any script told apart; for a thread, since all are done in the loop."""
     from tui.ui.widgets.markdown import code  # noqa: PLC0415 - not for the first frame
     from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - as before
 
     import_module("tui.permissions.risk")
+    clusters("e\u0301")
     code.color(on=True)
     list(render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80))  # drawn as it is read

@@ -1,7 +1,8 @@
 """Vim's normal mode for a text: a pure function from a state and a key to the next state.
 
 In insert mode the text area does what it always does; `insert_ended` takes over what was typed. A
-sequence of keys without a meaning changes nothing.
+sequence of keys without a meaning changes nothing. A character is what `tui.core.characters` takes
+for one.
 """
 
 from __future__ import annotations
@@ -9,6 +10,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
+
+from rich.cells import cell_len
+
+from tui.core.characters import (
+    boundaries,
+    clusters,
+    next_end,
+    previous_start,
+    whole_before,
+)
+from tui.core.terminal_input import is_text
 
 Mode: TypeAlias = Literal["NORMAL", "INSERT"]
 Wish: TypeAlias = Literal["", "undo", "redo", "older", "newer", "search"]
@@ -23,7 +35,7 @@ class Vim:
     newline at their end. `search` is the last f, F, t or T with its character. `change` are the
     keys of the last change and the text typed in it, for `.`; `begun` is the change that insert
     mode belongs to, with the text and the cursor of its beginning. `column` is the one that j and k
-    aim for. `wish` is for the owner of the text's history, `times` how often.
+    aim for, in cells. `wish` is for the owner of the text's history, `times` how often.
     """
 
     text: str = ""
@@ -39,13 +51,13 @@ class Vim:
     times: int = 1
 
 
-_MOTION: Final = r"gg|[fFtT].|[hjklwbeWBE0^$G;,]"
+_MOTION: Final = r"gg|[fFtT].+|[hjklwbeWBE0^$G;,]"
 _COUNT: Final = r"[1-9]\d{0,3}(?!\d)"
 _COMPLETE: Final = (
     rf"(?P<count>{_COUNT})?(?:"
     rf"(?P<operator>[dcy])(?P<more>{_COUNT})?(?P<target>(?P=operator)|[ia][wW]|{_MOTION})"
     rf"|(?P<motion>{_MOTION})"
-    rf"|(?P<command>r.|[iaIAoOxXDCYsSpPuJ~./\x12]))"
+    rf"|(?P<command>r.+|[iaIAoOxXDCYsSpPuJ~./\x12]))"
 )
 _BEGUN: Final = rf"(?:{_COUNT})?(?:[dcy](?:{_COUNT})?(?:[giafFtT])?|[grfFtT])?"
 _NAMED: Final = {"backspace": "h", "delete": "x", "ctrl+r": "\x12"}
@@ -61,7 +73,7 @@ def takes(state: Vim, key: str, character: str | None) -> bool:
     """True if a key belongs to normal mode; all others do what they do anywhere."""
     if state.mode == "INSERT":
         return key == "escape"
-    printable = character is not None and character.isprintable()
+    printable = character is not None and is_text(character)
     return printable or key in _NAMED or (key == "escape" and bool(state.pending))
 
 
@@ -97,7 +109,7 @@ def insert_ended(state: Vim) -> Vim:
         more = _more_of(keys, typed)
         before, behind = state.text[: state.cursor], state.text[state.cursor :]
         state = replace(state, text=before + more + behind, cursor=state.cursor + len(more))
-    back = max(_line_start(state.text, state.cursor), state.cursor - 1)
+    back = _stepped(state.text, state.cursor, -1)
     return _on_character(
         replace(state, mode="NORMAL", cursor=back, change=change, begun=("", "", 0), column=None)
     )
@@ -115,7 +127,18 @@ def _on_character(state: Vim) -> Vim:
     """Put the cursor on a character of its line, or at the beginning of an empty one."""
     at = max(0, min(state.cursor, len(state.text)))
     start, end = _line(state.text, at)
-    return replace(state, cursor=max(start, min(at, end - 1)))
+    last = previous_start(state.text, end) if end > start else start
+    return replace(state, cursor=min(whole_before(state.text, at), last))
+
+
+def _stepped(text: str, at: int, steps: int) -> int:
+    """Return the place some characters along the line, as far as there are any."""
+    start, end = _line(text, at)
+    for _ in range(abs(steps)):
+        if at == (end if steps > 0 else start):
+            break
+        at = next_end(text, at) if steps > 0 else previous_start(text, at)
+    return at
 
 
 def _done(state: Vim, keys: str, found: re.Match[str]) -> Vim:
@@ -191,6 +214,7 @@ def _line_at(text: str, number: int) -> int:
 
 def _kind(text: str, at: int, big: bool) -> int:
     """Return 0 for blanks and places outside, 1 for letters, 2 for signs."""
+    at = whole_before(text, at) if 0 <= at < len(text) else len(text)
     character = text[at : at + 1]
     if not character or character.isspace():
         return 0
@@ -218,7 +242,7 @@ def _word_before(text: str, at: int, big: bool) -> int:
 
 
 def _word_end(text: str, at: int, big: bool) -> int:
-    at += 1
+    at = next_end(text, at)
     while at < len(text) and _kind(text, at, big) == 0:
         at += 1
     while _kind(text, at + 1, big) == _kind(text, at, big) != 0:
@@ -228,16 +252,19 @@ def _word_end(text: str, at: int, big: bool) -> int:
 
 def _searched(state: Vim, search: str, count: int, *, again: bool) -> int | None:
     """Return where f, F, t or T leads within the line, None if the character is not there."""
-    kind, character = search[0], search[1]
-    text, at = state.text, state.cursor
-    start, end = _line(text, at)
-    forward, short = kind in "ft", kind in "tT"
-    at += (1 if forward else -1) if again and short else 0
+    kind, character = search[0], search[1:]
+    start, end = _line(state.text, state.cursor)
+    line = state.text[start:end]
+    places, characters = boundaries(line), clusters(line)
+    step, short = 1 if kind in "ft" else -1, kind in "tT"
+    at = places.index(state.cursor - start) + (step if again and short else 0)
     for _ in range(count):
-        at = text.find(character, at + 1, end) if forward else text.rfind(character, start, at)
-        if at < 0:
+        at += step
+        while 0 <= at < len(characters) and characters[at] != character:
+            at += step
+        if not 0 <= at < len(characters):
             return None
-    return at + (-1 if forward else 1) if short else at
+    return start + places[at - step if short else at]
 
 
 def _target(state: Vim, motion: str, count: int) -> int | None:
@@ -271,9 +298,9 @@ def _along(state: Vim, motion: str, times: int) -> int | None:
     start, end = _line(text, at)
     match motion:
         case "h":
-            return max(start, at - times) if at > start else None
+            return _stepped(text, at, -times) if at > start else None
         case "l":
-            return min(end, at + times) if at < end else None
+            return _stepped(text, at, times) if at < end else None
         case "0":
             return start
         case "^":
@@ -286,13 +313,20 @@ def _along(state: Vim, motion: str, times: int) -> int | None:
 def _vertical(state: Vim, lines: int) -> int | None:
     """Return the place some lines down, or up, as far as there are any; None if there is none."""
     text, at = state.text, state.cursor
-    column = at - _line_start(text, at) if state.column is None else state.column
+    column = _column(text, at) if state.column is None else state.column
     number = text.count("\n", 0, at) + 1
     number_there = max(1, min(number + lines, text.count("\n") + 1))
     if lines and number_there == number:
         return None
     start, end = _line(text, _line_at(text, number_there))
-    return max(start, min(start + column, end - 1))
+    there = start
+    while there < end and cell_len(text[start : (after := next_end(text, there))]) <= column:
+        there = after
+    return _on_character(replace(state, cursor=there)).cursor
+
+
+def _column(text: str, at: int) -> int:
+    return cell_len(text[_line_start(text, at) : at])
 
 
 def _moved(state: Vim, motion: str, count: int) -> Vim:
@@ -303,10 +337,9 @@ def _moved(state: Vim, motion: str, count: int) -> Vim:
         return replace(state, search=search, wish=wish)
     column: int | None = None
     if motion in {"j", "k"}:
-        start = _line_start(state.text, state.cursor)
-        column = state.cursor - start if state.column is None else state.column
+        column = _column(state.text, state.cursor) if state.column is None else state.column
     elif motion == "$":
-        column = len(state.text)
+        column = 2 * len(state.text)
     return replace(state, cursor=target, search=search, column=column)
 
 
@@ -380,7 +413,7 @@ def _span(state: Vim, operator: str, motion: str, count: int) -> tuple[int, int]
         kind = state.search[:1].swapcase()
     # Inclusive motions cover the character that they lead to.
     if kind in {"e", "E", "f", "t"}:
-        target = min(len(text), target + 1)
+        target = next_end(text, target)
     elif kind in {"w", "W"}:
         gap = text[at:target]
         broken = gap[len(gap.rstrip()) :].find("\n")
@@ -446,7 +479,7 @@ def _commanded(state: Vim, command: str, count: int) -> Vim:
     start, end = _line(text, at)
     match command[0]:
         case "i" | "a" | "I" | "A":
-            place = {"i": at, "a": min(end, at + 1), "I": _indent(text, at), "A": end}[command]
+            place = {"i": at, "a": _stepped(text, at, 1), "I": _indent(text, at), "A": end}[command]
             return replace(state, cursor=place, mode="INSERT")
         case "o":
             return replace(state, text=f"{text[:end]}\n{text[end:]}", cursor=end + 1, mode="INSERT")
@@ -459,15 +492,16 @@ def _commanded(state: Vim, command: str, count: int) -> Vim:
         case "J":
             return _joined(state, times)
         case "~":
-            last = min(end, at + times)
+            last = _stepped(text, at, times)
             turned = text[at:last].swapcase()
             return replace(state, text=text[:at] + turned + text[last:], cursor=at + len(turned))
         case _:  # r
-            if at + times > end:
+            last = _stepped(text, at, times)
+            if len(clusters(text[at:last])) < times:
                 return state
-            written = command[1] * times
-            replaced = text[:at] + written + text[at + times :]
-            return replace(state, text=replaced, cursor=at + times - 1)
+            written = command[1:] * times
+            replaced = text[:at] + written + text[last:]
+            return replace(state, text=replaced, cursor=at + len(written) - 1)
 
 
 def _put(state: Vim, *, before: bool, times: int) -> Vim:
@@ -477,7 +511,7 @@ def _put(state: Vim, *, before: bool, times: int) -> Vim:
     if not register or len(text) + len(register) * times > _LONGEST:
         return state
     if not register.endswith("\n"):
-        place = at if before else min(end, at + 1)
+        place = at if before else _stepped(text, at, 1)
         whole = register * times
         cursor = place if "\n" in whole else place + len(whole) - 1
         return replace(state, text=text[:place] + whole + text[place:], cursor=cursor)

@@ -10,6 +10,7 @@ from textual.keys import key_to_character
 from textual.message import Message
 
 from tui.core.keymap import DEFAULT_KEYS, Keymap
+from tui.core.terminal_input import is_text
 from tui.ui.widgets.prompt_areas import KillRingArea
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class VimArea(KillRingArea):
         if name.startswith("shift+"):
             name = name.removeprefix("shift+").upper()
         letter = key_to_character(name) or ""
-        return letter if letter.isprintable() else ""
+        return letter if is_text(letter) else ""
 
     async def _press(self, key: str, character: str | None) -> bool:
         """True if a key was one of vim's, which has then taken effect."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.cells import cell_len, set_cell_size
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -79,17 +80,29 @@ def intro(
 
 
 def _row(row: StartRow, at: int, cells: int, *, chosen: bool) -> Content:
-    """Return one row: its number, what it does, and the detail if there is room."""
-    label, room = Content(row.label), cells - 3
-    more = Content.styled(f" · {row.detail}" if row.detail else "", "$text-muted")
-    if (label_room := max(_LABEL, room - more.cell_length)) < label.cell_length:
-        end = "”" if row.label.endswith("”") else ""
-        label = label.truncate(label_room - len(end), ellipsis=True) + end
-    more = more.truncate(max(0, room - label.cell_length), ellipsis=True)
+    """Return one row: its number, what it does, and the parts of the detail that have room. A label
+    that is too long anyway leaves them some."""
+    room = cells - 3
+    least = len(row.label) if len(row.label) <= room else _LABEL
+    parts = row.detail.split(" · ") if row.detail else []
+    while parts and cell_len("".join(f" · {part}" for part in parts)) > room - least:
+        parts.pop()
+    more = Content.styled("".join(f" · {part}" for part in parts), "$text-muted")
+    label = Content(_fitted(row.label, room - more.cell_length))
     line = Content.assemble((f"{at + 1}  ", "$text-accent"), label, more)
     if chosen:
         line = line.stylize("bold $text-primary").stylize("reverse", 0, 1)
     return line.stylize(Style.from_meta({"row": at}))
+
+
+def _fitted(label: str, room: int) -> str:
+    """Return a label in that many cells, cut after a word if that leaves half of it."""
+    if cell_len(label) <= room:
+        return label
+    end = "…”" if label.endswith("”") else "…"
+    cut = set_cell_size(label, room - len(end)).rstrip()
+    words = cut if label[len(cut) :].startswith(" ") else cut.rpartition(" ")[0]
+    return (words if cell_len(words) * 2 >= room else cut).rstrip(" ,;:.–—-“") + end
 
 
 class Cover(CachedRender):

@@ -26,7 +26,7 @@ import msgspec
 
 from tests.support.call_host import FakeHost
 from tests.tools.mcp.seen.day import compared, outcome
-from tui.agent.composition import McpSandbox
+from tui.agent.confined_programs import McpSandbox
 from tui.core.config import McpServer, SandboxSettings
 from tui.core.messages import object_of
 from tui.core.workspace import Workspace

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from tui.ui.widgets.autocomplete import ROWS, Suggestion, Suggestions
+from tui.ui.widgets.autocomplete import IGNORED, ROWS, Suggestion, Suggestions
 
 
 class Known:
@@ -23,6 +23,9 @@ class Known:
 
     async def files(self) -> Sequence[str]:
         return ["src/", "src/main.py", "with blank.md", *(f"m{n}.txt" for n in range(20))]
+
+    async def unlisted(self, query: str) -> Sequence[str]:
+        return [".env"] if query == ".e" else []
 
 
 class Host(App[None]):
@@ -53,6 +56,19 @@ async def test_it_follows_what_is_typed():
         assert values(await follow(pilot, "nothing")) == []
         assert not popup.display
         assert values(await follow(pilot, "/help")) == [], "what is whole needs no suggestion"
+
+
+async def test_what_git_ignores_comes_last_and_says_so():
+    async with Host().run_test() as pilot:
+        popup = await follow(pilot, "see @.e")
+        assert [(one.value, one.detail) for one in popup.choices] == [(".env", IGNORED)]
+        assert (await follow(pilot, "see @main")).choices == (Suggestion("src/main.py"),)
+
+
+async def test_a_folder_that_was_taken_offers_what_is_in_it():
+    async with Host().run_test() as pilot:
+        assert values(await follow(pilot, "see @src")) == ["src/", "src/main.py"]
+        assert values(await follow(pilot, "see @src/")) == ["src/main.py"]
 
 
 async def test_a_choice_goes_into_the_text():

@@ -45,6 +45,9 @@ def test_what_is_asked_for(text: str, expected: CompletionQuery | None):
         ("@s|", "src/", "@src/|"),
         ("@my|", "my docs/a b.md", '@"my docs/a b.md" |'),
         ('@"my d|', "my docs/a b.md", '@"my docs/a b.md" |'),
+        ("@my|", "my docs/", '@"my docs/|'),
+        ('@"my docs/b|"', "my docs/a b.md", '@"my docs/a b.md" |'),
+        ('@"my docs/b|" x', "my docs/deep er/", '@"my docs/deep er/| x'),
         ("/theme |", "midnight", "/theme midnight |"),
     ],
 )
@@ -95,6 +98,24 @@ def root(tmp_path: Path) -> Path:
 async def test_files_are_listed_as_git_sees_them(root: Path):
     found = await WorkspaceFiles(root, FakeClock()).paths()
     assert found == [".gitignore", "a.py", "src/", "src/c.py", "src/deep/", "src/deep/d e.py"]
+
+
+@pytest.mark.parametrize(
+    ("query", "paths"),
+    [
+        ("b.l", ["b.log"]),
+        ("node", ["node_modules/"]),
+        ("node_modules/x/", ["node_modules/x/y.js"]),
+        ("a.py", []),
+        (".git", []),
+        ("../", []),
+        ("gone/x", []),
+    ],
+)
+async def test_what_git_ignores_is_found_where_it_is(root: Path, query: str, paths: list[str]):
+    files = WorkspaceFiles(root, FakeClock())
+    await files.paths()
+    assert await files.unlisted(query) == paths
 
 
 async def test_an_old_listing_is_made_anew_behind(root: Path):

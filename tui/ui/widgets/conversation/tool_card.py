@@ -118,7 +118,7 @@ def _outcome(item: ToolItem) -> str:
 def _right(item: ToolItem, styles: Styles) -> list[Span]:
     """Return the right end of the row: how the model sees it, who allowed it, how long it took."""
     flags = (
-        "masked" * item.masked,
+        "hidden" * item.masked,
         "outdated" * item.outdated,
         "◆ pinned" * item.pinned,
         "ELEVATED" * item.elevated,
