@@ -64,6 +64,16 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
         frontend.say(one_line(own.problems[0]), "warning")
 
 
+async def keys(frontend: ScreenFrontend, _: str) -> None:
+    """Show what pressed keys send and do, until it is closed."""
+    from tui.ui.screens.key_viewer import QUESTIONS, KeysScreen, Meanings  # noqa: PLC0415 - on demand
+
+    meanings = Meanings(frontend.chat, frontend.app.own_keys)
+    await frontend.app.push_screen(KeysScreen(os.environ, meanings))
+    if os.environ.get("TERM") != "linux":  # the console answers none of them
+        frontend.terminal.write(QUESTIONS)
+
+
 async def copy(frontend: ScreenFrontend, number: str) -> None:
     if number:
         await _copy_block(frontend, number)
@@ -389,6 +399,7 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 _VIEWS = (
     *(
         help_,
+        keys,
         copy,
         context,
         pin,

@@ -43,10 +43,11 @@ from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import AnswerGuard, Noting, place_of, writes
+from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
-from tui.ui.toolkit.key_parser import Unclassified
-from tui.ui.toolkit.key_sequencer import KeySequencer, Pressed
+from tui.ui.toolkit.key_parser import Received, Unclassified
+from tui.ui.toolkit.key_sequencer import CommandLine, KeySequencer, Pressed
 from tui.ui.toolkit.late_stylesheet import LateStylesheet
 from tui.ui.toolkit.screen_diff import PaintedScreen
 
@@ -78,6 +79,7 @@ class Colourless(LineFilter):
 
 
 _COLOURLESS = (Colourless(),)
+_CONSOLE = ConsoleGlyphs()
 
 
 @lru_cache(2048)
@@ -169,6 +171,10 @@ class BaseScreen(Widget):
             self._echoed_at = now
             screen._on_timer_update()  # noqa: SLF001
             sleep(YIELD_S)
+
+    def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
+        """True if the screen itself uses a key, before every binding and field."""
+        return False
 
     def note(self, text: str) -> None:
         """Show a line about the keys; "" removes it."""
@@ -317,10 +323,18 @@ class ThemedApp(KeySequencer):
         if isinstance(event, Unclassified):
             # At once: no key that was sent after it can have had its turn yet.
             self.guard.unclassified(event.held_back_s, place_of(self.focused or self.screen))
+        elif isinstance(event, Received):
+            self.screen.post_message(event)
         await super().on_event(event)
 
     async def pass_on(self, event: Pressed) -> None:
         taken = False
+        if (
+            isinstance(self.screen, BaseScreen)
+            and not isinstance(event, CommandLine)
+            and self.screen.takes(event)
+        ):
+            return
         if isinstance(event, events.Paste):
             taken = self.guard.takes_paste(event, self.focused, self.screen)
         elif isinstance(event, events.Key):
@@ -489,7 +503,8 @@ class ThemedApp(KeySequencer):
             self.push_screen(TooSmall())
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return _COLOURLESS if self.no_color else super().get_line_filters()
+        filters = _COLOURLESS if self.no_color else super().get_line_filters()
+        return [*filters, _CONSOLE] if os.environ.get("TERM") == "linux" else filters
 
     @property
     def few_colours(self) -> bool:
