@@ -99,7 +99,7 @@ async def test_a_command_of_ones_own_does_not_look_like_a_prompt() -> None:
             return caret, app.chat.prompt_rule.right.plain, keys(app, 1)[0]
 
         before = standing()
-        assert before == ("❯", "ask first", "enter send")
+        assert before == ("›", "ask first", "enter send")
         await pilot.press("!", "l")
         await until(pilot, lambda: standing() == ("$", "shell command, run by you", "enter run"))
         await pilot.press("home", "!")

@@ -199,7 +199,7 @@ class FilterDialog(TableDialog[ResultT | None]):
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), self._title, *self._offered):
             with Horizontal(id="words-row"):
-                yield Static("❯", id="caret", markup=False)
+                yield Static("›", id="caret", markup=False)
                 yield TextField(placeholder=self._placeholder, id="words")
             yield Static(id="columns", markup=False)
             rows = RowList(id="list", one_click=True)
