@@ -120,7 +120,7 @@ def setting_rows() -> list[str]:
     rows: list[str] = []
     for setting in all_settings():
         default = "none" if setting.key == ("mcp",) else f"`{_toml(setting.default)}`"
-        rows.append(row(f"`{setting.name}`", default, setting.description.help))
+        rows.append(row(f"`{setting.name}`", default, setting.description.words))
     return rows
 
 

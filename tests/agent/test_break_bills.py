@@ -125,11 +125,11 @@ async def test_a_session_from_before_what_is_kept_was_recorded_has_a_price(
     await one.show("masked", 0)
     one.facts.clear()
     whole = one.agent.context.ledger.tokens
-    cost = one.agent.context.next_break()
+    cost = await one.agent.context.next_break()
     assert cost is not None
     assert 0.7 * whole < cost.tokens < 1.3 * whole
     one.clock.elapsed += 2 * 3600
-    cold = one.agent.context.next_break()
+    cold = await one.agent.context.next_break()
     assert cold is not None
     assert cold.tokens == 0
     await one.close()

@@ -79,7 +79,7 @@ async def forecast(root: Path, model: str, turns: int, *, large: bool = False) -
         for number in range(turns):
             await done(agent, f"Go on with part {number}.")
         plan = plan_of(agent, turns % 3 + 1)
-        said = agent.context.price_of_changes(plan.overlays(), plan.saves)
+        said = await agent.context.price_of_changes(plan.overlays(), plan.saves)
         assert said.cost_usd is not None
         await agent.context.overlay(plan.overlays())
         place, cache = len(server.api.priced), deepcopy(server.cache)

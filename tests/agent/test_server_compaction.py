@@ -357,7 +357,7 @@ async def test_what_waits_changes_with_the_next_break(own_folders: Path, tmp_pat
             await done(agent, "read it")
             await done(agent, "one")
             (result,) = [r.id for r in agent.session.records if r.type == "tool_result"]
-            price = agent.context.price_of_changes([Overlay(result, "masked")], 500)
+            price = await agent.context.price_of_changes([Overlay(result, "masked")], 500)
             assert price.tokens > 0
             assert "cached again once" in price.text
             await agent.context.overlay([Overlay(result, "masked", wait=True)])

@@ -105,7 +105,7 @@ async def test_what_is_not_there_or_switched_off_says_so(tmp_path: Path):
         assert all("There is no tool named" in text for text in texts)
         assert len(texts) == 2
         tool = next(one for one in server.tools if one.own_name == "fail")
-        price = agent.mcp.price_of_switch(tool)
+        price = await agent.mcp.price_of_switch(tool)
         assert (price.text, price.reload) == ("the model finds it by search only, at no cost", "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tui.app.commands.hooks import hook_lines
+from tui.app.reports.hooks import hook_lines, hook_rows
 from tui.session.records import Record
 from tui.settings.hook_files import Hook, Hooks
 
@@ -19,11 +19,13 @@ def test_those_that_ran_and_those_that_never_did() -> None:
     )
     ran = {"event": "PreToolUse", "command": "./check", "outcome": "blocked"}
     records = [Record("hook", str(n), None, "", ran) for n in range(2)]
-    assert hook_lines(hooks, records) == [
+    last = "Ran 2 times, last blocked"
+    where = "at most 5 s · /w/.holdfast/hooks.json · yours"
+    assert hook_lines(hook_rows(hooks, records)) == [
         "PreToolUse Bash: ./check",
-        "    /w/.holdfast/hooks.json · at most 5 s · ran 2 times, last blocked",
+        f"    Runs before a tool call of Bash · {where} · {last}",
         "Stop: ./check",
-        "    at most 60 s",
+        "    Runs when the model has finished · at most 60 s · yours · Hasn't run in this session.",
         "settings.json is not valid JSON; its hooks don't run.",
     ]
-    assert hook_lines(Hooks(), records) == []
+    assert hook_lines(hook_rows(Hooks(), records)) == []

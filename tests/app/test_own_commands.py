@@ -123,7 +123,7 @@ async def test_skills_are_listed_with_what_is_wrong(
     world: World, conversation: Conversation
 ) -> None:
     await route(conversation, "/skills")
-    assert said(conversation)[-1] == "No skills here."
+    assert said(conversation)[-1].startswith("No skills here. Skills are instructions")
     write(Path.home() / ".claude/skills/pdf/SKILL.md", SKILL)
     (Path.home() / ".claude/skills/empty").mkdir()
     write(world.workspace / ".agents/skills/deploy/SKILL.md", "Deploys it.\n")
@@ -131,9 +131,11 @@ async def test_skills_are_listed_with_what_is_wrong(
     assert said(conversation)[-7:] == [
         "2 skills",
         "deploy: Deploys it.",
-        f"  this workspace: {world.workspace}/.agents/skills/deploy".replace(str(Path.home()), "~"),
+        f"  /deploy · this workspace: {world.workspace}/.agents/skills/deploy".replace(
+            str(Path.home()), "~"
+        ),
         "pdf: About PDFs",
-        "  yours: ~/.claude/skills/pdf",
-        "This session began without skills; /reload offers them to the model.",
+        "  /pdf [FILE] · yours: ~/.claude/skills/pdf",
         "Not used: ~/.claude/skills/empty: There is no SKILL.md.",
+        "This session began without skills; /reload offers them to the model.",
     ]

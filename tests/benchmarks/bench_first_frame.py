@@ -29,7 +29,7 @@ Bare().run()
 
 
 # The line over the real prompt, the key in it, and the line below: the early frame has neither.
-_REAL = re.compile("ask first.*❯ x.*sessions")
+_REAL = re.compile("ask first.*› x.*sessions")
 
 
 def _seconds(
@@ -63,8 +63,8 @@ def run() -> list[tuple[str, float, float]]:
         measures: dict[str, Callable[[], float]] = {
             "python": lambda: _seconds(_BARE_PYTHON, env, work, lambda t: "READY" in t),
             "textual": lambda: _seconds(bare, env, work, lambda t: "│" in t or "▊ x" in t, "x"),
-            "painted": lambda: _seconds(ours, env, work, lambda t: "❯" in t),
-            "echoed": lambda: _seconds(ours, env, work, lambda t: "❯ x" in t, "x"),
+            "painted": lambda: _seconds(ours, env, work, lambda t: "›" in t),
+            "echoed": lambda: _seconds(ours, env, work, lambda t: "› x" in t, "x"),
             "real": lambda: _seconds(ours, env, work, lambda t: bool(_REAL.search(t)), "x"),
         }
         taken: dict[str, list[float]] = {name: [] for name in measures}

@@ -118,3 +118,52 @@ def test_a_program_that_hangs_or_is_missing_is_no_trouble(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     which: Callable[[str], str | None] = lambda name: str(slow)  # noqa: E731
     assert clipboard.read(X11, platform="linux", which=which) == Clip()
+
+
+FAR = {"SSH_TTY": "/dev/pts/1"}
+TMUX = {"TMUX": "/tmp/tmux-1000/default,1,0"}
+
+
+@pytest.mark.parametrize(
+    ("env", "programs", "fed"),
+    [
+        ({}, "xclip wl-copy tmux", []),
+        (X11, "xclip xsel", ["xclip -selection clipboard"]),
+        (X11, "xsel", ["xsel --clipboard --input"]),
+        (X11 | WAYLAND, "xclip wl-copy", ["wl-copy"]),
+        (X11 | FAR, "xclip", []),
+        (TMUX | FAR, "tmux", ["tmux load-buffer -w -"]),
+        (TMUX | X11, "tmux xclip", ["tmux load-buffer -w -", "xclip -selection clipboard"]),
+        (TMUX, "old-tmux", []),
+    ],
+)
+def test_a_text_is_handed_to_the_programs_that_reach_a_clipboard(
+    env: dict[str, str], programs: str, fed: list[str]
+) -> None:
+    calls: list[str] = []
+
+    def feed(command: Sequence[str], data: bytes) -> bool:
+        assert data == "grüße".encode()
+        calls.append(" ".join(command))
+        return True
+
+    there = programs.split()
+    clipboard.write(
+        "grüße",
+        env,
+        platform="linux",
+        which=lambda name: name if name in there else None,
+        feed=feed,
+    )
+    assert calls == fed
+
+
+def test_a_tmux_that_does_not_know_the_terminals_clipboard_keeps_the_text_itself() -> None:
+    calls: list[list[str]] = []
+
+    def feed(command: Sequence[str], _: bytes) -> bool:
+        calls.append(list(command))
+        return "-w" not in command
+
+    clipboard.write("x", TMUX, platform="linux", which=lambda name: name, feed=feed)
+    assert calls == [["tmux", "load-buffer", "-w", "-"], ["tmux", "load-buffer", "-"]]

@@ -158,7 +158,7 @@ def test_an_error_in_any_thread_puts_the_terminal_back_and_says_where_it_is_told
 ) -> None:
     argv = [sys.executable, "-c", INJECTED.format(where), "--practice"]
     with Terminal(argv, cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         while screen.process.poll() is None:
             screen.type("x")
             screen.listen(0.1)  # else the terminal echoes them into what is printed
@@ -173,7 +173,7 @@ def test_an_abort_puts_the_terminal_back(work: Path, env: dict[str, str]) -> Non
     abort = "import os; threading.Thread(target=os.abort).start()"
     argv = [sys.executable, "-c", INJECTED.format(abort), "--practice"]
     with Terminal(argv, cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         assert screen.exit_code() == -signal.SIGABRT
         assert_put_back(screen)
 

@@ -265,7 +265,7 @@ def test_a_signal_at_any_moment_of_the_start_ends_it_in_order(
     holdfast: Open, wait_s: float
 ) -> None:
     with holdfast() as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         until = time.monotonic() + wait_s
         while (left := until - time.monotonic()) > 0:
             screen.read(left)
@@ -321,13 +321,13 @@ def test_a_terminal_that_goes_away_ends_the_program(
 
 def test_a_terminal_that_goes_away_while_it_starts_ends_the_program(holdfast: Open) -> None:
     with holdfast() as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.hang_up()
         assert screen.process.wait(PATIENCE_S) > 0
 
 
 def test_a_narrow_terminal_works(holdfast: Open) -> None:
     with holdfast(columns=60, rows=20) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type("read README.md\r")
         screen.wait_for("The demo project.")

@@ -19,7 +19,7 @@ from tui.app.dialog_data import ModelRow
 from tui.app.services import SessionChoice
 from tui.context.token_ledger import Item
 from tui.core import facts, plain_detection
-from tui.core.config import McpServer
+from tui.core.config import Config, McpServer
 from tui.core.errors import ToolError
 from tui.plain import views
 from tui.plain.input_loop import complete
@@ -368,3 +368,16 @@ async def test_background_commands_are_read_out_and_stopped(world: World) -> Non
         face.prompts += ["/jobs stop 1", "/jobs stop all of them"]
         await until(lambda: "job-1 has already ended." in face.said)
         await until(lambda: "Unknown /jobs" in face.text)
+
+
+async def test_the_keys_of_the_full_screen_are_listed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-kitty")
+    world.config = Config(keys={"find": "ctrl+t", "tasks": ""})
+    async with talking(world) as (_, face):
+        face.prompts.append("/keys")
+        await until(lambda: face.said)
+        assert face.said[0].startswith("Terminal: xterm-kitty")
+        assert "can't be shown" in face.said[1]
+        assert {"undo: Ctrl+_", "find: Ctrl+T", "tasks: no key"} <= set(face.said)

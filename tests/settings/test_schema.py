@@ -73,7 +73,14 @@ def test_every_key_has_a_row_in_a_section_with_a_heading(home: Folders) -> None:
 
 def test_a_row_says_what_is_allowed_and_the_default(home: Folders) -> None:
     rows = table(loaded(home), themes=["linen", "midnight"])
-    assert row(rows, "retry.max_attempts").allowed == "a whole number of at least 0"
+    assert row(rows, "retry.max_attempts").allowed == "a whole number, 0 or more"
+    assert row(rows, "retry.stall_timeout_s").allowed == "seconds, 1 to 86,400"
+    assert row(rows, "retry.stall_timeout_s").shown == "120 s"
+    assert row(rows, "compaction.threshold").allowed == "a number above 0, at most 1"
+    assert row(rows, "batch.max_cost").shown == "no limit"
+    assert row(rows, "effort").shown == "the model's own default"
+    assert row(rows, "model").allowed == "any text"
+    assert row(rows, "compaction.memory_flush").shown == "on"
     assert row(rows, "retry.max_attempts").default == 3
     assert row(rows, "prune.when").options == ("auto", "turns", "pays")
     assert row(rows, "compaction.memory_flush").kind == "switch"
@@ -121,8 +128,8 @@ def test_a_folder_that_is_not_trusted_is_said_to_have_no_effect(home: Folders) -
 def test_prices_are_asked_for_the_models_in_use_and_shown_for_all(home: Folders) -> None:
     rows = table(loaded(home, '[prices."a.b"]\ninput = 3'), models=["now"])
     assert row(rows, "prices.now.input").shown == "—"
-    assert row(rows, 'prices."a.b".input').shown == "3"
-    assert row(rows, 'prices."a.b".output').shown == "0"
+    assert row(rows, 'prices."a.b".input').shown == "$3"
+    assert row(rows, 'prices."a.b".output').shown == "$0"
     assert field_text(row(rows, "prices.now.input").edited) == ""
 
 
@@ -207,7 +214,7 @@ def test_lines_of_a_table_become_entries_and_those_left_out_go(home: Folders) ->
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (True, "true"), (0, "0"), (50_000, "50,000"), (0.8, "0.8"), ("", '""'), ((), "none"),
+        (True, "on"), (0, "0"), (50_000, "50,000"), (0.8, "0.8"), ("", '""'), ((), "none"),
         (("a", "b"), "a, b"), ({"x y": 1000}, '"x y" 1,000'), (None, "—"), ("a\n b", "a b"),
     ],
 )  # fmt: skip
@@ -239,3 +246,19 @@ def test_what_is_typed_unchanged_changes_nothing(
         assert home.config_file.read_bytes() == before
     else:
         load(folders=home, workspace=home.data, allows=ALLOWS, env={}, overrides={})
+
+
+def test_each_choice_says_what_it_means(home: Folders) -> None:
+    rows = [one for one in table(loaded(home)) if one.kind == "choice" and one.key != ("theme",)]
+    assert len(rows) > 12
+    for one in rows:
+        assert tuple(one.choices) == one.options, one.name
+        assert all(one.choices.values()), one.name
+
+
+def test_no_setting_speaks_of_strings(home: Folders) -> None:
+    for one in table(loaded(home), models=["m"]):
+        words = f"{one.allowed} {one.shown} {one.description.help}"
+        assert "string" not in words, one.name
+        assert "true" not in words, one.name
+        assert one.shown != '""', one.name

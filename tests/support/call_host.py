@@ -25,7 +25,7 @@ class FakeHost(CallHost):
     on_output: Callable[[], None] = lambda: None
     person: AskPerson | None = None
 
-    def emit(self, text: str) -> None:
+    def emit(self, text: str, picture: str = "") -> None:
         self.emitted.append(text)
         self.on_output()
 

@@ -101,7 +101,8 @@ class PlantedSession:
     async def show(self, view: Any, *numbers: int, by: str = "person") -> None:
         results = self.results()
         changes = [Overlay(results[number], view, by) for number in numbers]
-        self.told = self.agent.context.price_of_changes(changes, 0) if by == "person" else None
+        price = self.agent.context.price_of_changes
+        self.told = await price(changes, 0) if by == "person" else None
         await self.agent.context.overlay(changes)
 
     async def open(self) -> None:
@@ -254,7 +255,7 @@ async def _mask_behind_a_switch(one: PlantedSession) -> None:
 
 async def _cold(one: PlantedSession) -> None:
     one.clock.elapsed += 2 * 3600
-    one.told = one.agent.context.next_break()
+    one.told = await one.agent.context.next_break()
 
 
 async def _mask_when_cold(one: PlantedSession) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tui.core.text_cleaning import without_colours
 from tui.tools.terminal_text import HEIGHT, WIDTH, TerminalText
 
 BAR = [f"{n:4} of 3000 [{'#' * (n // 100):30}]" for n in range(3000)]
@@ -78,6 +79,21 @@ def test_a_person_who_watches_sees_the_line_change() -> None:
     assert text.feed("\r 20 %").live == "\r 20 %"
     assert text.feed("\r\x1b[32m 30 %\x1b[0m").live == "\r\x1b[32m 30 %\x1b[0m"
     assert text.feed("\n").live == "\n"
+
+
+def test_what_is_drawn_over_several_lines_is_seen_while_it_lasts() -> None:
+    terminal = TerminalText()
+    terminal.feed("before\n")
+    terminal.feed("\x1b[31ma: 1\x1b[0m\nb: 1\n")
+    assert terminal.picture == ""
+    terminal.feed("\x1b[2A")
+    terminal.feed("\x1b[31ma: 2\x1b[0m\nb: 2\n")
+    assert [without_colours(row) for row in terminal.picture.split("\n")] == [
+        "before", "a: 2", "b: 2",
+    ]  # fmt: skip
+    assert "\x1b[31m" in terminal.picture
+    terminal.feed("".join(f"{n}\n" for n in range(HEIGHT)))
+    assert terminal.picture == ""
 
 
 def test_what_is_long_is_no_progress_bar() -> None:

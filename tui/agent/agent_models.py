@@ -24,6 +24,16 @@ from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl
 
 
+@dataclass(frozen=True, slots=True)
+class NextPrompt:
+    """The size of the next request if a model gets it: its tokens, those of them that the server
+    still has in its cache, and the price of both, None where that isn't known."""
+
+    tokens: int
+    cached: int = 0
+    usd: float | None = None
+
+
 @dataclass(slots=True)
 class AgentModels:
     """Shows and changes which model one agent asks. What is changed counts from the next request.
@@ -110,6 +120,23 @@ class AgentModels:
     def fits(self, info: ModelInfo) -> Fit:
         """Check that the session as it is fits a model; to be called before switching."""
         return self._requests.fits(info)
+
+    def next_prompt(self, info: ModelInfo) -> NextPrompt:
+        """What the conversation so far costs with the next prompt to a model: a cache is of one
+        model, so another one reads nothing of it."""
+        ctx, sent = self._ctx, self._requests.sent
+        asked = {record.data.get("model") for record in sent.all()}
+        if not asked:
+            return NextPrompt(0)
+        size, read = self._requests.meter.tokens_for(info.id), 0
+        if info.id in asked:
+            kept = sent.cached(info)
+            if kept.last is not None and kept.warm(ctx.clock.now().timestamp()):
+                read = min(size, round(kept.last.tokens))
+        price, new = ctx.price_of(info.id), size - read
+        life = ctx.link.cache_life
+        usd = price.forecast(read=read, written=new, prompt=size, life=life) if price else None
+        return NextPrompt(size, read, usd)
 
     def use(self, info: ModelInfo) -> Sequence[Fact]:
         """Ask another model; a parked turn resumes with it at once."""

@@ -47,7 +47,7 @@ class AgentServers:
         self._mcp.switch(server, tool, on=on)
         return self._ctx.events.take()
 
-    def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
+    async def price_of_switch(self, tool: Tool[Any]) -> SwitchPrice:
         """The price of offering a tool to the model, or of keeping it from it."""
         if self._mcp.is_searched(tool.name):
             return SwitchPrice("the model finds it by search only, at no cost")
@@ -58,7 +58,7 @@ class AgentServers:
             return SwitchPrice("back again, at no cost")
         key = self._key(tool)
         if (known := self._prices.get(tool.name)) is None or known[0] != key:
-            known = self._prices[tool.name] = key, self._price(tool, framed=framed)
+            known = self._prices[tool.name] = key, await self._price(tool, framed=framed)
         return known[1]
 
     def _key(self, tool: Tool[Any]) -> object:
@@ -68,18 +68,18 @@ class AgentServers:
         last = ctx.records[-1].id if ctx.records else ""
         return last, ctx.link.model.id, ctx.link.server, warm, tool.name in ctx.toolbox.tools
 
-    def _price(self, tool: Tool[Any], *, framed: bool) -> SwitchPrice:
+    async def _price(self, tool: Tool[Any], *, framed: bool) -> SwitchPrice:
         size = round(estimate.json_weight(tool.schema()) * self._ctx.ledger.ratio)
         per_request = f"{tokens(size)} tokens per request"
         if tool.name in self._ctx.toolbox.tools:
             if not framed:
                 return SwitchPrice("calls to it are refused, nothing more is sent")
-            again = exchange_cost(self._requests, tool, joins=False)
+            again = await exchange_cost(self._requests, tool, joins=False)
             leaves = f"−{per_request}; {price_before(again)}"
             return SwitchPrice("calls to it are refused, at no cost", leaves)
         if target_of(self._requests, self._ctx.link.model).form.tool_additions:
             return SwitchPrice(f"added at the end: +{size:,} tokens, nothing is cached again")
-        again = exchange_cost(self._requests, tool, joins=True)
+        again = await exchange_cost(self._requests, tool, joins=True)
         return SwitchPrice(
             "waits until the cache restarts", f"+{per_request}; {price_before(again)}"
         )

@@ -76,18 +76,14 @@ class AgentView:
         """The changes that wait for the next break, by the records that they concern."""
         return pending(self._ctx.records)
 
-    def next_break(self) -> facts.ContextBroken | None:
+    async def next_break(self) -> facts.ContextBroken | None:
         """The break that the next request causes as things are; None where it extends the last."""
-        return break_cost.next_break(self._requests)
+        return await break_cost.next_break(self._requests)
 
-    def price_of_changes(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
+    async def price_of_changes(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
         """The price of sending records in another form, which saves so many tokens of each
-        request. Takes the longer the more is sent: once for each that is shown."""
-        return break_cost.price_of_changes(self._requests, changes, saved)
-
-    async def price_aside(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
-        """The same, while the screen goes on."""
-        return await break_cost.price_aside(self._requests, changes, saved)
+        request. Takes the longer the more is sent, while the screen goes on."""
+        return await break_cost.price_of_changes(self._requests, changes, saved)
 
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
         """Change how records stand in what the model sees, at any time.

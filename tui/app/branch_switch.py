@@ -90,7 +90,7 @@ async def go(conversation: Conversation, agent: Agent, departure: Departure, mov
     if restores:
         done = await _restored(agent.checkpoints, files, services.workspace, agent.full_outputs)
     mode, model = agent.permissions.mode, agent.models.current
-    await switch_session(conversation, SessionChoice(agent.session.path))
+    await switch_session(conversation, SessionChoice(agent.session.path, same=True))
     if conversation.agent is None:
         return True
     conversation.agent.permissions.mode = mode

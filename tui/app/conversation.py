@@ -184,8 +184,9 @@ class Conversation:
 
     def _say_running(self, count: int, session: str) -> None:
         """Say that commands of another session run on, and how to end them."""
-        text = f"{plural(count, 'background command')} of the other session still running."
-        self.frontend.say(text, hint=f"`holdfast stop {session}` ends them.")
+        verb, them = ("is", "it") if count == 1 else ("are", "them")
+        text = f"{plural(count, 'background command')} of the other session {verb} still running."
+        self.frontend.say(text, hint=f"`holdfast stop {session}` ends {them}.")
 
     def opening_failed(self) -> None:
         """No session is open after all: what waits for one goes back to the prompt."""

@@ -103,6 +103,16 @@ def findings_summary(findings: Sequence[Finding]) -> str:
     return " · ".join([*named, f"{left} other kinds"] if left > 0 else named)
 
 
+def kind_of(code: str) -> str:
+    """The kind of findings with a code, in words."""
+    return _WORDS.get(code, "other findings").replace("(s)", "s").replace("(is|are)", "are")
+
+
+def kinds_summary(codes: Sequence[str]) -> str:
+    """Name kinds of findings, in words."""
+    return ", ".join([*dict.fromkeys(map(kind_of, codes))][:KINDS_NAMED])
+
+
 def _counted(count: int, kind: str) -> str:
     one = count == 1
     kind = kind.replace("(s)", "" if one else "s")

@@ -49,14 +49,19 @@ class PickedSession:
 @dataclass(frozen=True, slots=True)
 class ModelRow:
     """One model of the picker. `window` and `needs` (what the session needs of it) are in tokens;
-    `source` says where the window is known from, `price` is for reading. `fallback` is its place
-    among the models to fall back on, from 1, 0 for none; `now`: it is the one in use. `retires`
-    says when it goes, where that is soon."""
+    `source` says where the window is known from. `price` is for reading, USD per million tokens of
+    input and of output; `rates` are all its prices in words. `next` is what the next prompt costs
+    if this model gets it, for reading, "" before the first one; `sends` says why. `fallback` is its
+    place among the models to fall back on, from 1, 0 for none; `now`: it is the one in use.
+    `retires` says when it goes, where that is soon."""
 
     name: str
     window: int
     source: str = "assumed"
-    price: str = "—"
+    price: str = ""
+    rates: str = ""
+    next: str = ""
+    sends: str = ""
     fallback: int = 0
     needs: int = 0
     fits: bool = True

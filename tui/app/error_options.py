@@ -243,7 +243,7 @@ def _findings(request: Request) -> tuple[str, ...]:
         "tools": request.tools,
         **({"thinking": request.thinking} if request.thinking else {}),
     }
-    return tuple(f"{one.code}  {one.text}" for one in check_request(body))
+    return tuple(one.text for one in check_request(body))
 
 
 def _asked_last(agent: Agent) -> str:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import ModelQuestion, ModelRow, YesNoQuestion
 from tui.app.services import AppServices
-from tui.core.formatting import tokens
+from tui.core.formatting import money, tokens
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
+    from tui.provider.base import ModelInfo
 
 
 async def model(conversation: Conversation, name: str) -> None:
@@ -47,10 +48,23 @@ async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
         now = row.name == agent.models.current
         window, source = (agent.models.window, row.source) if now else (info.window, info.source)
         fit = agent.models.fits(replace(info, window=window))
-        model_rows.append(
-            replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
-        )
+        fitted = replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
+        model_rows.append(_with_next(agent, fitted, info))
     return sorted(model_rows, key=lambda row: not row.now)
+
+
+def _with_next(agent: Agent, row: ModelRow, info: ModelInfo) -> ModelRow:
+    """Return a row with what the next prompt costs, and how many of its tokens are sent again."""
+    found = agent.models.next_prompt(info)
+    if not found.tokens:
+        return replace(row, sends="Nothing was sent yet, so switching costs nothing.")
+    usd = f"≈ {money(found.usd)}" if found.usd is not None else "—"
+    again, price = found.tokens - found.cached, f": {usd}" if found.usd is not None else ""
+    sends = f"sends all {tokens(again)} tokens again"
+    if found.cached:
+        new = f", {tokens(again)} new" if again else ""
+        sends = f"reads {tokens(found.cached)} tokens from the cache{new}"
+    return replace(row, next=usd, sends=f"The next prompt {sends}{price}.")
 
 
 async def use_model(conversation: Conversation, name: str) -> None:
@@ -70,7 +84,8 @@ async def _switch(conversation: Conversation, name: str) -> bool:
     if name == agent.models.current:
         frontend.say(f"Already using {name}.")
         return False
-    fit = agent.models.fits(await conversation.services.model_info(name))
+    info = await conversation.services.model_info(name)
+    fit = agent.models.fits(info)
     if not fit.ok:
         question = YesNoQuestion(
             f"Switch to {name}?",
@@ -82,8 +97,10 @@ async def _switch(conversation: Conversation, name: str) -> bool:
         if not await frontend.confirm(question):
             return False
     before = agent.models.current
+    cost = _with_next(agent, ModelRow(name, 0), info)
     await use_model(conversation, name)
-    frontend.say(f"Switched to {name}.", "success", hint=f"/model {before} switches back.")
+    text = f"Switched to {name}. {cost.sends}" if cost.next else f"Switched to {name}."
+    frontend.say(text, "success", hint=f"/model {before} switches back.")
     return True
 
 

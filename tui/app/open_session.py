@@ -152,7 +152,8 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
         if work and agent is conversation.agent and not conversation.busy:
             await conversation.frontend.offer_interrupted_work(work)
     waits = conversation.busy  # it was parked, and is again
-    await _ask_elevated(conversation, agent)
+    if not choice.same:  # else a note says so: a dialog would take the key that undoes a rewind
+        await _ask_elevated(conversation, agent)
     if choice.go_on and not waits:
         while conversation.busy:  # with what the question above came to
             await conversation.at_rest()

@@ -242,9 +242,19 @@ class Program:
             known, price = known_model(self.launch, name), price_of(name, config.prices)
             if name in by_id and known.source != "config":
                 known = convert.model_info(name, by_id[name])
-            rates = f"${price.rates.input:g} in, ${price.rates.output:g} out" if price else "—"
             rank, goes = ranks.get(name, 0), retirement(known.retires_at, self.clock.now())
-            rows.append(ModelRow(name, known.window, known.source, rates, rank, retires=goes))
+            short, rates = (price.short, price.words) if price else ("", "")
+            rows.append(
+                ModelRow(
+                    name,
+                    known.window,
+                    known.source,
+                    short,
+                    rates,
+                    fallback=rank,
+                    retires=goes,
+                )
+            )
         return rows
 
     async def save_theme(self, name: str) -> None:

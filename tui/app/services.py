@@ -71,7 +71,7 @@ class SessionChoice:
 
     `message` is the id of the record to begin at; `foreign`: it is another agent's, to be copied.
     `attach`: a background process that has it hands it over; `go_on`: the turn that was paused
-    there continues.
+    there continues; `same`: it is open already, and goes to another of its branches.
     """
 
     path: Path | None = None
@@ -81,6 +81,7 @@ class SessionChoice:
     foreign: bool = False
     attach: bool = False
     go_on: bool = False
+    same: bool = False
 
 
 class AppServices(Protocol):

@@ -143,7 +143,7 @@ class _Front:
             printed.skip(behind)
             capture.skip(behind)
         if data := await asyncio.to_thread(command.read, SLICE):
-            printed.add(await asyncio.to_thread(capture.feed, data))
+            printed.add(await asyncio.to_thread(capture.feed, data), capture.picture)
             await asyncio.sleep(PAUSE_S)
             return True
         if not over:
@@ -188,9 +188,9 @@ class _CommandOutput:
         self._length = 0
         self._id, self._show = id_, show
 
-    def add(self, text: str) -> None:
-        if text:
-            self._show(facts.ToolOutputChunk(self._id, text))
+    def add(self, text: str, picture: str = "") -> None:
+        if text or picture:
+            self._show(facts.ToolOutputChunk(self._id, text, picture))
             self._length += len(text)
             self.end = current_lines(self.end + text)[-KEPT_CHARS:]
 

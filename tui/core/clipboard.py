@@ -1,4 +1,5 @@
-"""Reads the system's clipboard with the platform's own programs. Blocks for a few seconds at most.
+"""Reads and writes the system's clipboard with the platform's own programs. Blocks for a few
+seconds at most.
 
 A terminal program has no clipboard of its own: over ssh, or on a bare console, there is none to
 reach. The result then says so, and that a file's path works as well.
@@ -24,6 +25,10 @@ INSTEAD: Final = "Paste or drop the file's path, or write @path."
 Run: TypeAlias = Callable[[Sequence[str]], bytes | None]
 """Runs a program and returns its output; None if it failed or took too long."""
 
+Feed: TypeAlias = Callable[[Sequence[str], bytes], bool]
+"""Runs a program with an input; False if it failed or took too long."""
+
+_FAR = ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")
 _PNG = b"\x89PNG\r\n\x1a\n"
 _POWERSHELL = (
     "$ErrorActionPreference='Stop';Add-Type -AssemblyName System.Windows.Forms,System.Drawing;"
@@ -72,12 +77,46 @@ def read(
     return _out_of_reach(env)
 
 
+def write(
+    text: str,
+    env: Mapping[str, str] | None = None,
+    *,
+    platform: str = sys.platform,
+    which: Callable[[str], str | None] | None = None,
+    feed: Feed | None = None,
+) -> None:
+    """Hand a text to tmux and to the desktop, for where OSC 52 does not arrive: tmux ignores it
+    unless its `set-clipboard` is on. Takes at most a few seconds; never raises."""
+    env = os.environ if env is None else env
+    which, feed = which or _which, feed or _feed
+    data = text.encode("utf-8", "replace")
+    if env.get("TMUX") and (tmux := which("tmux")):
+        # -w is for the terminal outside, too; tmux knows it from 3.2 on.
+        _ = feed([tmux, "load-buffer", "-w", "-"], data) or feed([tmux, "load-buffer", "-"], data)
+    program = None if any(map(env.get, _FAR)) else _writer(env, platform, which)
+    if program:
+        feed(program, data)
+
+
+def _writer(
+    env: Mapping[str, str], platform: str, which: Callable[[str], str | None]
+) -> list[str] | None:
+    """Return the desktop's program that takes a text, None without one."""
+    programs = [["pbcopy"]] if platform == "darwin" else []
+    if env.get("WAYLAND_DISPLAY"):
+        programs.append(["wl-copy"])
+    if env.get("DISPLAY"):
+        programs += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
+    found = ((which(name), options) for name, *options in programs)
+    return next(([path, *options] for path, options in found if path), None)
+
+
 def _missing(program: str) -> Clip:
     return Clip(problem=f"Holdfast needs {program} to read the clipboard.", hint=INSTEAD)
 
 
 def _out_of_reach(env: Mapping[str, str]) -> Clip:
-    far = any(env.get(name) for name in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"))
+    far = any(map(env.get, _FAR))
     where = "over ssh" if far else "in tmux" if env.get("TMUX") else "without a desktop"
     return Clip(problem=f"Can't reach the clipboard {where}.", hint=INSTEAD)
 
@@ -173,3 +212,21 @@ def _run(command: Sequence[str]) -> bytes | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 and len(done.stdout) <= MAX_BYTES else None
+
+
+def _feed(command: Sequence[str], data: bytes) -> bool:
+    import subprocess  # noqa: PLC0415 - as above
+
+    try:
+        done = subprocess.run(
+            command,
+            input=data,
+            stdout=subprocess.DEVNULL,  # some stay, and serve the text until another is copied
+            stderr=subprocess.DEVNULL,
+            timeout=TIMEOUT_S,
+            check=False,
+            start_new_session=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0

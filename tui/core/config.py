@@ -1,9 +1,9 @@
 """The schema of the configuration: every key with its type, its bounds, its default, its words for
 a person, and when a change takes effect.
 
-Every key is optional. The words of a setting are "Label: What it does."; those of a section are its
-heading. A change counts from the next session, where no `When` says otherwise. The files are read
-and merged in `tui.settings.layers`.
+Every key is optional. The words of a setting are "Label: What it does.", and those after them
+"choice: what it means"; those of a section are its heading. A change counts from the next session,
+where no `When` says otherwise. The files are read and merged in `tui.settings.layers`.
 """
 
 import shlex
@@ -25,7 +25,7 @@ Url = Annotated[
             r"^(https?://([^\s/?#\[\]]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/?#\[\]:@]+)(:\d{1,5})?"
             r"([/?#]\S*)?)?\Z"
         ),
-        description='an http:// or https:// address, or ""',
+        description="an http:// or https:// address, or empty",
     ),
 ]
 ServerUrl = Annotated[
@@ -112,8 +112,8 @@ class ProviderSettings(_Section, frozen=True, kw_only=True):
 
     max_output: Annotated[
         NotNegative,
-        "Longest answer: Most tokens of an answer, thinking included. 0 means 32,000, or what the "
-        "model allows.",
+        "Longest answer: Most tokens of an answer, thinking included.",
+        "0: 32,000, or what the model allows",
     ] = 0
     models: Annotated[
         dict[str, AnswerSettings], "Models: Settings for single models, by name."
@@ -130,8 +130,10 @@ class Thinking(_Section, frozen=True, kw_only=True):
 
     display: Annotated[
         Literal["summarized", "updates", "hidden"],
-        "Show thinking as: What to show of the model's thinking: a summary, progress notes "
-        "only, or nothing.",
+        "Show thinking as: What to show of the model's thinking.",
+        "summarized: a summary of it",
+        "updates: progress notes only",
+        "hidden: nothing",
     ] = "summarized"
 
 
@@ -141,8 +143,10 @@ class Cache(_Section, frozen=True, kw_only=True):
 
     ttl: Annotated[
         Literal["auto", "5m", "1h"],
-        "Keep for: How long the server keeps its cache. auto: an hour in conversations, "
-        "otherwise five minutes.",
+        "Keep for: How long the server keeps its cache.",
+        "auto: an hour in conversations, otherwise five minutes",
+        "5m: five minutes; writing costs 1.25 × the input price",
+        "1h: an hour; writing costs 2 × the input price",
     ] = "auto"
 
 
@@ -157,10 +161,17 @@ class Prune(_Section, frozen=True, kw_only=True):
     ] = 1000
     when: Annotated[
         Literal["auto", "turns", "pays"],
-        "Leave out: auto: when the cache restarts anyway, or once it pays. turns: when old. pays: "
-        "even if that loses reasoning.",
+        "Leave out: When old tool results leave the request.",
+        "auto: when the cache restarts anyway, or once it pays",
+        "turns: as soon as they are old",
+        "pays: once it pays, even if that loses reasoning",
     ] = "auto"
-    unit: Annotated[Literal["turns", "requests"], "Count age in: The unit of age."] = "turns"
+    unit: Annotated[
+        Literal["turns", "requests"],
+        "Count age in: The unit of age.",
+        "turns: your prompts",
+        "requests: each call of the model, of which a turn has many",
+    ] = "turns"
 
 
 class Bootstrap(_Section, frozen=True, kw_only=True):
@@ -194,12 +205,15 @@ class Compaction(_Section, frozen=True, kw_only=True):
     ] = 6
     keep_tokens: Annotated[
         NotNegative,
-        "Keep tokens: Most recent tokens to keep; 0 is a tenth of the window, at most 20,000.",
+        "Keep tokens: Most recent tokens to keep.",
+        "0: a tenth of the window, at most 20,000",
     ] = 0
     exam: Annotated[
         ExamMode,
-        "Check summaries: Question each summary about what it replaces. small: about $0.005. "
-        "full: about $0.03.",
+        "Check summaries: Question each summary about what it replaces.",
+        "off: summaries aren't checked",
+        "small: about what you said and the newest rest, about $0.005",
+        "full: about all of it, about $0.03",
     ] = "off"
 
 
@@ -257,7 +271,9 @@ class CheckpointSettings(_Section, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["on", "off"],
-        "Take checkpoints: on: /rewind and /diff know what commands did to files. off: none.",
+        "Take checkpoints: Copies of files from before each prompt.",
+        "on: /rewind and /diff know what commands did to files",
+        "off: none; they know only what the file tools did",
     ] = "on"
     keep_days: Annotated[Positive, "Keep checkpoints for: Days to keep a checkpoint."] = 30
     keep_bytes: Annotated[
@@ -291,7 +307,13 @@ class SandboxSettings(_Section, frozen=True, kw_only=True):
 
     engine: Annotated[
         Literal["auto", "bubblewrap", "launcher", "landlock", "seatbelt", "off"],
-        "Sandbox: What confines commands; auto picks the best that works on this machine.",
+        "Sandbox: What confines commands.",
+        "auto: the best that works on this machine",
+        "bubblewrap: bwrap; Linux",
+        "launcher: Holdfast's own, with namespaces; Linux",
+        "landlock: the kernel's file rules; Linux",
+        "seatbelt: sandbox-exec; macOS",
+        "off: nothing; commands can do all that you can",
     ] = "auto"
     keep_env: Annotated[
         tuple[str, ...],
@@ -335,17 +357,26 @@ class TerminalSettings(_Section, frozen=True, kw_only=True):
     title: Annotated[
         Literal["auto", "on", "off"],
         "Window title: The session in the window's title, with … at work and ? when it needs you.",
+        "auto: where the terminal is known to show it",
+        "on: always",
+        "off: never",
         When.NOW,
     ] = "auto"
     progress: Annotated[
         Literal["auto", "on", "off"],
-        "Progress in the tab: Progress in the tab or task bar. on: even if the terminal isn't "
-        "known.",
+        "Progress in the tab: Progress in the tab or task bar.",
+        "auto: where the terminal is known to show it",
+        "on: even if the terminal isn't known",
+        "off: never",
         When.NOW,
     ] = "auto"
     notifications: Annotated[
         Literal["auto", "osc9", "osc777", "bell"],
-        "Kind of notification: The code for notifications; bell: only ring. See notify.",
+        "Kind of notification: How the terminal is told to call you. See notify.",
+        "auto: what the terminal is known to understand",
+        "osc9: as iTerm2, Ghostty, WezTerm and kitty understand it",
+        "osc777: as foot and rxvt understand it",
+        "bell: only ring",
         When.NOW,
     ] = "auto"
 
@@ -376,23 +407,27 @@ class Batch(_Section, frozen=True, kw_only=True):
     attempts: Annotated[Positive, "Attempts per task: How often to try a task.", When.RUN] = 5
     compaction_basis: Annotated[
         Literal["cumulative", "context"],
-        "Compact by: cumulative: count all tokens of the session. context: only those in the "
-        "window (recommended).",
+        "Compact by: What counts when the window fills up.",
+        "cumulative: all tokens of the session",
+        "context: only those in the window (recommended)",
         When.RUN,
     ] = "cumulative"
     max_cost: Annotated[
         Usd,
-        "Most to spend: The most a run may cost in USD, like --max-cost; 0 is no limit.",
+        "Most to spend: The most a run may cost in USD, like --max-cost.",
+        "0: no limit",
         When.RUN,
     ] = 0.0
     max_failures: Annotated[
         NotNegative,
-        "Failures in a row: Failures in a row that end a run, like --max-failures; 0 is no limit.",
+        "Failures in a row: Failures in a row that end a run, like --max-failures.",
+        "0: no limit",
         When.RUN,
     ] = 0
     max_time_s: Annotated[
         NotNegative,
-        "Longest run: Seconds a run may take, like --max-time; 0 is no limit.",
+        "Longest run: Seconds a run may take, like --max-time.",
+        "0: no limit",
         When.RUN,
     ] = 0
     hooks: Annotated[
@@ -505,8 +540,9 @@ class DiagnosticSettings(_Section, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["auto", "off"],
-        "Check edited files: auto: a language server that's installed checks edited files. off:"
-        " none.",
+        "Check edited files: Tell the model about new problems in files that it edited.",
+        "auto: by language servers and linters that are installed",
+        "off: nothing is checked",
     ] = "auto"
     wait_s: Annotated[
         float,
@@ -541,29 +577,40 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
         "Fallback models: Fallback models, tried in this order when the first fails.",
     ] = ()
     base_url: Annotated[
-        Url, 'Server address: The server: any that speaks the Messages API. "" is Anthropic\'s.'
+        Url,
+        "Server address: Any server that speaks the Messages API.",
+        ": Anthropic's own",
     ] = ""
     effort: Annotated[
         Literal["", "low", "medium", "high", "xhigh", "max"],
-        'Effort: How hard the model thinks, if it has levels; "" is its default. /effort '
-        "changes it.",
+        "Effort: How hard the model thinks, if it has levels. /effort changes it.",
+        ": the model's own default",
+        "low: fastest and cheapest",
+        "medium: for everyday work",
+        "high: for hard problems",
+        "xhigh: harder still",
+        "max: as hard as it can",
     ] = ""
     output_style: Annotated[
         str, "Output style: How the model answers: the name of one of your output styles."
     ] = ""
     api_features: Annotated[
         Literal["auto", "all", "basic"],
-        "New API features: auto: send new API features to Anthropic only. all: to any server. "
-        "basic: to none.",
+        "New API features: Which servers get new features of the API.",
+        "auto: Anthropic's own only",
+        "all: any server",
+        "basic: none",
     ] = "auto"
     titles: Annotated[
         Literal["model", "prompt"],
-        "Session titles: model: small_model titles a session after a turn (about $0.0002). "
-        "prompt: its first words.",
+        "Session titles: What names a session in the list.",
+        "model: the small model, after the first turn (about $0.0002)",
+        "prompt: the first words of the first prompt",
     ] = "model"
     context_window: Annotated[
         NotNegative,
-        "Context window: The model's window in tokens. 0 asks the server, then the catalog.",
+        "Context window: The model's window in tokens.",
+        "0: what the server says, or the catalog",
     ] = 0
     tool_search_tokens: Annotated[
         NotNegative,
@@ -572,7 +619,9 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
     ] = 10_000
     redact: Annotated[
         Literal["off", "record"],
-        "Mask keys in the record: record: mask known kinds of keys before anything is recorded.",
+        "Mask keys in the record: What becomes of keys and passwords in output.",
+        "off: recorded as they are",
+        "record: known kinds are masked before anything is recorded",
         When.NOW,
     ] = "off"
 
@@ -586,12 +635,21 @@ class ScreenKeys(ModelKeys, frozen=True, kw_only=True):
     ] = "midnight"
     notify: Annotated[
         Literal["auto", "off"],
-        "Notifications: auto: call you when a long turn ends or needs you while you're elsewhere.",
+        "Notifications: Call you while you're elsewhere.",
+        "auto: when a long turn ends or needs you",
+        "off: never",
         When.NOW,
     ] = "auto"
-    motion: Annotated[Literal["full", "reduced"], "Animation: reduced: no animation.", When.NOW] = (
-        "full"
-    )
+    motion: Annotated[
+        Literal["full", "reduced"],
+        "Animation: What moves by itself.",
+        "full: all that can",
+        "reduced: nothing; seconds are still counted",
+        When.NOW,
+    ] = "full"
+    copy_on_select: Annotated[
+        bool, "Copy on select: Copy a text as soon as it is selected.", When.NOW
+    ] = True
     vim: Annotated[
         bool, "Vim keys: Vim's normal and insert mode in the prompt. /vim switches it.", When.NOW
     ] = False
@@ -602,7 +660,7 @@ class ScreenKeys(ModelKeys, frozen=True, kw_only=True):
         When.NOW,
     ] = {}
     plain: Annotated[
-        bool, "Plain lines: true: plain lines instead of the full screen, like --plain.", When.START
+        bool, "Plain lines: Plain lines instead of the full screen, like --plain.", When.START
     ] = False
     """Has an effect only in the user's own file: it is read before any other file is opened."""
 

@@ -96,13 +96,16 @@ class InputPart:
     If it was `dropped`, `text` is the reason: it was `unfinished`; it came `late`, after it had
     been abandoned; it was an introducer alone, as a `key`; it `waits` for its end, or has waited
     long. `held_s` is the time for which it kept typed characters from becoming keys.
+
+    `raw` is what was sent, with surrogates for bytes that are no UTF-8; a paste is without its
+    marks.
     """
 
-    __slots__ = ("held_s", "kind", "text")
+    __slots__ = ("held_s", "kind", "raw", "text")
 
-    def __init__(self, kind: Kind, text: str, held_s: float = 0.0) -> None:
+    def __init__(self, kind: Kind, text: str, held_s: float = 0.0, *, raw: str = "") -> None:
         self.kind: Kind = kind
-        self.text, self.held_s = text, held_s
+        self.text, self.held_s, self.raw = text, held_s, raw or text
 
 
 class TerminalInput:
@@ -166,7 +169,7 @@ class TerminalInput:
         deadline, self._deadline = self._deadline, None
         if deadline is None:
             self._said = True
-            yield InputPart("dropped", "waits", self._now() - self._since)
+            yield self._dropped("waits", self._now() - self._since)
         elif self._state == self._after_escape:
             self._expect(ESC)
             yield InputPart("escape", ESC)
@@ -178,7 +181,7 @@ class TerminalInput:
         else:
             self._expect(self._introducer)
             yield InputPart("dropped", "key")
-            yield InputPart("alt", self._introducer)
+            yield InputPart("alt", self._introducer, raw=ESC + self._introducer)
 
     def _typed(self, text: str, at: int) -> Steps:
         """Take input outside of any sequence."""
@@ -193,7 +196,7 @@ class TerminalInput:
             yield InputPart("control", char)
         elif char not in _STRING_ENDS:
             end = _end_of_text(text, at)
-            yield InputPart("text", _sound(text[at:end]))
+            yield InputPart("text", _sound(text[at:end]), raw=text[at:end])
             return end
         return at + 1
 
@@ -215,7 +218,7 @@ class TerminalInput:
             return at
         else:
             self._state = self._typed
-            yield InputPart("alt", _sound(char))
+            yield InputPart("alt", _sound(char), raw=ESC + char)
         return at + 1
 
     def _begin(self, introducer: str, *, unwanted: bool = False) -> None:
@@ -272,7 +275,7 @@ class TerminalInput:
         if char == ESC:
             self._state, self._deadline = self._string_end, self._read_at + PAUSE_S
         elif char in _STRING_ENDS:
-            yield from self._whole("string")
+            yield from self._whole("string", end=char)
         elif char < " " or char == "\x7f" or char in _C1:
             yield self._give_up()
             return at
@@ -289,7 +292,7 @@ class TerminalInput:
         """Take the character after an Esc in a control string."""
         self._deadline = None
         if text[at] == "\\":
-            yield from self._whole("string")
+            yield from self._whole("string", end=ESC + "\\")
             return at + 1
         yield self._give_up()
         self._escape()
@@ -308,30 +311,34 @@ class TerminalInput:
         yield InputPart("paste", _sound("".join(self._pasted)))
         return len(text) - (len(seen) - end - len(PASTE_END))
 
-    def _whole(self, kind: Kind) -> Iterator[InputPart]:
-        """End a complete sequence."""
+    def _whole(self, kind: Kind, *, end: str = "") -> Iterator[InputPart]:
+        """End a complete sequence; the `end` of a control string is no part of its text."""
         self._state, self._too_long = self._typed, False
         sequence = "".join(self._sequence)
         if sequence == PASTE_BEGIN:
             self._state, self._pasted = self._paste, []
         elif self._unwanted:
-            yield InputPart("dropped", "late")
+            yield self._dropped("late")
         else:
             if self._said:
-                yield InputPart("dropped", "waits", self._read_at - self._since)
-            yield InputPart(kind, sequence)
+                yield self._dropped("waits", self._read_at - self._since)
+            yield InputPart(kind, sequence, raw=sequence + end)
 
     def _give_up(self) -> InputPart:
         """Abandon the sequence: it will have no end."""
         self._expect(self._introducer)
-        return InputPart("dropped", "unfinished", self._read_at - self._since)
+        return self._dropped("unfinished", self._read_at - self._since)
+
+    def _dropped(self, reason: str, held_s: float = 0.0) -> InputPart:
+        return InputPart("dropped", reason, held_s, raw="".join(self._sequence))
 
     def _overlong(self) -> InputPart:
         """Abandon a sequence that is too long; the rest of this read, or of a longer one, still
         belongs to it."""
         self._unwanted = self._too_long = True
+        dropped = self._dropped("unfinished", self._read_at - self._since)
         self._sequence.clear()
-        return InputPart("dropped", "unfinished", self._read_at - self._since)
+        return dropped
 
     def _expect(self, began: str) -> None:
         """Treat input from now on as typed, unless it is the rest of the sequence that began so."""

@@ -420,7 +420,7 @@ def damage_lines(found: Sequence[Finding]) -> list[str]:
             f"This session is damaged. It needs repair in {places}: {findings_summary(found)}"
         ),
         "The file stays as it is: Holdfast repairs it in memory.",
-        *(sentence(f"{where(one)}: {one.action}, {one.code}") for one in found[:_FINDINGS]),
+        *(sentence(f"{where(one)}: {one.action}") for one in found[:_FINDINGS]),
     ]
     if (more := len(found) - _FINDINGS) > 0:
         lines.append(f"And {more:,} more.")
@@ -444,7 +444,8 @@ def model_line(row: ModelRow) -> str:
     facts += ["in use now"] if row.now else []
     facts += [f"fallback {row.fallback}"] if row.fallback else []
     facts += [] if row.fits else [f"too small, the session needs {counted(row.needs)}"]
-    facts += [f"price {row.price}"] if "$" in row.price else []
+    facts += [row.rates] if row.rates else []
+    facts += [f"the next prompt costs {row.next.removeprefix('≈ ')}"] if "$" in row.next else []
     facts += [row.retires] if row.retires else []
     return ", ".join(facts)
 

@@ -19,6 +19,7 @@ from tui.app.reports.jobs import NONE as NO_JOBS
 from tui.app.reports.jobs import USAGE as JOBS_USAGE
 from tui.app.reports.jobs import job_row
 from tui.app.reports.jobs import named as named_job
+from tui.app.reports.keys import action_rows, terminal_name
 from tui.app.reports.permissions import permissions_report
 from tui.app.reports.session import session_diff, status_rows
 from tui.context.overrides import SPEAKING
@@ -28,6 +29,7 @@ from tui.core.errors import UsageError
 from tui.core.fact_words import ITEM_STATES
 from tui.core.facts import Overlay
 from tui.core.formatting import plural
+from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
 from tui.plain.fact_lines import meter, spending, todo_lines
 from tui.plain.markdown_to_speech import read
@@ -244,6 +246,18 @@ async def help_(frontend: PlainFrontend, words: str) -> None:
     frontend.terminal.say(*(spoken(problem) for problem in own.problems[:1]))
 
 
+async def keys(frontend: PlainFrontend, _: str) -> None:
+    """List the keys of the full screen's actions: in plain lines no key arrives alone."""
+    keymap = keymap_of(frontend.services.settings.now.keys)
+    frontend.terminal.say(
+        f"Terminal: {terminal_name(os.environ)}.",
+        "Your terminal's own line reads the keys here, so a pressed key can't be shown."
+        " /keys in the full screen shows it.",
+        "Keys of the full screen, by their names in [keys]:",
+        *(f"{row.name}: {row.values[0]}" for row in action_rows(keymap)),
+    )
+
+
 async def status(frontend: PlainFrontend, _: str) -> None:
     agent = frontend.conversation.open_agent()
     if agent is None:
@@ -413,7 +427,7 @@ async def mcp(frontend: PlainFrontend, argument: str) -> None:
     match verb, rest[1:]:
         case (("on" | "off"), [tool]) if any(one.own_name == tool for one in server.tools):
             switched = next(one for one in server.tools if one.own_name == tool)
-            reload = agent.mcp.price_of_switch(switched).reload
+            reload = (await agent.mcp.price_of_switch(switched)).reload
             for event in agent.mcp.switch_tool(server, tool, on=verb == "on"):
                 frontend.show(event)
             now = "available to the model" if verb == "on" else "hidden from the model"
@@ -526,6 +540,7 @@ def job_lines(jobs: Sequence[OwnedJob], first: int = 1) -> list[str]:
 
 VIEWS: Final[Mapping[str, PlainView]] = {
     "help": help_,
+    "keys": keys,
     "context": context,
     "pin": pin,
     "output": output,

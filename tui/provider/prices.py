@@ -16,6 +16,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from tui.core.config import Price
+from tui.core.formatting import tokens
 from tui.core.messages import Usage
 from tui.provider.catalogue import base_name
 
@@ -27,6 +28,12 @@ _SEARCH_USD: Final = 0.01
 """The server's price for one search of the web, whatever the model."""
 
 
+def _rate(usd: float) -> str:
+    """A rate without digits that say nothing: $4, $0.10, $0.125."""
+    cents = usd != int(usd) and round(usd, 2) == usd
+    return f"${usd:.2f}" if cents else f"${usd:g}"
+
+
 @dataclass(frozen=True, slots=True)
 class Rates:
     """USD for a million tokens; the writes are by the life of what is written."""
@@ -36,6 +43,10 @@ class Rates:
     write_5m: float
     write_1h: float
     read: float
+
+    @property
+    def words(self) -> str:
+        return f"{_rate(self.input)} in, {_rate(self.output)} out, {_rate(self.read)} cached"
 
     def halved(self) -> Rates:
         return Rates(*(rate / 2 for rate in astuple(self)))
@@ -65,6 +76,17 @@ class ModelPrice:
         """The price in a message batch: half, for everything read and written."""
         half = ModelPrice(self.rates.halved(), None, self.long_from)
         return replace(half, long=self.long.halved()) if self.long else half
+
+    @property
+    def short(self) -> str:
+        """What a million tokens of input and of output cost, as in a table."""
+        return f"{_rate(self.rates.input)}/{_rate(self.rates.output)}"
+
+    @property
+    def words(self) -> str:
+        """What a million tokens cost, by their kind."""
+        above = f"; {self.long.words} above {tokens(self.long_from)}" if self.long else ""
+        return f"{self.rates.words} per million tokens{above}"
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         """The rates of a request with a prompt of that size, however much of it is cached."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
@@ -18,7 +18,8 @@ TOP: Final = "Model and screen"
 @dataclass(frozen=True, slots=True)
 class Field:
     """A key of a section. `type` is what msgspec checks, `heading` names a table, `label` and
-    `help` say what a setting is in a few words and in a sentence."""
+    `help` say what a setting is in a few words and in a sentence, `choices` what each of its
+    values means."""
 
     name: str
     type: Any
@@ -26,6 +27,14 @@ class Field:
     label: str
     help: str
     when: When
+    choices: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+
+    @property
+    def words(self) -> str:
+        """What it does, and what its choices mean."""
+        names = {"": '""'}
+        what = ". ".join(f"{names.get(name, name)}: {one}" for name, one in self.choices.items())
+        return f"{self.help} {what}." if what else self.help
 
     @property
     def section(self) -> type[msgspec.Struct] | None:
@@ -47,11 +56,12 @@ def _field(name: str, type_: Any) -> Field:
     plain, *notes = get_args(type_)
     texts = [note.partition(": ") for note in notes if isinstance(note, str)]
     heading = next((text for text, _, help_ in texts if not help_), "")
-    label, help_ = next(((label, help_) for label, _, help_ in texts if help_), ("", ""))
+    described = [(label, help_) for label, _, help_ in texts if help_]
+    label, help_ = described[0] if described else ("", "")
     when = next((note for note in notes if isinstance(note, When)), When.SESSION)
     limits = [note for note in notes if isinstance(note, msgspec.Meta)]
     checked = Annotated[(plain, *limits)] if limits else plain
-    return Field(name, checked, heading, label, help_, when)
+    return Field(name, checked, heading, label, help_, when, dict(described[1:]))
 
 
 def heading_of(section: tuple[str, ...]) -> str:

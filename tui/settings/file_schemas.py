@@ -73,7 +73,7 @@ def _describe(parts: Schema, section: type[msgspec.Struct]) -> None:
     """Say at each key of a table, and of the tables in it, what it does."""
     for name, one in parts[section.__name__]["properties"].items():
         field = fields_of(section)[name]
-        if words := field.help or (field.heading and f"{field.heading}."):
+        if words := field.words or (field.heading and f"{field.heading}."):
             one["description"] = words
         inner = field.section or (Price if field.type == dict[str, Price] else None)
         if inner:

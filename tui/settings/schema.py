@@ -6,7 +6,7 @@ The rows are derived from the schema in `tui.core.config`. Nothing here draws or
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
@@ -77,9 +77,28 @@ class Setting:
         return self.description.when.value
 
     @property
+    def choices(self) -> Mapping[str, str]:
+        """What the options mean, for those of which that is known."""
+        return self.description.choices
+
+    @property
     def shown(self) -> str:
-        """The value in force in one line, with secrets masked."""
-        return display(self.value)
+        """The value in force in one line, for a person, with secrets masked."""
+        return self.words_of(self.value)
+
+    def words_of(self, value: object) -> str:
+        """A value in one line: a number with its unit; nothing and 0 by what they mean."""
+        if value == "":
+            return self.choices.get("", "not set")
+        if self.kind == "number" and value == 0 and "0" in self.choices:
+            return self.choices["0"]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return display(value)
+        if self.key[0] == "prices" or self.key[-1] == "max_cost":
+            return f"${value:g}"
+        unit = unit_of(self.key)
+        unit = _SHORT.get(unit, unit.removesuffix("s") if value == 1 else unit)
+        return f"{display(value)} {unit}".rstrip()
 
     @property
     def origin(self) -> str:
@@ -104,6 +123,20 @@ class Setting:
         value: object = self.edited
         texts = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
         return any(isinstance(text, str) and without_secrets(text) != text for text in texts)
+
+
+_UNITS: Final = {
+    "s": "seconds", "ms": "milliseconds", "bytes": "bytes", "chars": "characters",
+    "file": "characters", "tokens": "tokens", "output": "tokens", "window": "tokens",
+    "days": "days", "lines": "lines", "messages": "messages",
+}  # fmt: skip
+"""The units of numbers, by the last word of their key."""
+_SHORT: Final = {"seconds": "s", "milliseconds": "ms"}
+
+
+def unit_of(key: Key) -> str:
+    """The unit of a number, which the end of its key names; "" for a count of what the key is."""
+    return _UNITS.get(key[-1].rpartition("_")[2], "")
 
 
 def table(
@@ -158,7 +191,7 @@ def _row(loaded: LoadedSettings, key: Key, field: Field, default: object) -> Set
         default=default,
         own=next((_value_at(one.table, key) for one in setters if one.place == "user"), None),
         options=options,
-        allowed=_allowed(field.type, kind, options),
+        allowed=_allowed(key, field.type, kind, options),
         description=field,
     )
     setting = setters if row.adds else setters[-1:]
@@ -190,21 +223,36 @@ def _kind(type_: Any) -> tuple[Kind, tuple[str, ...]]:
             return "text", ()
 
 
-def _allowed(type_: Any, kind: Kind, options: Sequence[str]) -> str:
-    """Describe what may be typed into a field: without the quotes that only a file needs."""
+def _allowed(key: Key, type_: Any, kind: Kind, options: Sequence[str]) -> str:
+    """Describe what may be typed into a field, in words that a person uses."""
     match kind:
-        case "switch" | "choice":
-            return " or ".join(options)
+        case "switch":
+            return "on or off"
+        case "choice":
+            return ", ".join(option for option in options if option)
         case "list":
-            return f"{_bare(allowed(get_args(type_)[0]))}; one per line"
+            return f"{_typed(get_args(type_)[0], '')}; one per line"
         case "entries":
-            return f"name = {_bare(allowed(get_args(type_)[1]))}; one per line"
+            return f"name = {_typed(get_args(type_)[1], unit_of(key))}; one per line"
         case _:
-            return _bare(allowed(type_))
+            return _typed(type_, unit_of(key))
 
 
-def _bare(text: str) -> str:
-    return text.removesuffix(", in quotes")
+def _typed(type_: Any, unit: str) -> str:
+    """A number with its unit and its range; any text, or what a text must be."""
+    info, description = plain(type_)
+    match info:
+        case schema.IntType():
+            least = info.gt + 1 if info.gt is not None else info.ge
+            return f"{unit or 'a whole number'}{_range(least, info.le)}"
+        case schema.FloatType(gt=gt) if gt is not None:
+            return f"a number above {gt:g}" + (f", at most {info.le:g}" if info.le else "")
+        case schema.FloatType():
+            return f"{unit or 'a number'}{_range(info.ge, info.le)}"
+        case schema.StrType() if not description:
+            return "any text" if info.min_length else "any text, or empty"
+        case _:
+            return description or allowed(type_)
 
 
 def _notes(row: Setting, setting: Sequence[SettingsLayer]) -> Iterator[str]:
@@ -221,7 +269,7 @@ def _notes(row: Setting, setting: Sequence[SettingsLayer]) -> Iterator[str]:
         return
     yield f"{who} overrides your file."
     if row.own is not None:
-        yield f"Your file says {display(row.own)}."
+        yield f"Your file says {row.words_of(row.own)}."
 
 
 def _ignored(loaded: LoadedSettings, name: str) -> Iterator[str]:
@@ -259,6 +307,12 @@ def _fixed(loaded: LoadedSettings, key: Key, field: Field, value: str) -> Settin
     return replace(row, kind="fixed", value=value, allowed="")
 
 
+def _range(least: float | None, most: float | None) -> str:
+    if least is None:
+        return ""
+    return f", {least:,.12g} or more" if most is None else f", {least:,.12g} to {most:,.12g}"
+
+
 # Values as text
 
 
@@ -268,7 +322,7 @@ def display(value: object) -> str:
         case None:
             return "—"
         case bool():
-            return "true" if value else "false"
+            return "on" if value else "off"
         case int():
             return f"{value:,}"
         case float():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -387,18 +387,3 @@ def _within(names: Sequence[str], most: int) -> str:
             return f"{', '.join(shown)} and {len(names) - len(shown):,} more"
         shown.append(name)
     return ", ".join(shown)
-
-
-def skill_lines(skills: Iterable[InstalledSkill]) -> list[str]:
-    """The skills for a person: name and description, then where each is from."""
-    lines: list[str] = []
-    for skill in skills:
-        ways = [
-            f"{'this workspace' if skill.brought else 'yours'}: {shorten(skill.folder)}",
-            *([] if skill.offered else ["only you can use it"]),
-            *([] if skill.typed else ["only the model uses it"]),
-            *([f"left out: {', '.join(skill.left)}"] if skill.left else []),
-            *([f"asks as always, also for {skill.allowed_tools}"] if skill.allowed_tools else []),
-        ]
-        lines += [f"{skill.name}: {skill.description}", f"  {' · '.join(ways)}"]
-    return lines

@@ -137,9 +137,9 @@ def _allowed(info: Any) -> str:
         case schema.LiteralType(values=values):
             return " or ".join(sorted(json.dumps(v) for v in values))
         case schema.StrType(min_length=1):
-            return "a non-empty string"
+            return "text in quotes, not empty"
         case schema.StrType():
-            return "a string"
+            return "text in quotes"
         case schema.VarTupleType():
             return "a list in [brackets]"
         case _:

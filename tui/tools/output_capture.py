@@ -161,6 +161,11 @@ class Capture:
         return shown.live
 
     @property
+    def picture(self) -> str:
+        """What is drawn over several lines now, as in `TerminalText`."""
+        return self._terminal.picture
+
+    @property
     def raw(self) -> RawOutput:
         end = self._end
         whole = end is not None and end.written == end.bytes == self.bytes

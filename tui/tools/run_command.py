@@ -189,7 +189,7 @@ class _Reading:
             self.command.read_up_to += behind - _FLOOD_BYTES // 2
             self.capture.skip(behind - _FLOOD_BYTES // 2)
         while data := self.command.read():
-            self.live.add(self.capture.feed(data))
+            self.live.add(self.capture.feed(data), self.capture.picture)
 
     def _finish(self, place: Path) -> None:
         self._read()
@@ -209,9 +209,12 @@ class _Live:
     _pending: list[str] = field(default_factory=list[str])
     _chars: int = 0
     _skipped: bool = False
+    _picture: str = ""
+    _shown: str = ""
 
-    def add(self, text: str) -> None:
+    def add(self, text: str, picture: str = "") -> None:
         with self._lock:
+            self._picture = picture
             if text:
                 self._pending.append(text)
                 self._chars += len(text)
@@ -221,14 +224,15 @@ class _Live:
 
     def flush(self) -> None:
         with self._lock:
-            text, skipped = "".join(self._pending), self._skipped
+            text, skipped, picture = "".join(self._pending), self._skipped, self._picture
             self._pending, self._chars, self._skipped = [], 0, False
         if skipped or len(text) > 2 * _LIVE_CHARS:
             newest = text[-_LIVE_CHARS:]
             newest = newest.partition("\n")[2] or newest  # starts with a whole line
             text = f"\n[… output too fast to show …]\n{newest}"
-        if text:
-            self.host.emit(text)
+        if text or picture != self._shown:
+            self._shown = picture
+            self.host.emit(text, picture)
 
 
 def _job_path(ctx: ToolContext) -> Path:

@@ -19,6 +19,7 @@ from tui.core.text_cleaning import COLOURS, without_colours
 
 HEIGHT: Final = 50
 WIDTH: Final = 4096
+PICTURE_ROWS: Final = 5
 
 MOVES: Final = r"\x1b(?:\[[0-9;]{0,20}[@A-HJKLMPXdf`su]|\[\?(?:47|1047|1049)[hl]|[78DEMc])"
 """Sequences that move the cursor, erase or insert."""
@@ -202,6 +203,15 @@ class TerminalText:
     def held(self) -> str:
         """The text that is not final yet."""
         return "\n".join(map(_plain, self._rows)) if not self._beyond else ""
+
+    @property
+    def picture(self) -> str:
+        """The last rows of the screen, with colors, while something is drawn over several of them
+        again and again: of those, `live` has only the cursor's. Otherwise ""."""
+        if self._since_up >= HEIGHT or self._beyond:
+            return ""
+        rows = [text for row in self._rows if (text := str(row)).strip()]
+        return "\n".join(rows[-PICTURE_ROWS:])
 
     def _out(self) -> ShownText:
         shown = ShownText("".join(self._final), "".join(self._live))

@@ -257,7 +257,7 @@ class HoldfastApp(ThemedApp):
         if self.ready and self.conversation.cancel():
             return
         if self.chat.prompt.text:
-            self.chat.prompt.accept()
+            self._clear_prompt()
             return
         await self.action_quit_if_again("Ctrl+C")
 
@@ -333,9 +333,19 @@ class HoldfastApp(ThemedApp):
 
     @on(ChatScreen.StopAsked)
     async def _stop_asked(self) -> None:
-        """Esc: stop what runs; with nothing running, the second press rewinds."""
-        if not self.ready or self.conversation.cancel():
+        """Esc: stop what runs; with nothing running, the second press clears the prompt, or rewinds
+        if it is empty. Vim's normal mode clears by its own commands."""
+        if self.ready and self.conversation.cancel():
             self._rewind.forget()
+            return
+        prompt = self.chat.prompt
+        if prompt.text and not prompt.in_normal_mode:
+            if self._rewind.asked():
+                self._clear_prompt()
+            else:
+                self._say_for(REWIND_WITHIN_S, "Press Esc again to clear.")
+            return
+        if not self.ready:
             return
         agent = self.conversation.agent
         if agent is None or not agent.session.records:
@@ -345,6 +355,12 @@ class HoldfastApp(ThemedApp):
             await self._do("/rewind")
         else:
             self._say_for(REWIND_WITHIN_S, "Press Esc again to rewind.")
+
+    def _clear_prompt(self) -> None:
+        """Empty the prompt; the history keeps what was in it."""
+        self._rewind.forget()
+        self.chat.prompt.accept()
+        self._say_for(REWIND_WITHIN_S, "Cleared. Up brings it back.")
 
     @on(ConversationView.UndoAsked)
     async def _undo_asked(self) -> None:
@@ -410,6 +426,7 @@ class HoldfastApp(ThemedApp):
         settings = opening.services.settings
         settings.apply(lambda now: now.keys, lambda keys: self.use_keys(keymap_of(keys)))
         settings.apply(lambda now: now.vim, self.chat.prompt.use_vim)
+        settings.apply(lambda now: now.copy_on_select, self._copy_selections)
         settings.follow(lambda now: now.theme, self.use_theme)
         for problem in self.correct_theme(opening.theme)[:1]:
             self.chat.notice.say(problem.message, "warning", hint=problem.hint)
@@ -421,6 +438,12 @@ class HoldfastApp(ThemedApp):
         self.chat.queued.texts = ()
         if opening.prompt:
             self.conversation.submit(opening.prompt)
+        await self._do_waiting()
+
+    def _copy_selections(self, on: bool) -> None:
+        self.copies_selection = on
+
+    async def _do_waiting(self) -> None:
         for text in self._waiting:
             self.chat.prompt.past.add(text)
             if not await self._do(text):

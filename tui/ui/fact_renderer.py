@@ -28,6 +28,11 @@ from tui.ui.widgets.notices import NoticeText
 from tui.ui.widgets.record_items import RestoredItems
 
 _FULL = "context full"
+_IN_A_WAIT = (
+    *(facts.Alive, facts.ContextMeasured, facts.QueueChanged, facts.StorageChanged),
+    *(facts.TitleChanged, facts.ToolOutputChunk),
+)
+"""Facts that come while a retry waits."""
 _STEPS = {
     "output": "a shorter answer",
     "images": "dropping older images",
@@ -59,6 +64,7 @@ class FactRenderer:
         self._answer = StreamingAnswer(chat)
         self._calls = ToolCalls(chat, result)
         self._prompted = False
+        self._attempt: Item | None = None  # failed; added once the banner no longer shows it
 
     @property
     def shown(self) -> ToolItem | None:
@@ -81,6 +87,9 @@ class FactRenderer:
         """Draw one event."""
         chat = self._chat
         self.log.add(event)
+        if self._attempt and not isinstance(event, _IN_A_WAIT):
+            chat.add(self._attempt)
+            self._attempt = None
         match event:
             case facts.SessionStarted(path=path, model=model):
                 self.head(model=model, think=False, verbose=False, elevated=False, effort="")
@@ -136,8 +145,8 @@ class FactRenderer:
             case facts.SubAgentEvent(id_) if (waits := facts.awaits_person(event)) is not None:
                 self._calls.change(id_, state="waiting" if waits else "running")
                 self._show_calls()
-            case facts.ToolOutputChunk(id_, text):
-                self._calls.hear(id_, text)
+            case facts.ToolOutputChunk(id_, text, picture):
+                self._calls.hear(id_, text, picture)
             case facts.ToolFinished():
                 self._calls.finish(event)
                 self._show_calls()
@@ -145,7 +154,10 @@ class FactRenderer:
                 voided = self._take_back()
                 chat.work("waiting to retry", counts=False)
                 chat.retry.wait(event)
-                self._tell(event, voided)
+                self._attempt = record_items.fact_item(event, chat.clock.now(), voided)
+                if voided.strip() and self._attempt:  # it may be read meanwhile
+                    chat.add(self._attempt)
+                    self._attempt = None
             case facts.Parked():
                 self._park(event)
             case facts.ModelSwitched():

@@ -133,15 +133,15 @@ class ToolCalls:
                 setattr(item, name, value)
             self._chat.conversation.changed(item)
 
-    def hear(self, id_: str, text: str) -> None:
-        """Keep and show what a call has printed."""
+    def hear(self, id_: str, text: str, picture: str = "") -> None:
+        """Keep and show what a call has printed, and what it draws over several lines now."""
         chunks = self._outputs.setdefault(id_, deque())
         chunks.append(text)
         self._printed += len(text)
         while self._printed > KEPT_CHARS and len(chunks) > 1:
             self._printed -= len(chunks.popleft())
         if item := self._open.get(id_):
-            item.tail = (item.tail + text)[-_TAIL_CHARS:]
+            item.tail, item.picture = (item.tail + text)[-_TAIL_CHARS:], picture
             if (item.seconds or 0) >= 1:
                 self._chat.conversation.changed(item)
         if id_ == self._live:

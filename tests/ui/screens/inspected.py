@@ -82,14 +82,11 @@ class Inspected:
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:
         return self._change("overlay", [change.to_record() for change in changes])
 
-    def next_break(self) -> ContextBroken | None:
+    async def next_break(self) -> ContextBroken | None:
         return None  # nothing was sent
 
-    def price_of_changes(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
+    async def price_of_changes(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
         return ChangePrice(saved, 41_000, 7, 0.0984, 88)
-
-    async def price_aside(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
-        return self.price_of_changes(changes, saved)
 
     async def outdated(self) -> set[str]:
         return self.stale

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 from rich.style import Style
 from textual.color import Color
 from textual.events import Resize
@@ -11,10 +12,11 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 
 from tests.support.world import World
-from tests.ui.screens.driving import WIDE, running, until
+from tests.ui.screens.driving import WIDE, begun, running, until
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
 from tui.ui.toolkit.base_app import TooSmall, colourless
+from tui.ui.toolkit.console_glyphs import ALIKE
 from tui.ui.widgets.row_list import RowList
 
 SMALL = (30, 8)
@@ -115,3 +117,16 @@ async def test_the_row_under_the_cursor_is_known_without_colours(
         await until(pilot, lambda: bool(cursor_row(app)))
         styles = cursor_row(app)
         assert all(style.reverse for style in styles)
+
+
+async def test_the_console_is_sent_no_glyph_that_its_fonts_lack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for kind, drawn in (("xterm", "›"), ("linux", "›")):
+        monkeypatch.setenv("TERM", kind)
+        async with running(World()) as (app, pilot):
+            await begun(app, pilot)
+            picture = app.export_screenshot()
+            assert drawn in picture
+            assert (kind == "linux") != bool(ALIKE.keys() & set(picture))
+    assert all(cell_len(lacking) == cell_len(instead) for lacking, instead in ALIKE.items())

@@ -64,7 +64,7 @@ async def test_it_runs_on_in_a_session_that_is_left(tmp_path: Path) -> None:
         path = world.real[-1].session.path
         await say(pilot, "/new")
         await until(pilot, lambda: len(world.real) == 2 and not app.conversation.opening)
-        said = f"`holdfast stop {world.real[0].session.id}` ends them"
+        said = f"`holdfast stop {world.real[0].session.id}` ends it"
         await until(pilot, lambda: said in app.chat.notice.text)
         assert "1 background command of the other session" in app.chat.notice.text
         assert world.jobs == []

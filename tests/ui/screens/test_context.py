@@ -242,9 +242,9 @@ async def test_in_a_long_session_the_price_comes_where_the_cursor_rests() -> Non
     asked: list[object] = []
     price = agent.price_of_changes
 
-    def counted(changes: Sequence[Overlay], saved: int) -> ChangePrice:
+    async def counted(changes: Sequence[Overlay], saved: int) -> ChangePrice:
         asked.append(changes)
-        return price(changes, saved)
+        return await price(changes, saved)
 
     agent.price_of_changes = counted
     async with inspecting(agent) as (screen, pilot, _):
@@ -345,6 +345,23 @@ async def test_b_shows_the_effect_before_it_masks() -> None:
         await pilot.press("u")
         await until(pilot, lambda: not overlays_of(agent.session.records))
         assert agent.ledger.tokens == before
+
+
+async def test_the_bulk_dialog_is_there_before_its_price() -> None:
+    agent, known = worked(), asyncio.Event()
+
+    async def late(_: Sequence[Overlay], saved: int) -> ChangePrice:
+        await known.wait()
+        return ChangePrice(saved, 41_000, 0)
+
+    agent.price_of_changes = late
+    async with inspecting(agent) as (_, pilot, _):
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(pilot.app.screen, BulkMenu))
+        menu = pilot.app.screen
+        await until(pilot, lambda: "mask 1 result: …" in text_of(menu, "#price"))
+        known.set()
+        await until(pilot, lambda: "41.0k written again once" in text_of(menu, "#price"))
 
 
 async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:

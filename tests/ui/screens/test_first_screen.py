@@ -179,7 +179,7 @@ class _Written:
 
     @property
     def caret(self) -> tuple[int, int]:
-        found = re.search(r"\x1b\[(\d+);(\d+)H(?:\x1b\[[\d;]*m)*❯", self.data.decode())
+        found = re.search(r"\x1b\[(\d+);(\d+)H(?:\x1b\[[\d;]*m)*›", self.data.decode())
         assert found
         return int(found[2]) - 1, int(found[1]) - 1
 

@@ -39,7 +39,7 @@ async def test_the_pane_with_the_focus_is_marked_and_the_footer_has_its_keys() -
         assert (lit(app), keys(app, 1)) == ([], ["enter send"])
         await pilot.press("tab")
         assert lit(app) == ["conversation"]
-        assert keys(app) == ["enter fold", "ctrl+y copy", "esc back"]
+        assert keys(app) == ["j k move", "enter fold", "esc back"]
         await pilot.press("tab")
         assert lit(app) == ["output · Run x"]
         assert keys(app) == ["o open", "/ find", "esc back"]
@@ -73,7 +73,7 @@ async def test_the_keys_of_a_narrow_terminal_are_those_of_the_focus() -> None:
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         await pilot.press("tab")
         shown = status_line(app.chat.status.state, 60).plain
-        assert "enter fold   ctrl+y copy   esc back" in shown
+        assert "j k move   enter fold   esc back" in shown
 
 
 async def test_while_the_agent_works_esc_says_that_it_stops() -> None:
@@ -84,7 +84,7 @@ async def test_while_the_agent_works_esc_says_that_it_stops() -> None:
         await until(pilot, lambda: app.chat.busy)
         app.chat.conversation.focus()
         await pilot.pause()
-        assert keys(app) == ["esc stop", "enter fold", "ctrl+y copy"]
+        assert keys(app) == ["esc stop", "j k move", "enter fold"]
         await pilot.press("ctrl+f")
         await until(pilot, lambda: app.chat.left.finding)
         assert keys(app, 2) == ["↑ ↓ older, newer", "esc close"]
@@ -99,7 +99,7 @@ async def test_a_command_of_ones_own_does_not_look_like_a_prompt() -> None:
             return caret, app.chat.prompt_rule.right.plain, keys(app, 1)[0]
 
         before = standing()
-        assert before == ("❯", "ask first", "enter send")
+        assert before == ("›", "ask first", "enter send")
         await pilot.press("!", "l")
         await until(pilot, lambda: standing() == ("$", "shell command, run by you", "enter run"))
         await pilot.press("home", "!")

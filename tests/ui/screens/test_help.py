@@ -54,7 +54,7 @@ async def test_typing_searches_and_a_match_opens_where_the_word_is() -> None:
     async with running(World()) as (app, pilot):
         await pilot.press("f1")
         screen = await opened(app, pilot)
-        await pilot.press(*"osc")
+        await pilot.press(*"osc", "space", *"52")
         await until(pilot, lambda: "doctor › Copy and paste" in listed(screen))
         assert "the terminal must accept OSC 52" in listed(screen)
         await pilot.press("enter")

@@ -26,7 +26,7 @@ async def started(world: World, command: str) -> Job:
 
 
 def row(app: HoldfastApp, number: int = 0) -> str:
-    return app.screen.query_one("#jobs").render_line(number).text
+    return app.screen.query_one("#rows").render_line(number).text
 
 
 def shown(app: HoldfastApp, id_: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.agent.agent_servers import AgentServers
 from tui.agent.request.break_cost import SwitchPrice
+from tui.app.reports import Row
 from tui.core.config import McpServer
 from tui.core.errors import StorageError, ToolError
 from tui.tools.mcp import Server
@@ -22,6 +24,7 @@ from tui.tools.mcp.redirect import Paste
 from tui.tools.mcp.tool import McpTool
 from tui.ui.screens import mcp_sign_in
 from tui.ui.screens.mcp import McpScreen
+from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.widgets.questions import Confirmation
 
 
@@ -65,6 +68,11 @@ def about(pilot: Pilot[None]) -> str:
     return str(pilot.app.screen.query_one("#about", Static).content)
 
 
+def log(pilot: Pilot[None]) -> str:
+    shown = pilot.app.screen.query(".text")
+    return str(shown.first(Static).content) if shown else ""
+
+
 async def opened(pilot: Pilot[None]) -> McpScreen:
     await say(pilot, "/mcp")
     await until(pilot, lambda: isinstance(pilot.app.screen, McpScreen))
@@ -100,8 +108,13 @@ async def test_servers_are_drawn_again_only_when_they_have_changed(
     async with running(World(mcp=(docs, time))) as (_, pilot):
         screen = await opened(pilot)
         drawn: list[None] = []
-        refresh = screen.refresh_servers
-        monkeypatch.setattr(screen, "refresh_servers", lambda: (drawn.append(None), refresh()))
+        draw = screen.draw
+
+        def counted(rows: Sequence[Row] | None = None) -> None:
+            drawn.append(None)
+            draw(rows)
+
+        monkeypatch.setattr(screen, "draw", counted)
         screen.follow()
         assert not drawn
         docs.detail = "gone"
@@ -124,7 +137,7 @@ async def test_tools_are_listed_and_switched_off_and_on(tmp_path: Path):
         assert time.switched_off == {"convert_time"}
         assert "hidden from the model" in about(pilot)
         time.detail = "another"
-        screen.refresh_servers()
+        screen.draw()
         assert "mcp__time__convert_time" in about(pilot)  # the cursor stays on its row
         await pilot.press("space", "up", "enter")
         assert time.switched_off == set()
@@ -140,7 +153,8 @@ async def test_a_tool_is_switched_in_what_every_request_begins_with(
     async with running(world) as (_, pilot):
         await opened(pilot)
         await pilot.press("n", "w", "down", "enter", "down")
-        assert "space hides it: applies from the first request on." in about(pilot)
+        hides = "space hides it: applies from the first request on."
+        await until(pilot, lambda: hides in about(pilot))
         await pilot.press("n")  # nothing was sent: there is nothing to begin again
         assert world.mcp[1].switched_off == set()
         session = world.agent.session
@@ -148,14 +162,13 @@ async def test_a_tool_is_switched_in_what_every_request_begins_with(
             "calls to it are refused, at no cost", "−40 tokens per request; so much"
         )
 
-        def asked(_: object, tool: object) -> SwitchPrice:
+        async def asked(_: object, tool: object) -> SwitchPrice:
             return price
 
         monkeypatch.setattr(AgentServers, "price_of_switch", asked)
         await pilot.press("down", "up")
-        assert "n switches it in the cached part too: −40 tokens per request; so much." in about(
-            pilot
-        )
+        too = "n switches it in the cached part too: −40 tokens per request; so much."
+        await until(pilot, lambda: too in about(pilot))
         await pilot.press("w")
         assert world.mcp[1].switched_off == {"convert_time"}
         assert [r.type for r in session.records if r.type == "reload"] == ["reload"]
@@ -180,13 +193,12 @@ async def test_the_log_is_shown_and_is_never_markup_or_control(tmp_path: Path):
     async with running(World(mcp=(docs, time))) as (_, pilot):
         screen = await opened(pilot)
         await pilot.press("o")
-        await until(pilot, lambda: screen.has_class("-log"))
-        text = screen.query_one("#log-text", Static)
-        assert str(text.content) == "The server has written nothing."
+        await until(pilot, lambda: isinstance(pilot.app.screen, ReadScreen))
+        assert log(pilot) == "The server has written nothing."
         await pilot.press("escape", "down", "o")
-        await until(pilot, lambda: "[bold]ready" in str(text.content))
-        assert "\x1b" not in str(text.content)
-        assert len(str(text.content)) < 70_000
+        await until(pilot, lambda: "[bold]ready" in log(pilot))
+        assert "\x1b" not in log(pilot)
+        assert len(log(pilot)) < 70_000
         await pilot.press("escape")
         assert screen.rows.has_focus
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -35,21 +36,31 @@ from tui.agent.sub_agent_list import SubAgent
 from tui.app import doctor
 from tui.app.dialog_data import BranchQuestion, BranchRow
 from tui.app.doctor import Check, Subject
+from tui.app.reports.hooks import hook_rows
+from tui.app.reports.skills import skill_rows
 from tui.app.services import SessionChoice
 from tui.core import facts
-from tui.core.config import McpServer, Permissions
+from tui.core.config import Cache, McpServer, Permissions
+from tui.core.paths import Folders
 from tui.permissions.types import Call
 from tui.session.records import Record
+from tui.settings.fields import fields_of
+from tui.settings.hook_files import Hook, Hooks
+from tui.settings.schema import Setting
+from tui.settings.skills import InstalledSkill, InstalledSkills
 from tui.tools.jobs import Job, Origin
 from tui.ui.app import HoldfastApp
 from tui.ui.screens import mcp_sign_in
 from tui.ui.screens.branches import BranchesScreen
 from tui.ui.screens.debug_log import DebugLogScreen
 from tui.ui.screens.help import HelpScreen
+from tui.ui.screens.installed import HooksScreen, SkillsScreen
 from tui.ui.screens.jobs import JobOutputScreen, JobsScreen
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import ModelsScreen, ThemePicker
+from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
+from tui.ui.screens.settings import ChoicesScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
 from tui.ui.widgets.questions import ChoiceDialog
 
@@ -135,7 +146,7 @@ def served(*keys: str, any_: bool = True) -> Callable[[Stage], Shot]:
 
         async def with_log(pilot: Pilot[None]) -> None:
             await drive(pilot)
-            await until(pilot, lambda: pilot.app.screen.has_class("-log"))
+            await until(pilot, lambda: isinstance(pilot.app.screen, ReadScreen))
 
         return stage.app(world), with_log
 
@@ -291,6 +302,70 @@ def signing_in(stage: Stage) -> Shot:
     return stage.app(World(mcp=(door,))), with_address
 
 
+def hooks_and_runs(stage: Stage) -> Shot:
+    """A hook that blocked, others that never ran, and what is wrong with a file."""
+    home = Path("/home/me")
+    stage.monkeypatch.setenv("HOME", str(home))
+    guard = Hook(
+        "PreToolUse", "Bash", "./guard.sh --strict", 5.0, home / "proj/.holdfast/hooks.json"
+    )
+    known = (
+        replace(guard, scripts={}, on_error="block"),
+        Hook("PostToolUse", "Edit|Write", "ruff format", path=home / ".config/holdfast/hooks.json"),
+        Hook("Stop", "", "notify-send done"),
+    )
+    ran = {"event": "PreToolUse", "command": guard.command, "outcome": "blocked", "exit_code": 2}
+    runs = [record("hook", 1, **ran, seconds=0.12, text="not on Fridays", call_id="t1")]
+    problems = ("settings.json: hooks for ConfigChange don't run here.",)
+    rows = list(hook_rows(Hooks(known, problems), runs))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await pilot.app.push_screen(HooksScreen(rows))
+
+    return stage.app(World()), drive
+
+
+def skills_here(stage: Stage) -> Shot:
+    abouts = {
+        "deploy": "Deploys the site to staging, and checks that it answers.",
+        "pdf": "Fills in forms, merges and splits PDFs, and reads tables from them.",
+        "release-notes": "Writes release notes from the commits since the last tag.",
+    }
+    root = Path("/home/me/.claude/skills")
+    stage.monkeypatch.setenv("HOME", "/home/me")
+    skills = {
+        name: InstalledSkill(name, about, root / name, root / name / "SKILL.md", "~/.claude/skills")
+        for name, about in abouts.items()
+    }
+    nowhere = Folders(*[stage.folder] * 4)
+    problems = ("~/.agents/skills/old: There is no SKILL.md.",)
+    found = InstalledSkills(nowhere, stage.folder, lambda _name, _data: True, skills, problems)
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await pilot.app.push_screen(SkillsScreen(list(skill_rows(found))))
+
+    return stage.app(World()), drive
+
+
+def choosing(stage: Stage) -> Shot:
+    """The choices of a setting."""
+    field = fields_of(Cache)["ttl"]
+    setting = Setting(
+        key=("cache", "ttl"),
+        kind="choice",
+        value="auto",
+        default="auto",
+        options=("auto", "5m", "1h"),
+        description=field,
+    )
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await pilot.app.push_screen(ChoicesScreen(setting, "auto"))
+        await pilot.press("down")
+
+    return stage.app(World()), drive
+
+
 def models(*keys: str) -> Callable[[Stage], Shot]:
     def make(stage: Stage) -> Shot:
         world = World()
@@ -405,8 +480,11 @@ PICTURES: Pictures = {
     "event": Picture(DebugLogScreen, happened("end", "enter"), state=True),
     "filtered events": Picture(DebugLogScreen, happened("slash", *"tool"), state=True),
     "servers": Picture(McpScreen, served("down", "enter", "down")),
-    "log of a server": Picture(McpScreen, served("down", "o"), state=True),
+    "log of a server": Picture(ReadScreen, served("down", "o")),
     "no servers": Picture(McpScreen, served(any_=False), state=True),
+    "hooks": Picture(HooksScreen, hooks_and_runs),
+    "skills": Picture(SkillsScreen, skills_here),
+    "choices": Picture(ChoicesScreen, choosing),
     "sub-agents": Picture(AgentsScreen, helpers),
     "sub-agent": Picture(SubAgentScreen, helper),
     "background commands": Picture(JobsScreen, background),

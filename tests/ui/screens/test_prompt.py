@@ -177,8 +177,7 @@ async def test_what_is_typed_in_one_go_elsewhere_reaches_the_prompt_whole() -> N
     async with running(world) as (app, pilot):
         await until(pilot, lambda: session_open(app))
         app.chat.add(UserItem("hello"))
-        app.chat.conversation.focus()
-        await pilot.pause()
+        await pilot.click("#conversation")
         for key, character in (("slash", "/"), ("p", "p"), ("i", "i"), ("n", "n")):
             app.post_message(keys.Key(key, character))
         await until(pilot, lambda: app.chat.prompt.text == "/pin")

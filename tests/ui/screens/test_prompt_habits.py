@@ -185,6 +185,22 @@ async def test_a_shell_command_waits_for_the_agent(tmp_path: Path) -> None:
         assert world.agent.sent == ["work"]
 
 
+@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
+async def test_what_a_key_clears_comes_back_with_up(key: str) -> None:
+    async with running(World()) as (app, pilot):
+        await pilot.press(*"half a thought")
+        if key == "escape":
+            await pilot.press(key)
+            assert app.chat.notice.text.endswith("Press Esc again to clear.")
+            assert app.chat.prompt.text == "half a thought"
+        await pilot.press(key)
+        assert app.chat.prompt.text == ""
+        assert app.screen is app.chat
+        assert app.chat.notice.text.endswith("Cleared. Up brings it back.")
+        await pilot.press("up")
+        assert app.chat.prompt.text == "half a thought"
+
+
 async def test_two_escapes_with_typing_between_do_not_rewind() -> None:
     world = World()
     async with running(world) as (app, pilot):
@@ -192,9 +208,11 @@ async def test_two_escapes_with_typing_between_do_not_rewind() -> None:
         await until(pilot, lambda: not app.conversation.busy and bool(app.chat.conversation.items))
         world.agent.session.append("title", title="t")
         await pilot.press("escape")
-        assert "Esc again" in app.chat.notice.text
+        assert "Esc again to rewind" in app.chat.notice.text
         await pilot.press("a", "escape")
-        assert "Esc again" in app.chat.notice.text
+        assert "Esc again to clear" in app.chat.notice.text
+        await pilot.press("escape", "escape")
+        assert "Esc again to rewind" in app.chat.notice.text
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, PickScreen))
 

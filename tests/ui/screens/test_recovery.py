@@ -28,7 +28,7 @@ RETRY = facts.RetryScheduled(2, 3, 4.0, "Too many requests.", 429, "rate_limit",
 PARKED = facts.Parked("2026-11-21T09:23:00.000Z", "Usage limit reached.")
 OTHER = "claude-haiku-5-5"
 ROWS = (
-    ModelRow(MODEL, 200_000, "catalogue", "$3 in, $15 out"),
+    ModelRow(MODEL, 200_000, "catalogue", "$2/$10", "$2 in, $10 out"),
     ModelRow(OTHER, 200_000, "catalogue", fallback=1),
     ModelRow("tiny-model", 8_000, "config"),
 )
@@ -486,8 +486,11 @@ async def test_the_picker_shows_what_fits_and_switches() -> None:
         assert isinstance(app.screen, ModelsScreen)
         rows = app.screen.rows
         shown = [rows.render_line(y).text for y in range(rows.size.height)]
-        assert any(MODEL in row and "fits" in row and "now" in row for row in shown)
-        assert any("tiny-model" in row and "too small: 82.1k needed" in row for row in shown)
+        assert shown[0].split() == ["●", MODEL, "200k", "$2/$10"]
+        assert any("tiny-model" in row and "too small" in row for row in shown)
+        await pilot.press("end")
+        await pilot.press("down", "down")
+        await until(pilot, lambda: "needs 82.1k" in str(app.screen.query_one("#about").render()))
         await pilot.press(*"haiku", "enter")
         await until(pilot, lambda: world.agent.models.current == OTHER)
         assert app.chat.header.state.model == OTHER

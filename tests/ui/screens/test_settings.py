@@ -21,7 +21,7 @@ from tui.settings.trust import Trust
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.picker import PickScreen
-from tui.ui.screens.settings import SettingsScreen
+from tui.ui.screens.settings import ChoicesScreen, SettingsScreen
 from tui.ui.widgets.questions import EditText
 
 TEXT = """\
@@ -101,6 +101,14 @@ async def fill(pilot: Pilot[None], value: str) -> None:
     await until(pilot, lambda: field(screen).has_focus)
     field(screen).value = value
     await pilot.press("enter")
+
+
+async def pick(world: World, pilot: Pilot[None], *keys: str) -> None:
+    """Choose in the list of a setting's choices, which was opened by Enter or a click."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, ChoicesScreen))
+    world.clock.elapsed += 2
+    await pilot.press(*keys, "enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, SettingsScreen))
 
 
 # What is shown
@@ -281,9 +289,29 @@ async def test_words_are_gone_through_one_by_one(world: World, key: str) -> None
     async with settings(world, "memory_flush") as (screen, pilot):
         await pilot.press(key)
         await until(pilot, lambda: data().get("compaction") == {"memory_flush": False})
-        await until(pilot, lambda: "false" in line(screen, screen.rows.cursor))
+        await until(pilot, lambda: "off" in line(screen, screen.rows.cursor))
         await pilot.press(key)
         await until(pilot, lambda: data()["compaction"] == {"memory_flush": True})
+
+
+@SIZES
+async def test_choices_say_what_they_do_and_esc_changes_nothing(
+    world: World, size: tuple[int, int]
+) -> None:
+    async with settings(world, "cache.ttl", size=size) as (screen, pilot):
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoicesScreen))
+        choices = pilot.app.screen
+        assert isinstance(choices, ChoicesScreen)
+        await pilot.press("down", "down")
+        shown = [choices.rows.render_line(y).text for y in range(3)]
+        assert [row.split()[:2] for row in shown] == [["●", "auto"], ["○", "5m"], ["○", "1h"]]
+        said = shown[2] + str(choices.query_one("#about", Static).content)
+        assert "an hour; writing costs 2 × the input price" in said
+        assert choices.query_one("#box").region.height < 12
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert "cache" not in data()
 
 
 async def test_keys_in_a_row_are_changes_in_a_row(world: World) -> None:
@@ -424,18 +452,21 @@ async def test_bell_and_motion_change_at_once(world: World) -> None:
         assert isinstance(app, HoldfastApp)
         assert not app.chat.calm
         await pilot.press("enter")
+        await pick(world, pilot, "down")
         await until(pilot, lambda: app.chat.calm)
         await pilot.press("d")
         await until(pilot, lambda: not app.chat.calm)
         await pilot.press("escape", *"notify")
         await until(pilot, lambda: name(screen) == "notify")
         await pilot.press("enter")
+        await pick(world, pilot, "down")
         await until(pilot, lambda: app.frontend.services.settings.now.notify == "off")
 
 
 async def test_redaction_reaches_the_running_agent(world: World) -> None:
     async with settings(world, "redact") as (_, pilot):
         await pilot.press("enter")
+        await pick(world, pilot, "down")
         await until(pilot, lambda: [one.redact for one in world.agent.taken_up] == ["record"])
 
 
@@ -455,7 +486,7 @@ async def test_a_change_that_is_not_in_force_says_so(world: World) -> None:
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ("theme = 3", "non-empty string"),
+        ("theme = 3", "text in quotes, not empty"),
         ("no toml", "not valid TOML"),
         ("[retry]\nx = 1", "known key"),
     ],
@@ -546,6 +577,7 @@ async def test_a_click_chooses_a_row_and_another_changes_it(world: World) -> Non
         await pilot.click("#rows", offset=(5, place))
         assert name(screen) == "notify"
         await pilot.click("#rows", offset=(5, place))
+        await pick(world, pilot, "down")
         await until(pilot, lambda: data().get("notify") == "off")
         await pilot.click("#rows", offset=(5, 0))
         assert name(screen) == "model", "a heading is passed over"

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from tests.support.script import Hold
 from tests.support.world import World
-from tests.ui.screens.driving import NARROW, WIDE, answer, app_of, turn
+from tests.ui.screens.driving import NARROW, WIDE, answer, app_of, turn, until
 from tests.ui.screens.pictures import Compare, Drive, here, opened, prompt
 from tui.core import facts
 from tui.core.messages import Usage
@@ -152,3 +152,48 @@ def test_a_cut_output(snap_compare: Compare) -> None:
     world.scripts.append(turn(started, cut, *answer("Done.")))
     drive = prompt("go", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy)
     shoot(snap_compare, world, drive, WIDE)
+
+
+CODE = """There are **two** ways.
+
+```python
+def close(file: TextIO) -> None:
+    file.close()
+```
+
+1. Run the tests
+   ```sh
+   pytest -q tests/test_store.py --maxfail=1 --durations=10 -p no:cacheprovider
+   ```
+
+```
+no language
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("theme", "size"),
+    [
+        ("midnight", WIDE),
+        ("midnight", NARROW),
+        ("midnight", (40, 10)),
+        ("midnight", (200, 50)),
+        ("linen", NARROW),
+        ("contrast", NARROW),
+    ],
+)
+def test_code_with_numbers_and_the_keys_of_the_conversation(
+    snap_compare: Compare, theme: str, size: tuple[int, int]
+) -> None:
+    world = untitled()
+    world.scripts.append(turn(*answer(CODE)))
+
+    async def drive(pilot: Pilot[None]) -> None:
+        await prompt("how?", lambda app: app.chat.status.state.turns == 1 and not app.chat.busy)(
+            pilot
+        )
+        await pilot.press("tab", "k", "y")
+        await until(pilot, lambda: here(pilot.app).clipboard == CODE)
+
+    shoot(snap_compare, world, drive, size, theme=theme)

@@ -74,7 +74,7 @@ async def test_one_of_an_earlier_run_is_listed_and_opened():
     async with running(world, (100, 30), choice=SessionChoice(path)) as (app, pilot):
         await say(pilot, "/agents")
         await until(pilot, lambda: isinstance(app.screen, AgentsScreen))
-        row = app.screen.query_one("#agents").render_line(0).text
+        row = app.screen.query_one("#rows").render_line(0).text
         assert "✓ explore: find it  done · 3 calls · 2.1k tokens · $0.0050" in row
         assert "session 5ab5ab5ab5ab" in text_of(app, "about")
         world.clock.elapsed += 1

@@ -93,7 +93,7 @@ def work(tmp_path: Path) -> Path:
 def alone(env: dict[str, str], work: Path, *pieces: bytes, late: bytes = b"") -> list[object]:
     """What the first frame takes when it gets these pieces; `late` comes after its end began."""
     with Terminal([sys.executable, "-c", ALONE], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         for piece in pieces:
             os.write(screen.master, piece)
             screen.read(0.02)
@@ -157,7 +157,7 @@ def test_a_key_that_means_more_waits_for_the_real_screen(
 ) -> None:
     """And so does what comes after it."""
     with Terminal([sys.executable, "-c", ALONE], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type("draft" + typed.decode())
         screen.wait_for(draft)
         screen.process.send_signal(signal.SIGUSR1)
@@ -216,7 +216,7 @@ def test_what_has_begun_is_continued_by_the_real_screen(
     env: dict[str, str], work: Path, begun: str, rest: str, draft: str
 ) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type(begun)
         screen.wait_for("shift+tab")
         screen.type(rest)
@@ -226,9 +226,9 @@ def test_what_has_begun_is_continued_by_the_real_screen(
 def prompt(screen: Terminal) -> str:
     """What stands in the prompt, its lines joined."""
     rows = ["".join(char for char, _ in row) for _, row in sorted(screen.shown.by_row.items())]
-    first = next((at for at, row in enumerate(rows) if "❯" in row), len(rows))
+    first = next((at for at, row in enumerate(rows) if "›" in row), len(rows))
     last = next((at for at, row in enumerate(rows) if at > first and "───" in row), first)
-    return "⏎".join(row.partition("❯")[2].strip() or row.strip() for row in rows[first:last])
+    return "⏎".join(row.partition("›")[2].strip() or row.strip() for row in rows[first:last])
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_signal_puts_the_terminal_back(
     env: dict[str, str], work: Path, number: signal.Signals, told: int
 ) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         assert termios.tcgetattr(screen.slave) != screen.before
         screen.process.send_signal(number)
         assert screen.exit_code() == told
@@ -265,7 +265,7 @@ def test_an_exception_puts_the_terminal_back(env: dict[str, str], work: Path) ->
 def test_ctrl_c_leaves_at_once(env: dict[str, str], work: Path) -> None:
     argv = [sys.executable, "-c", CONTROLLED, *HOLDFAST, "--practice"]
     with Terminal(argv, cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type("\x03")
         assert screen.exit_code() == 130
         assert termios.tcgetattr(screen.slave) == screen.before
@@ -278,7 +278,7 @@ def test_what_was_typed_until_then_is_printed(env: dict[str, str], work: Path, k
     with Terminal(
         [sys.executable, "-c", DEAF], cwd=work, env={**env, "ANTHROPIC_API_KEY": key}
     ) as screen:
-        screen.wait_for("❯" if key else "holdfast")
+        screen.wait_for("›" if key else "holdfast")
         screen.type("first look\rand \x1b]11;rgb:0000/0000/0000\x07then")
         if key:
             screen.wait_for("and then")
@@ -302,7 +302,7 @@ def test_a_signal_is_heeded_wherever_an_exception_would_get_lost(
     env: dict[str, str], work: Path
 ) -> None:
     with Terminal([sys.executable, "-c", DEAF], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.process.send_signal(signal.SIGINT)
         assert screen.exit_code() == 130
         assert termios.tcgetattr(screen.slave) == screen.before
@@ -367,7 +367,7 @@ def test_keys_typed_during_the_whole_start_are_kept_in_order(
 def test_a_path_pasted_at_once_becomes_an_image(env: dict[str, str], work: Path) -> None:
     (work / "shot.png").write_bytes(png(640, 400))
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type(f"what is \x1b[200~{work}/shot.png\x1b[201~")
         screen.wait_for("shot.png", "[image 1: shot.png 640×400 ")
 
@@ -376,7 +376,7 @@ def test_prompts_sent_early_are_answered_in_order(
     env: dict[str, str], work: Path, tmp_path: Path
 ) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type("read README.md\rsay first\rsay second\rand a draft")
         screen.wait_for("1 turn", "and a draft")
     (path,) = (tmp_path / "home" / "data" / "sessions").rglob("*.jsonl")
@@ -389,7 +389,7 @@ def test_alt_enter_of_a_plain_terminal_begins_a_line(
     env: dict[str, str], work: Path, tmp_path: Path
 ) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯", "shift+tab")
+        screen.wait_for("›", "shift+tab")
         screen.type("say one\x1b\rtwo\r")
         screen.wait_for("1 turn")
     (path,) = (tmp_path / "home" / "data" / "sessions").rglob("*.jsonl")
@@ -400,7 +400,7 @@ def test_alt_enter_of_a_plain_terminal_begins_a_line(
 
 def test_a_command_typed_early_works(env: dict[str, str], work: Path) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type("/help\r")
         screen.wait_for("● here", "send")
 
@@ -409,7 +409,7 @@ def test_an_unknown_command_typed_early_stays_in_the_prompt(
     env: dict[str, str], work: Path
 ) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type("/halp\r")
         screen.wait_for("Unknown command /halp.", "Did you mean /help?")
 
@@ -418,7 +418,7 @@ def test_what_is_pressed_in_the_first_frame_acts_in_its_order(
     env: dict[str, str], work: Path
 ) -> None:
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         screen.type("a draft\x1bOP")
         screen.wait_for("● here")
         screen.type("\x1bOP")
@@ -449,7 +449,7 @@ def test_a_first_start_without_a_key_shows_one_screen(env: dict[str, str], work:
         screen.wait_for("never loses your work", "opening …")
         screen.type("see you")
         screen.wait_for("Connect a model", "paste an API key")
-        assert "❯" not in screen.text
+        assert "›" not in screen.text
         assert "Ask for anything" not in screen.text
         screen.type("\x1b[F\x1b[A")
         screen.wait_for("reads, searches, edits and runs commands")
@@ -461,7 +461,7 @@ def test_what_is_remembered_or_a_key_brings_the_prompt_at_once(
     env: dict[str, str], work: Path
 ) -> None:
     with Terminal([*HOLDFAST], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         assert "never loses your work" not in screen.text
 
 
@@ -500,6 +500,6 @@ def test_the_first_frame_has_the_colours_of_the_last_run(env: dict[str, str], wo
     path.parent.mkdir(parents=True)
     path.write_text("".join(f"{name} {value}\n" for name, value in LOOK.items()))
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
-        screen.wait_for("❯")
+        screen.wait_for("›")
         assert b"48;2;11;16;25m\x1b[2J" in screen.raw
         screen.wait_for("practice")

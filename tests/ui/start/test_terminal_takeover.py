@@ -59,7 +59,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return clean | {"HOLDFAST_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
 
 
-@pytest.mark.parametrize("shown", ["❯", "shift+tab"], ids=["first frame", "real screen"])
+@pytest.mark.parametrize("shown", ["›", "shift+tab"], ids=["first frame", "real screen"])
 def test_a_failure_while_keys_are_read_ends_the_program(
     env: dict[str, str], tmp_path: Path, shown: str
 ) -> None:

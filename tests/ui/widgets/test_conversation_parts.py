@@ -417,7 +417,42 @@ def test_attempts_that_failed_one_after_the_other_share_a_row() -> None:
     assert all(map(item_renderer.joins, tries, tries[1:]))
     assert not item_renderer.joins(tries[2], AttemptItem(1, "network", 1.0))
     rows = shown(item_renderer.draw(tries[0], 60, STYLES, along=tries[1:]))
-    assert rows == [" ! failed 3× · overloaded (529)"]
+    assert rows == [" ! retried 3× · overloaded (529)"]
+    mixed = [*tries[:1], *(AttemptItem(n, "rate_limit", 1.0, status=429) for n in (2, 3))]
+    rows = shown(item_renderer.draw(mixed[0], 60, STYLES, along=mixed[1:]))
+    assert rows == [" ! retried 3× · 1× overloaded, 2× rate limited"]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize(
+    ("level", "mark"),
+    [
+        ("", ""),
+        ("read-only", ""),
+        ("workspace", ""),
+        ("workspace + network", "network"),
+        ("outside", "outside"),
+    ],
+)
+def test_only_a_command_that_reaches_further_than_usual_is_marked(
+    width: int, level: str, mark: str
+) -> None:
+    call = ToolItem("a", "run_command", "make " + 60 * "x", "ok", summary="exit 0", level=level)
+    call.seconds = 3.0
+    (row,) = shown(item_renderer.draw(call, width, STYLES))
+    assert row.endswith((f"{mark}    3 s",) if mark else ("x    3 s", "…    3 s"))
+    assert len(row) < width
+
+
+def test_how_a_command_failed_stays_longer_than_that_its_output_was_cut() -> None:
+    receipt = {"bytes_total": 121, "bytes_shown": 121}
+    call = ToolItem("a", "run_command", "make " + 60 * "x", "error", 6.0, "exit 3", receipt=receipt)
+    (wide, *_), (narrow, *_) = (
+        shown(item_renderer.draw(call, width, STYLES)) for width in (80, 40)
+    )
+    assert "exit 3  ✂ 121 B" in wide
+    assert "exit 3" in narrow
+    assert "✂" not in narrow
 
 
 def test_warming_loads_what_colors_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,23 @@ TEXTS = st.one_of(
 )
 
 
+@given(TEXTS)
+@settings(max_examples=300, deadline=None)
+@example("1. a\n   ```sh\n   b\n   ```\n\n> ~~~\n> c\n\n    d\n\n```\n\n```\n```py\ne")
+def test_each_code_block_has_the_number_by_which_it_is_copied(text: str) -> None:
+    numbers = [line.block for line in render(text, STYLES, 40) if line.block]
+    written = code.blocks(text)
+    assert numbers == sorted(set(numbers))
+    assert set(numbers) >= {n for n, block in enumerate(written, 1) if block}
+    assert not numbers or numbers[-1] <= len(written)
+
+
+def test_a_code_block_is_copied_as_it_was_written() -> None:
+    long = "x = '" + "y" * 200 + "'\n\n\tz"
+    text = f"A\n\n```py\n{long}\n```\n\n- list\n\n  ```\n  in it\n  ```\n"
+    assert code.blocks(text) == [long, "in it"]
+
+
 @st.composite
 def cut_texts(draw: st.DrawFn) -> tuple[str, list[int]]:
     text = draw(TEXTS)

@@ -125,7 +125,7 @@ async def test_parked_until_another_day_names_it() -> None:
 async def test_a_recovery_step_has_no_countdown() -> None:
     async with held() as (_, banner, _app):
         banner.recover("context full", "compacting 1 of 3 …")
-        assert said(banner)[0].startswith("⟳ context full · compacting 1 of 3 …")
+        assert said(banner)[0].startswith("↻ context full · compacting 1 of 3 …")
         assert not banner.check_action("ask", ("now",))
 
 

@@ -82,10 +82,10 @@ class _Host(CallHost):
     room: Room
     _rules: ReadingRules | None = None
 
-    def emit(self, text: str) -> None:
+    def emit(self, text: str, picture: str = "") -> None:
         self.state.add_output(without_colours(text))
-        for part in chunks_of(clamp_text(text, self.room, "ends")):
-            self.ctx.publish(ToolOutputChunk(self.state.id, part))
+        for part in chunks_of(clamp_text(text, self.room, "ends")) if text else ("",):
+            self.ctx.publish(ToolOutputChunk(self.state.id, part, picture))
 
     def set_todos(self, todos: Sequence[Todo]) -> None:
         items = tuple({"text": todo.text, "status": todo.status} for todo in todos)

@@ -61,30 +61,22 @@ class SwitchPrice:
     reload: str = ""
 
 
-def price_of_changes(requests: RequestState, changes: Sequence[Overlay], saved: int) -> ChangePrice:
-    """Return the price of sending records in another form, which saves so many tokens of each
-    request."""
-    return _price(requests, saved, broken_next(supposing(requests, *changes)))
-
-
-async def price_aside(
+async def price_of_changes(
     requests: RequestState, changes: Sequence[Overlay], saved: int
 ) -> ChangePrice:
-    """Return the same, worked out in a thread: it takes the longer the more was said."""
+    """Return the price of sending records in another form, which saves so many tokens of each
+    request. Worked out in a thread: it takes the longer the more was said."""
     supposed = supposing(requests, *changes)
-    return _price(requests, saved, await asyncio.to_thread(broken_next, supposed))
-
-
-def _price(requests: RequestState, saved: int, broken: ContextBroken | None) -> ChangePrice:
+    broken = await asyncio.to_thread(broken_next, supposed)
     if broken is None:
         return ChangePrice(saved, 0, 0)
     return _paying(requests.ctx, saved, broken, requests.ctx.ledger.tokens - saved)
 
 
-def next_break(requests: RequestState) -> ContextBroken | None:
+async def next_break(requests: RequestState) -> ContextBroken | None:
     """Return the break that the next request causes as things are; None where it extends the
-    last."""
-    return broken_next(supposing(requests))
+    last. Worked out in a thread, too."""
+    return await asyncio.to_thread(broken_next, supposing(requests))
 
 
 async def reload_cost(requests: RequestState) -> ContextBroken | None:
@@ -96,13 +88,15 @@ async def reload_cost(requests: RequestState) -> ContextBroken | None:
     return broken_next(supposed)
 
 
-def exchange_cost(requests: RequestState, tool: Tool[Any], *, joins: bool) -> ContextBroken | None:
-    """Return the break of a new frame that a tool joins, or leaves."""
+async def exchange_cost(
+    requests: RequestState, tool: Tool[Any], *, joins: bool
+) -> ContextBroken | None:
+    """Return the break of a new frame that a tool joins, or leaves. Worked out in a thread, too."""
     supposed = supposing(requests)
     supposed.frame.exchange(() if joins else {tool.name}, [tool] if joins else ())
     supposed.frame.renew("reload")
     supposed.frame.make_of_known()
-    return broken_next(supposed)
+    return await asyncio.to_thread(broken_next, supposed)
 
 
 def foreign_frame_cost(requests: RequestState) -> ContextBroken | None:

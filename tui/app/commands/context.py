@@ -149,7 +149,7 @@ async def _when_to_prune(
     """Now, with the next break, or not: asked where it costs something."""
     weigh = agent.context.ledger.would
     saved = sum(weigh(change.target, None) for change in changes)
-    price = agent.context.price_of_changes(changes, saved)
+    price = await agent.context.price_of_changes(changes, saved)
     if not price.tokens and not price.thoughts:
         return "now"
     question = ChoiceQuestion(

@@ -43,7 +43,7 @@ def would_run(agent: Agent, command: str) -> str:
         "deny": "would be refused",
     }[decision.answer]
     if decision.walls and decision.answer != "deny":
-        fate += f" (⛨ {decision.level})"
+        fate += f" (sandbox: {decision.level})"
     risk = f", {decision.risk}" if decision.risk else ""
     return f"{visible(command)}: {fate}{risk}. {visible(decision.reason)}"
 

@@ -1,4 +1,4 @@
-"""/skills: the skills there are, where they are from, and what is wrong with others."""
+"""/skills: the skills there are, where there is no panel for them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import asyncio
 
 from tui.app.conversation import Conversation
 from tui.app.reports import Report
+from tui.app.reports.skills import ABOUT, NOT_OFFERED, skill_lines, skill_rows
 from tui.core.formatting import plural
 from tui.core.paths import shorten
-from tui.core.text_cleaning import one_line
-from tui.settings.skills import skill_lines
 
 
 async def skills(conversation: Conversation, _: str) -> None:
@@ -19,10 +18,9 @@ async def skills(conversation: Conversation, _: str) -> None:
     installed = own.skills
     if installed is None or not (installed.skills or installed.problems):
         place = shorten(conversation.services.folders.config / "skills")
-        frontend.say("No skills here.", hint=f"Put their folders into {place}: /help skills.")
+        frontend.say(f"No skills here. {ABOUT}", hint=f"Put them into {place}: see /help skills.")
         return
-    lines = skill_lines(installed.skills.values())
+    lines = skill_lines(skill_rows(installed))
     if installed.skills and conversation.agent and not conversation.agent.offers_skills:
-        lines.append("This session began without skills; /reload offers them to the model.")
-    lines += [f"Not used: {one_line(problem)}" for problem in installed.problems]
+        lines.append(NOT_OFFERED)
     frontend.report(Report(plural(len(installed.skills), "skill"), lines))

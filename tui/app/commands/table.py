@@ -55,8 +55,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("tree [BRANCH]", "show and switch branches", "commands.tree"),
     _command("export [md|html|jsonl]", "export this session", "commands.sessions"),
     _command(
-        "copy",
-        "copy the last answer",
+        "copy [N]",
+        "copy the last answer, or code block N in it",
         screen_only="The answer is text in this terminal: copy it there, or use /export.",
     ),
     _command("compact [FOCUS]", "summarize older messages", "commands.context"),
@@ -113,6 +113,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("init", "have the model write AGENTS.md", "commands.sessions"),
     _command("repair", "diagnose and repair this session", "commands.sessions"),
     _command("doctor", "check installation, key and sessions"),
+    _command("keys", "what a pressed key sends and does here"),
     _command(
         "tour",
         "5-minute tour",
@@ -145,7 +146,7 @@ ELSEWHERE: dict[str, str] = {
     "branch": "fork", "checkpoint": "rewind", "checkup": "doctor", "clone": "fork",
     "compress": "compact", "connect": "login", "continue": "resume", "experimental": "config",
     "hotkeys": "help", "insights": "usage", "keybindings": "help", "keymap": "help",
-    "keys": "help", "list-agents": "agents", "logout": "login", "memories": "memory",
+    "list-agents": "agents", "logout": "login", "memories": "memory",
     "models": "model", "name": "rename", "powerup": "tour", "ps": "jobs", "pwd": "status",
     "q": "quit", "reload-plugins": "reload", "reload-skills": "reload", "reset": "new",
     "sandbox": "permissions", "scoped-models": "model", "search": "find", "session": "status",

@@ -152,7 +152,7 @@ def terminal(what: Subject) -> Iterator[Check]:
             "Set a UTF-8 locale: export LANG=C.UTF-8",
         )  # fmt: skip
     if env.get("TMUX"):
-        hint = "If Esc is slow: set -sg escape-time 10; to copy: set -g set-clipboard on"
+        hint = "If Esc is slow: set -sg escape-time 10"
         yield Check("tmux", "ok", "inside tmux", hint)
     if env.get("SSH_CONNECTION") or env.get("SSH_TTY"):
         hint = "Copying needs a terminal that supports OSC 52; run long sessions inside tmux."

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
+
+from tui.core.text_cleaning import one_line
 
 Level: TypeAlias = Literal["info", "success", "warning", "error"]
 
@@ -13,7 +16,8 @@ Level: TypeAlias = Literal["info", "success", "warning", "error"]
 class Row:
     """One thing in a report, found again by its `key`. `values` stand in its columns; `mark` says
     at a glance how it is, in the color of `look`. `about` is all there is to say, a line each, and
-    `actions` are what can be done with it now."""
+    `actions` are what can be done with it now. It is part of the row above with less `depth`; a
+    `dim` one does not count. `file` is where it is written."""
 
     name: str
     values: tuple[str, ...] = ()
@@ -22,6 +26,9 @@ class Row:
     look: str = "muted"
     about: tuple[str, ...] = ()
     actions: frozenset[str] = frozenset()
+    depth: int = 0
+    dim: bool = False
+    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +57,10 @@ class Report:
             else:
                 yield f"{row.name:<{wide}}{', '.join(row.values)}"
         yield from self.notes
+
+
+def problem_row(problem: str) -> Row:
+    """Make the row of something that is wrong, a sentence."""
+    return Row(
+        one_line(problem), key=f"problem {problem}", mark="!", look="warning", about=(problem,)
+    )

@@ -45,12 +45,24 @@ def kind_row(kind: AgentDefinition) -> Row:
     names = {"": "the conversation's model", "small": "the small model"}
     model = names.get(kind.model, kind.model)
     only = " · read-only" if kind.read_only else ""
-    tools = "all tools" if kind.tools is None else ", ".join(kind.tools)
-    less = f", without {', '.join(kind.without)}" if kind.without else ""
+    tools = "all tools" if kind.tools is None else ", ".join(dict.fromkeys(kind.tools))
+    less = f", without {', '.join(dict.fromkeys(kind.without))}" if kind.without else ""
     where = shorten(kind.path) if kind.path else "comes with Holdfast"
     left = (f"left out: {', '.join(kind.left)}",) if kind.left else ()
-    about = (kind.description, f"{model}{only} · {tools}{less}", *left, where)
-    return Row(kind.name, (kind.description,), f"kind {kind.name}", about=about)
+    about = (kind.about, f"{model}{only} · {tools}{less}", *left, where)
+    return Row(
+        one_line(kind.name),
+        (one_line(kind.about),),
+        kind_key(kind),
+        about=about,
+        actions=frozenset({"open", "edit"} if kind.path else {"open"}),
+        file=kind.path,
+    )
+
+
+def kind_key(kind: AgentDefinition) -> str:
+    """The key of the row of a kind: no call has an id like that."""
+    return f"kind {kind.name}"
 
 
 def seconds_of(one: SubAgent, clock: Clock) -> float:

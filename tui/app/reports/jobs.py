@@ -50,7 +50,7 @@ def job_row(owned: OwnedJob) -> Row:
         mark,
         look,
         (one_line(job.command), " · ".join([since, *moved, *hidden, *owner]), where),
-        frozenset({"output", "copy"} if job.ended else {"output", "copy", "stop"}),
+        frozenset({"open", "copy"} if job.ended else {"open", "copy", "stop"}),
     )
 
 

@@ -57,12 +57,12 @@ def _rules_in_force(
     configured = services.permissions()
     yield "mode", MODE_NAMES[agent.permissions.mode]
     yield "folders", ", ".join(map(shorten, agent.permissions.folders))
-    yield "ceiling", configured.ceiling
+    yield "elevated to", configured.ceiling
     for name in ("deny", "ask", "allow", "session"):
         texts = [row.text for row in rows if row.kind == name]
         if texts or name != "session":
             yield name, ", ".join(texts) or "none"
-    yield "auto_grant", ", ".join(configured.auto_grant) or "none"
+    yield "write freely", ", ".join(configured.auto_grant) or "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,13 +90,17 @@ class PlanApproved(WireFact, frozen=True, tag="plan_approved"):
 
 class ToolOutputChunk(WireFact, frozen=True, tag="tool_output"):
     """A tool printed something: for the person, with its colors, which JSON has not. A carriage
-    return in the text starts its line over, as on a terminal."""
+    return in the text starts its line over, as on a terminal. `picture` are the last lines of what
+    is drawn over several of them now, for a screen alone."""
 
     id: str
     text: str
+    picture: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"text": without_colours(self.text)}
+        data = super().to_json() | {"text": without_colours(self.text)}
+        del data["picture"]
+        return data
 
 
 class ToolFinished(DurableFact, frozen=True, tag="tool_finished"):

@@ -9,7 +9,7 @@ from collections.abc import Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.app import manual
 from tui.app.commands.table import COMMANDS, ELSEWHERE
@@ -25,6 +25,9 @@ from tui.tools.search_proof import confirmed_names
 from tui.ui.toolkit import themes
 from tui.ui.widgets.autocomplete import Suggestion, rank
 
+if TYPE_CHECKING:
+    from tui.ui.widgets.conversation.items_view import ItemsView
+
 _LOOKED_AT = 2000
 """Maximum number of entries read in the parent folder."""
 
@@ -32,8 +35,9 @@ _LOOKED_AT = 2000
 class PromptSources:
     """The suggestions of one conversation. Nothing here blocks the event loop."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, conversation: Conversation, shown: ItemsView | None = None) -> None:
+        """`shown` has the answer whose code blocks `/copy` offers."""
+        self._conversation, self._shown = conversation, shown
         services = conversation.services
         self._files = WorkspaceFiles(services.workspace, services.clock, conversation)
 
@@ -74,11 +78,22 @@ class PromptSources:
                 return [
                     Suggestion(row.id, row.title, words=f"{row.id} {row.title}") for row in rows
                 ]
+            case "copy":
+                return await self._code_blocks()
             case "add-dir":
                 names = await asyncio.to_thread(_neighbours, services.workspace)
                 return [Suggestion(f"../{name}/", words=name) for name in names]
             case _:
                 return [Suggestion(word) for word in match.offers] if match else []
+
+    async def _code_blocks(self) -> Sequence[Suggestion]:
+        """Return the numbers of the code blocks that `/copy` takes, with their first lines."""
+        from tui.ui.widgets.markdown.code import blocks  # noqa: PLC0415 - on demand
+
+        answer = self._shown.with_code if self._shown else None
+        code = await asyncio.to_thread(blocks, answer.text) if answer else []
+        first_lines = (next(filter(str.strip, text.split("\n")), "") for text in code)
+        return [Suggestion(str(n), text.strip()) for n, text in enumerate(first_lines, 1)]
 
     async def files(self) -> Sequence[str]:
         """Return the files of the workspace and the resources of MCP servers."""

@@ -64,12 +64,42 @@ async def help_(frontend: ScreenFrontend, words: str) -> None:
         frontend.say(one_line(own.problems[0]), "warning")
 
 
-async def copy(frontend: ScreenFrontend, _: str) -> None:
-    if text := frontend.renderer.last_answer:
+async def keys(frontend: ScreenFrontend, _: str) -> None:
+    """Show what pressed keys send and do, until it is closed."""
+    from tui.ui.screens.key_viewer import QUESTIONS, KeysScreen, Meanings  # noqa: PLC0415 - on demand
+
+    meanings = Meanings(frontend.chat, frontend.app.own_keys)
+    await frontend.app.push_screen(KeysScreen(os.environ, meanings))
+    if os.environ.get("TERM") != "linux":  # the console answers none of them
+        frontend.terminal.write(QUESTIONS)
+
+
+async def copy(frontend: ScreenFrontend, number: str) -> None:
+    if number:
+        await _copy_block(frontend, number)
+    elif text := frontend.renderer.last_answer:
         frontend.app.copy_to_clipboard(text)
         frontend.say(f"Copied last answer ({plural(len(text), 'character')}).", "success")
     else:
         frontend.say("No answer to copy yet.")
+
+
+async def _copy_block(frontend: ScreenFrontend, number: str) -> None:
+    """Copy a block of the newest answer with code, as it was written."""
+    from tui.ui.widgets.markdown.code import blocks  # noqa: PLC0415 - on demand
+
+    answer = frontend.chat.conversation.with_code
+    code = await asyncio.to_thread(blocks, answer.text) if answer else []
+    if not code:
+        frontend.say("No code block to copy yet.")
+    elif number.isdecimal() and 0 < int(number[:9]) <= len(code):
+        text = code[int(number) - 1]
+        frontend.app.copy_to_clipboard(text)
+        lines = plural(text.count("\n") + 1, "line")
+        frontend.say(f"Copied code block {int(number)} ({lines}).", "success")
+    else:
+        numbers = "1" if len(code) == 1 else f"1 to {len(code)}"
+        frontend.say(f"No code block {number} here.", "warning", hint=f"/copy {numbers}")
 
 
 async def output(frontend: ScreenFrontend, width: str) -> None:
@@ -182,6 +212,31 @@ async def agents(frontend: ScreenFrontend, _: str) -> None:
         chosen = await frontend.app.push_screen_wait(screen)
         if chosen is not None:
             await open_sub_agent(frontend, chosen)
+
+
+async def hooks(frontend: ScreenFrontend, _: str) -> None:
+    """Show the hooks as they are in the files now."""
+    from tui.app.reports.hooks import rows_of_hooks  # noqa: PLC0415 - on demand
+    from tui.ui.screens.installed import HooksScreen  # noqa: PLC0415
+
+    if agent := frontend.conversation.open_agent():
+        rows = await rows_of_hooks(agent, frontend.services)
+        frontend.app.push_screen(HooksScreen(rows))
+
+
+async def skills(frontend: ScreenFrontend, _: str) -> None:
+    """Show the skills as they are in the files now; one may be put into the prompt."""
+    from tui.app.reports.skills import NOT_OFFERED, skill_rows  # noqa: PLC0415 - on demand
+    from tui.ui.screens.installed import SkillsScreen  # noqa: PLC0415
+
+    conversation = frontend.conversation
+    own, agent = conversation.user_commands, conversation.agent
+    await asyncio.to_thread(own.load)
+    rows = list(skill_rows(own.skills)) if own.skills else []
+    if rows and agent and not agent.offers_skills:
+        frontend.say(NOT_OFFERED)
+    if name := await frontend.app.push_screen_wait(SkillsScreen(rows)):
+        frontend.put_prompt(f"/{name} ")
 
 
 async def open_sub_agent(frontend: ScreenFrontend, call_id: str) -> None:
@@ -342,8 +397,23 @@ async def edit_prompt(frontend: ScreenFrontend) -> None:
 
 
 _VIEWS = (
-    *(help_, copy, context, pin, find, output, diff, tasks, todos, permissions, agents, jobs, mcp),
-    *(status, theme, vim, config, doctor, tour, drill, quit_),
+    *(
+        help_,
+        keys,
+        copy,
+        context,
+        pin,
+        find,
+        output,
+        diff,
+        tasks,
+        todos,
+        permissions,
+        agents,
+        hooks,
+        jobs,
+    ),
+    *(skills, mcp, status, theme, vim, config, doctor, tour, drill, quit_),
 )
 VIEWS: Final[Mapping[str, Callable[[ScreenFrontend, str], Coroutine[Any, Any, None]]]] = {
     view.__name__.rstrip("_"): view for view in _VIEWS

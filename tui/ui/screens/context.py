@@ -407,7 +407,7 @@ class ContextScreen(TableScreen[None]):
             self.notice.say(f"Undone: {text}", "success")
             return
         now = {overlay.target for overlay in change.overlays if not overlay.wait}
-        cost = self._agent.context.next_break() if now else None
+        cost = await self._agent.context.next_break() if now else None
         words = break_price(cost) if cost else ""
         price = f" Costs {words}." if words else ""
         hint = "u undoes it before it is sent." if cost else "u undoes it."

@@ -3,10 +3,11 @@ once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -60,7 +61,7 @@ async def mask_price(agent: Agent, item: Item) -> str:
         return ""
     verb = "show" if item.state == "masked" else "hide"
     waits = "waits for a cache restart · " if id_ in agent.context.pending else ""
-    price = await agent.context.price_aside([overlay], saved)
+    price = await agent.context.price_of_changes([overlay], saved)
     return f"{waits}m {verb}: {replace(price, pays_after=None).text}"  # the line is short
 
 
@@ -111,7 +112,7 @@ def effect(plan: MaskPlan, window: int) -> str:
 class BulkMenu(TableDialog[MaskPlan | None]):
     """Dialog that is dismissed with the chosen plan, or None.
 
-    `stale` is the plan for changed files; `price` returns the price of changes that save so many
+    `stale` is the plan for changed files; `price` works out the price of changes that save so many
     tokens.
     """
 
@@ -129,7 +130,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         found: Sequence[MaskableResult],
         stale: MaskPlan,
         window: int,
-        price: Callable[[Sequence[Overlay], int], ChangePrice],
+        price: Callable[[Sequence[Overlay], int], Awaitable[ChangePrice]],
     ) -> None:
         super().__init__()
         self._found, self._stale = found, stale
@@ -170,13 +171,19 @@ class BulkMenu(TableDialog[MaskPlan | None]):
     def row_moved(self, index: int) -> None:  # noqa: ARG002
         self._explain()
 
-    def _explain(self) -> None:
-        """Show the price of the plan under the cursor."""
+    @work(group="price", exclusive=True)
+    async def _explain(self) -> None:
+        """Show the price of the plan under the cursor, once it is worked out."""
         plan = self.plans()[self.rows.cursor]
-        text = ""
-        if plan.targets:
-            what = f"hide {plural(len(plan.targets), 'result')}"
-            text = f"{what}: {self._price(plan.overlays(), plan.saves).text}."
+        if not plan.targets:
+            self._show_price("")
+            return
+        what = f"hide {plural(len(plan.targets), 'result')}"
+        self._show_price(f"{what}: …")
+        price = await self._price(plan.overlays(), plan.saves)
+        self._show_price(f"{what}: {price.text}.")
+
+    def _show_price(self, text: str) -> None:
         self.query_one("#price", Static).update(f"\n{text}\n")
 
     def _row(self, plan: MaskPlan, width: int) -> list[Part]:

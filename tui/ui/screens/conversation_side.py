@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.widget import Widget
 
 from tui.core.clock import Clock
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from tui.ui.widgets.retry_banner import RetryBanner
     from tui.ui.widgets.search_bars import FindBar
     from tui.ui.widgets.welcome_text import StartNotices
+
+
+SAID_S = 4.0
+"""Seconds that a line is shown in the rule."""
 
 
 class ConversationSide(CachedVertical):
@@ -91,6 +96,18 @@ class ConversationSide(CachedVertical):
         self.conversation = ConversationView(id="conversation")
         self.conversation.extend(end)
         self.begun = True
+
+    def say(self, text: str) -> None:
+        """Show a line for a while, in the rule above the conversation: nothing moves."""
+        if not self.rule.display:
+            self.notice.say(text, "success")
+            return
+        self.rule.right = said = Content.styled(text, "$text-success")
+        self.set_timer(SAID_S, lambda: self._unsay(said))
+
+    def _unsay(self, said: Content) -> None:
+        if self.rule.right is said:
+            self.rule.right = Content("")
 
     def on_descendant_focus(self) -> None:
         self.rule.lit = True

@@ -65,6 +65,14 @@ _SMALLER: Final = KeyHint("esc", "smaller")
 _FIND: Final = KeyHint("ctrl+f", "find", "screen.find", "find")
 
 _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
+    "-letters": (
+        KeyHint("j k", "move"),
+        KeyHint("enter", "fold"),
+        _BACK,
+        KeyHint("y", "copy"),
+        KeyHint("n N", "prompts"),
+        KeyHint("/", "find", "screen.find"),
+    ),
     "ConversationView": (
         KeyHint("enter", "fold"),
         KeyHint("ctrl+y", "copy"),
@@ -91,7 +99,8 @@ _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
     "Intro": (KeyHint("enter", "choose"), KeyHint("↑ ↓", "move"), _BACK),
     "PromptSearch": (KeyHint("enter", "take"), KeyHint("↑ ↓", "older, newer"), _CLOSE),
 }
-"""The keys of a widget by its class, the most useful first."""
+"""The keys of a widget by its class, the most useful first; of a conversation also those while
+letters are keys in it."""
 
 
 def footer(focused: Widget | None, general: tuple[KeyHint, ...]) -> tuple[KeyHint, ...]:
@@ -101,6 +110,8 @@ def footer(focused: Widget | None, general: tuple[KeyHint, ...]) -> tuple[KeyHin
     stops what runs if nothing nearer uses it.
     """
     names = [type(each).__name__ for each in focused.ancestors_with_self] if focused else []
+    if focused and focused.has_class("-letters"):
+        names.insert(0, "-letters")
     if not names or "Prompt" in names:
         return general
     own = next((_KEYS[name] for name in names if name in _KEYS), ())

@@ -212,7 +212,7 @@ class HelpScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "help", *_KEYS["keys"]):
             with Horizontal(id="search-row"):
-                yield Static("❯", id="caret", markup=False)
+                yield Static("›", id="caret", markup=False)
                 search = CharacterInput(placeholder="Filter keys, commands, manual", id="search")
                 search.cursor_blink = False
                 yield search

@@ -4,33 +4,33 @@ one."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from rich.cells import cell_len, set_cell_size
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.app.dialog_data import YesNoQuestion
 from tui.app.passing_questions import answer_while
+from tui.app.reports import Row
 from tui.app.reports.jobs import NONE, job_row, state_of
-from tui.core.formatting import duration, plural, size
+from tui.core.formatting import duration, size
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.external_programs import Program, open_copy
-from tui.ui.screens.table_screen import TableDialog, whole_words
+from tui.ui.screens.panel import Panel, copy
+from tui.ui.screens.table_screen import whole_words
 from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.widgets.dialog import answer_of
+from tui.ui.widgets.dialog import Key, answer_of
 from tui.ui.widgets.file_viewer.pane import FilePane, open_file_pane
 from tui.ui.widgets.keys import JOB_OUTPUT_KEYS, JOBS_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.questions import Confirmation
-from tui.ui.widgets.row_list import Part, RowList
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -38,47 +38,33 @@ if TYPE_CHECKING:
     from tui.tools.jobs import Job
 
 FOLLOW_S: Final = 0.5
-"""Seconds between updates of what runs."""
+"""Seconds between updates of the output."""
 _TAIL_LINES: Final = 3
 _TAIL_CHARS: Final = 1000
-_NONE: Final = f"""\
-{NONE}
-
-The model starts one for servers and long builds. Ctrl+B moves the command that
-runs in the foreground here."""
 
 
-class JobsScreen(TableDialog[None]):
+class JobsScreen(Panel[None]):
     """A row for each background command. `forward` opens a port that they listen on."""
 
-    CSS_PATH = "jobs.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(JOBS_KEYS),
-        Binding("escape,q,ctrl+c", "dismiss", "close", show=False),
-    ]
-    AUTO_FOCUS: ClassVar[str | None] = "#jobs"
+    NAME = "background commands"
+    NONE = (
+        f"{NONE}\nThe model starts one for servers and long builds. Ctrl+B moves the command that "
+        "runs in the foreground here."
+    )
+    KEYS: ClassVar[Mapping[str, str]] = {"open": "enter", "stop": "x", "copy": "y"}
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(JOBS_KEYS)]
 
     def __init__(self, agent: Agent, forward: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(classes="-table")
+        super().__init__()
         self._agent, self._forward = agent, forward
-        self._shown: list[OwnedJob] = []
         self._tails: dict[Job, tuple[int, str]] = {}
         self._ports: Sequence[int] = ()
-        self._drawn: object = None
-
-    def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "background commands"):
-            yield RowList(id="jobs")
-            yield Static(_NONE, id="none", markup=False)
-            yield Static("", id="about", markup=False)
 
     def on_mount(self) -> None:
-        self.refresh_jobs()
-        self.read_output()
-        self.set_interval(FOLLOW_S, self.read_output)
+        self.follow()
 
     @work(group="read", exclusive=True)
-    async def read_output(self) -> None:
+    async def follow(self) -> None:
         """Read the last output of the commands and their ports, and draw what has changed."""
         for owned in self._agent.jobs.all:
             job = owned.job
@@ -87,12 +73,7 @@ class JobsScreen(TableDialog[None]):
                 tail = await asyncio.to_thread(read, lines=_TAIL_LINES, chars=_TAIL_CHARS)
                 self._tails[job] = count, tail
         self._ports = sorted(await self._agent.jobs.ports())
-        if self._state() != self._drawn:
-            self.refresh_jobs()
-
-    def _state(self) -> object:
-        jobs = [(one.job.id, state_of(one.job), self._tails.get(one.job)) for one in self._listed]
-        return jobs, self._ports
+        super().follow()
 
     @property
     def _listed(self) -> list[OwnedJob]:
@@ -100,73 +81,40 @@ class JobsScreen(TableDialog[None]):
         newest = list(reversed(self._agent.jobs.all))
         return sorted(newest, key=lambda one: one.job.ended)
 
-    def refresh_jobs(self) -> None:
-        """Show the current state of the commands."""
-        before = self._row.job if self._row else None
-        self._shown = self._listed
-        jobs = [one.job for one in self._shown]
-        cursor = jobs.index(before) if before in jobs else 0
-        self.set_class(not jobs, "-none")
-        self.rows.show(len(jobs), self._draw, cursor=cursor)
-        self._explain()
-        self._drawn = self._state()
+    def rows_now(self) -> Sequence[Row]:
+        return [self._row_of(one) for one in self._listed]
+
+    def _row_of(self, owned: OwnedJob) -> Row:
+        row, tail = job_row(owned), clean(self._tails.get(owned.job, (0, ""))[1]).splitlines()
+        ports = ", ".join(map(str, self._ports))
+        listening = [f"listening in the sandbox: {ports}"] if ports else []
+        about = (*row.about[:2], *listening, *row.about[2:], *tail)
+        return replace(row, values=(*row.values, one_line(tail[-1]) if tail else ""), about=about)
+
+    def keys(self, row: Row) -> Iterable[Key]:
+        return [*super().keys(row), *([("p", "open a port")] if self._ports else [])]
+
+    @property
+    def _owned(self) -> OwnedJob | None:
+        """The command under the cursor."""
+        key = self.row.key if self.row else ""
+        return next((one for one in self._agent.jobs.all if one.job.id == key), None)
 
     @work(group="stop", exclusive=True)
     async def action_stop(self) -> None:
         """Stop the command under the cursor, once the person has confirmed."""
-        row = self._row
-        if row is not None and await stop_asked(cast("App[Any]", self.app), row.job):
-            self.refresh_jobs()
-
-    def action_copy(self) -> None:
-        """Copy the command under the cursor."""
-        if self._row is not None:
-            copy(cast("App[Any]", self.app), self._row.job.command)
+        owned = self._owned
+        if owned is not None and await stop_asked(cast("App[Any]", self.app), owned.job):
+            self.draw()
 
     @work(group="forward", exclusive=True)
     async def action_forward(self) -> None:
         """Open the port that they listen on."""
         await self._forward()
 
-    def row_chosen(self, index: int) -> None:
-        self.app.push_screen(JobOutputScreen(self._shown[index]))  # pyright: ignore[reportUnknownMemberType]
-
-    def row_moved(self, index: int) -> None:  # noqa: ARG002
-        self._explain()
-
-    @property
-    def _row(self) -> OwnedJob | None:
-        return self._shown[self.rows.cursor] if self._shown else None
-
-    def _draw(self, index: int, width: int) -> Sequence[Part]:
-        rows = [job_row(one) for one in self._shown]
-        beside = max(cell_len(row.values[0]) for row in rows)
-        room = max(width // 3, min(width // 2, width - 6 - beside))
-        names = [whole_words(row.name, room) for row in rows]
-        wide, row = max(map(cell_len, names)), rows[index]
-        last = self._tails.get(self._shown[index].job, (0, ""))[1].rpartition("\n")[2]
-        return [
-            (f"{row.mark} ", row.look),
-            (set_cell_size(names[index], wide), "text"),
-            (f"  {set_cell_size(row.values[0], beside)}", "muted"),
-            (f"  {one_line(last)}" if last else "", "muted"),
-        ]
-
-    def _explain(self) -> None:
-        """Show the details of the row under the cursor, and the keys."""
-        owned, keys = self._row, tuple[tuple[str, str], ...]()
-        lines: list[str] = []
-        if owned is not None:
-            row = job_row(owned)
-            lines = [*row.about, *self._tails.get(owned.job, (0, ""))[1].splitlines()]
-            stop = (("x", "stop"),) if "stop" in row.actions else ()
-            keys = (("enter", "output"), *stop, ("y", "copy"))
-        if self._ports:
-            ports = ", ".join(map(str, self._ports))
-            lines.insert(2, f"listening in the sandbox: {ports}")
-            keys = (*keys, ("p", "open a port"))
-        self.put("about", Content(clean("\n".join(lines))))
-        self.show_keys(*keys, ("esc", "close"))
+    def row_chosen(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
+        if (owned := self._owned) is not None:
+            self.app.push_screen(JobOutputScreen(owned))  # pyright: ignore[reportUnknownMemberType]
 
 
 class JobOutputScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
@@ -288,9 +236,3 @@ async def stop_asked(app: App[Any], job: Job) -> bool:
         return False
     await job.stop("person")
     return True
-
-
-def copy(app: App[Any], text: str) -> None:
-    """Copy a text and say so."""
-    app.copy_to_clipboard(text)
-    app.notify(f"Copied {plural(len(text), 'character')}.", markup=False)

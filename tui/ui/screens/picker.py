@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar, cast
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -181,7 +182,9 @@ class FilterDialog(TableDialog[ResultT | None]):
     DEFAULT_CSS = """
     FilterDialog #words-row { height: 1; margin: 0 0 1 0; }
     FilterDialog #caret { width: 2; color: $text-primary; text-style: bold; }
+    FilterDialog #columns { height: 1; color: $text-muted; display: none; }
     FilterDialog #about { height: auto; color: $text-muted; }
+    FilterDialog.-short #words-row { margin: 0; }
     """
     ROWS_MAX: ClassVar[int] = 30
 
@@ -190,12 +193,15 @@ class FilterDialog(TableDialog[ResultT | None]):
         self._title, self._placeholder, self._offered = title, placeholder, keys
         self._values: list[ResultT] = []
         self._most = 0
+        self.about_rows = 0
+        """Rows that are kept for what is said about the choice under the cursor."""
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), self._title, *self._offered):
             with Horizontal(id="words-row"):
-                yield Static("❯", id="caret", markup=False)
+                yield Static("›", id="caret", markup=False)
                 yield TextField(placeholder=self._placeholder, id="words")
+            yield Static(id="columns", markup=False)
             rows = RowList(id="list", one_click=True)
             rows.can_focus = False
             yield rows
@@ -267,11 +273,14 @@ class FilterDialog(TableDialog[ResultT | None]):
         about.update(Content(text))
         about.display = bool(text)
         self.set_class(bool(text), "-about")
-        free = self.free_rows(5 if text and listed else 2)
+        short = self.is_short
+        kept = min(self.about_rows, 1) if short else self.about_rows
+        free = self.free_rows(kept + (1 if short else 4 if kept else 2))
         height = max(1, min(self._most, self.ROWS_MAX, free))
         self.rows.display = listed
         self.rows.styles.height = height
-        about.styles.min_height = 1 if listed else height
+        about.styles.min_height = kept if listed else height
+        about.styles.max_height = 1 if kept and listed and short else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,67 +323,111 @@ def _task_file(name: str, row: TaskFileRow, width: int) -> Sequence[Part]:
     return [(cell(one_line(name), column), "text"), (state, "muted")]
 
 
-_NAME, _WINDOW, _PRICE = 30, 16, 21
-_BESIDE = 46
-"""Cells from which there is room for a model's role beside it."""
+_ROOMY: Final = 48
+"""Cells of a row from which more than names and prices are shown."""
+MODEL_COLUMNS: Final = ("model", "window", "in/out", "next prompt", "")
 
 
-def shows_prices(width: int) -> bool:
-    """True if rows of that many cells have room for windows and prices."""
-    return width >= _NAME + _WINDOW + _PRICE + 36
+def model_cells(row: ModelRow) -> Sequence[Part]:
+    """Return what is in the columns of a model: its name, window, price, what the next prompt
+    costs, and what else there is to say."""
+    note: Part = ("", "muted")
+    if not row.fits:
+        note = ("too small", "error")
+    elif row.retires:
+        note = ("retires soon", "warning")
+    elif row.fallback:
+        note = (f"fallback {row.fallback}", "muted")
+    return [
+        (one_line(row.name), "text"),
+        (tokens(row.window), "muted"),
+        (row.price or "—", "muted"),
+        (row.next, "accent" if row.now else "text"),
+        note,
+    ]
 
 
-def model_row(row: ModelRow, width: int) -> Sequence[Part]:
-    """Return one model in `width` cells: name, window, price, whether the session fits, its
-    role."""
-    share = row.needs / row.window if row.window else 1.0
-    if row.fits:
-        fit, style = f"fits, {share:.0%}", "success"
-    else:
-        fit, style = f"too small: {tokens(row.needs)} needed", "error"
-    part = "now" if row.now else f"fallback {row.fallback}" if row.fallback else ""
-    part = " · ".join(filter(None, (part, row.retires)))
-    if width < _NAME + 36:
-        fit = fit.removesuffix(" needed") if width >= _BESIDE else fit.partition(":")[0]
-    column = 26 if width >= _NAME + 36 else 18 if width >= _BESIDE else 10
-    parts: list[Part] = [(f"{fit:<{column}}", style), (part, "accent")]
-    if width < _BESIDE:
-        parts[1:] = [(" *" if row.now else "  ", "accent")]
-    assumed = " assumed" if row.source == "assumed" else ""
-    if shows_prices(width):
-        window = f"{tokens(row.window) + assumed:<{_WINDOW}}"
-        parts = [(window, "muted"), (cell(row.price, _PRICE - 1) + " ", "muted"), *parts]
-    room = (
-        _NAME if width >= _NAME + 36 else max(12, width - column - (11 if width >= _BESIDE else 2))
-    )
-    return [(cell(one_line(row.name), room - 1) + " ", "text"), *parts]
+def model_columns(rows: Sequence[ModelRow], width: int) -> Sequence[int]:
+    """Return the cells of the columns, 0 for one without room. The price goes before the cost of
+    the next prompt, that before the note, and the window comes last."""
+    table = [model_cells(row) for row in rows]
+    most = [max((cell_len(cells[at][0]) for cells in table), default=0) for at in range(5)]
+    pairs = zip(most, MODEL_COLUMNS, strict=True)
+    head = [max(cells, len(name)) if cells else 0 for cells, name in pairs]
+    others = head[1:] if width >= _ROOMY else head[2:3]
+    name = min(head[0], max(width // 2, width - 2 - sum(2 + one for one in others if one)))
+    room, shown = width - 2 - name, [name, 0, 0, 0, 0]
+    for at in (2, 3, 4, 1):
+        if head[at] and room >= head[at] + 2:
+            room -= head[at] + 2
+            shown[at] = head[at]
+    return shown
+
+
+def model_about(row: ModelRow, width: int) -> str:
+    """Return all there is to say about a model, a line each; in few cells what is in no column."""
+    if width < _ROOMY:
+        need = row.retires if row.fits else f"needs {tokens(row.needs)}"
+        price = f"next prompt {row.next}" if row.next else ""
+        return " · ".join(filter(None, (f"{tokens(row.window)} window", need or price)))
+    assumed = ", assumed" if row.source == "assumed" else ""
+    small = f"Too small: the session needs {tokens(row.needs)} tokens."
+    window = f"Window of {tokens(row.window)} tokens{assumed} · {row.rates or 'no price known'}"
+    return "\n".join(filter(None, (window, small if not row.fits else row.sends, row.retires)))
 
 
 class ModelsScreen(FilterDialog[str]):
     """Dismissed with the name of a model, or None. A name that is not listed may be typed."""
 
-    DEFAULT_CSS = "ModelsScreen.-about #list { margin: 0 0 1 0; }"
+    DEFAULT_CSS = """
+    ModelsScreen.-tall #columns { display: block; }
+    ModelsScreen.-tall #list { margin: 0 0 1 0; }
+    """
 
     def __init__(self, rows: Sequence[ModelRow]) -> None:
         keys = ("enter", "switch"), ("esc", "back")
         super().__init__("model", "Filter, or type a model name", *keys, classes="-table")
         self._models = rows
         self._shown: list[ModelRow] = []
+        self._columns: tuple[int, Sequence[int]] = 0, ()
+        self.about_rows = 3 if any(row.retires for row in rows) else 2
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.call_after_refresh(self._show_head)
+
+    def _show_head(self) -> None:
+        pairs = zip(MODEL_COLUMNS, self._cells(self.rows.row_width), strict=True)
+        head = "  ".join(cell(name, cells) for name, cells in pairs if cells)
+        self.put("columns", Content(f"  {head}"))
 
     def choices(self, words: str) -> Iterable[tuple[str, RowParts]]:
         self._shown = [row for row in self._models if words.casefold() in row.name.casefold()]
-        return [(row.name, partial(model_row, row)) for row in self._shown]
+        return [(row.name, partial(self._row, row)) for row in self._shown]
+
+    def _row(self, row: ModelRow, width: int) -> Sequence[Part]:
+        mark: Part = ("● ", "primary") if row.now else ("  ", "muted")
+        pairs = zip(model_cells(row), self._cells(width), strict=True)
+        shown = [(cell(text, cells), look) for (text, look), cells in pairs if cells]
+        return [mark, *(part for each in shown for part in (each, ("  ", "muted")))][:-1]
+
+    def _cells(self, width: int) -> Sequence[int]:
+        if self._columns[0] != width:
+            self._columns = width, model_columns(self._models, width)
+        return self._columns[1]
 
     def first(self) -> int:
         return next((at for at, row in enumerate(self._shown) if row.now), 0)
+
+    def row_moved(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
+        self._fit()
 
     def typed(self, words: str) -> str:
         return words
 
     def explain(self, words: str, *, listed: bool) -> str:
         if listed:
-            shown = shows_prices(min(112, self.size.width * 98 // 100) - 7)
-            return "USD per million tokens · — = no price set" if shown else ""
+            return model_about(self._shown[self.rows.cursor], self.rows.row_width)
         if words:
             return f"Enter tries {words}: the server decides whether it has that model."
         return "No models known here. Type a model name."

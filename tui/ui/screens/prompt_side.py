@@ -21,7 +21,7 @@ class PromptSide(CachedVertical):
     def __init__(self, rule: PaneRule, prompt: Prompt, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self._rule, self._prompt = rule, prompt
-        self._caret = Static("❯", id="caret", markup=False)
+        self._caret = Static("›", id="caret", markup=False)
         self._search: PromptSearch | None = None
 
     def compose(self) -> ComposeResult:
@@ -33,7 +33,7 @@ class PromptSide(CachedVertical):
 
     def address(self, to: str) -> None:
         """Show whom the typed text is for: "" is the model, anything else the shell."""
-        self._caret.update("$" if to else "❯")
+        self._caret.update("$" if to else "›")
         self._caret.set_class(bool(to), "-shell")
 
     async def suggest(self, sources: Sources) -> None:

@@ -133,9 +133,9 @@ class RepairScreen(TableScreen[Answer], ChoicePlace):
         finding = self._damage.findings[index]
         place = 22 if width >= SMALL else 12
         return [
-            (f"{finding.code:<5}", "warning"),
+            ("! ", "warning"),
             (f"{cell(where(finding), place - 1)} ", "muted"),
-            (whole_words(one_line(finding.action), max(8, width - 5 - place)), "text"),
+            (whole_words(one_line(finding.action), max(8, width - 2 - place)), "text"),
         ]
 
     def row_moved(self, index: int) -> None:  # noqa: ARG002

@@ -11,12 +11,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Static
 
 from tui.app.doctor import Check, summary
 from tui.app.reports.permissions import PermissionsReport
 from tui.core.formatting import plural
 from tui.core.text_cleaning import visible
+from tui.ui.screens.read_screen import ReadScreen
 from tui.ui.screens.table_screen import TableDialog, cell
 from tui.ui.widgets.dialog import SCROLL, Dialog
 from tui.ui.widgets.diff import DiffView
@@ -97,38 +99,18 @@ class DoctorScreen(Dialog[None]):
             self.show_keys(*_DOCTOR_KEYS)
 
 
-class DiffScreen(Dialog[None]):
-    """Closed by Esc, q or Enter; `y` copies the diff."""
+class DiffScreen(ReadScreen):
+    """A diff to read."""
 
     DEFAULT_CSS = "DiffScreen #box { width: 96%; background: $background; padding: 0 1; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,ctrl+c", "dismiss", "close", show=False),
-        Binding("y", "copy", "copy", show=False),
-        Binding("j", "scroll(1)", show=False),
-        Binding("k", "scroll(-1)", show=False),
-    ]
-    AUTO_FOCUS: ClassVar[str | None] = "#box"
 
-    def __init__(self, title: str, text: str) -> None:
-        super().__init__()
-        self._title, self.text = title, text
-
-    def compose(self) -> ComposeResult:
-        box = VerticalScroll(can_focus=True)
-        with self.framed(box, self._title, SCROLL, ("y", "copy"), ("esc", "close")):
-            yield DiffView(self.text)
-
-    def action_scroll(self, rows: int) -> None:
-        self.query_one("#box").scroll_relative(y=rows, animate=False)
-
-    def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self.text)  # pyright: ignore[reportUnknownMemberType]
-        self.show_keys(("y", "copied"), ("esc", "close"))
+    def body(self) -> Widget:
+        return DiffView(self.text)
 
 
 _WIDE: Final = 80
 """Columns from which the source of each decision is shown."""
-_RULE_NAME: Final = 12
+_RULE_NAME: Final = 14
 
 
 _REVOKE: Final = ("r", "revoke")

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from rich.cells import cell_len
 from textual.content import Content
 
+from tui.app.damage_report import kinds_summary
 from tui.app.dialog_data import PickedSession, SessionRow
 from tui.app.session_repository import SearchHit
 from tui.core.formatting import age, plural, size
@@ -323,6 +324,7 @@ def _progress(seen: Browsing) -> str:
 
 def preview_title(row: SessionRow) -> Content:
     """Return the preview's title: which session it is, its folder, and what is wrong with it."""
+
     where = shorten(Path(row.cwd)) if row.cwd else ""
-    facts = [row.id[:12], where, ", ".join(row.problems)]
+    facts = [row.id[:12], where, kinds_summary(row.problems)]
     return Content.styled(" · ".join(filter(None, facts)), "$text-muted")

@@ -81,7 +81,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
-        yield self.filter_row("❯", "Filter")
+        yield self.filter_row("›", "Filter")
         yield PaneRule(id="tabs")
         with Container(id="panes"):
             with Vertical(id="list-side"):
@@ -209,7 +209,7 @@ class SessionsScreen(TableScreen[PickedSession | None]):
         tabs.right = session_rows.order_name(seen, width)
         placeholder = "Search the full text" if seen.searching else "Filter"
         self.filter_field.placeholder = placeholder
-        self.put("caret", "⌕" if seen.searching else "❯")
+        self.put("caret", "⌕" if seen.searching else "›")
         self.put("keys", session_rows.session_keys(seen.tab, count, width - 2))
         self.set_class(seen.searching, "-search")
         self._preview.follow(self.chosen)

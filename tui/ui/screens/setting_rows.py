@@ -19,7 +19,7 @@ from tui.session.writer import make_private
 from tui.settings.edit import Changes, SettingsEdit, change_settings, take_back
 from tui.settings.fields import heading_of
 from tui.settings.layers import LoadedSettings, Table, config_problem, merge
-from tui.settings.schema import Key, Setting, display, table
+from tui.settings.schema import Key, Setting, table
 from tui.settings.validation import dotted
 from tui.ui.screens.external_programs import open_file
 from tui.ui.screens.table_screen import cell
@@ -194,7 +194,7 @@ def setting_facts(setting: Setting) -> str:
     large = setting.key[-1].endswith("bytes") and isinstance(value, int) and value >= 10_000
     parts = [
         setting.allowed,
-        f"default: {display(setting.default)}",
+        f"default: {setting.words_of(setting.default)}",
         f"now: {size(value)}" if large else "",
         setting.when,
     ]

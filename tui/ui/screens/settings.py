@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,13 +17,15 @@ from textual.containers import Container
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from tui.app.reports import Row
 from tui.core.errors import HoldfastError
 from tui.core.paths import shorten
 from tui.core.text_cleaning import visible
 from tui.settings.edit import Changes, changes_of_text, changes_to_default
 from tui.settings.schema import Setting, field_text, search
 from tui.ui.screens import setting_rows
-from tui.ui.screens.picker import PickScreen, pick_theme
+from tui.ui.screens.panel import Panel
+from tui.ui.screens.picker import pick_theme
 from tui.ui.screens.setting_rows import Line, SettingRows, SettingsState
 from tui.ui.screens.table_screen import TableScreen
 from tui.ui.widgets.dialog import TextField
@@ -35,10 +37,43 @@ from tui.ui.widgets.questions import EditText
 if TYPE_CHECKING:
     from tui.ui.frontend import ScreenFrontend
 
-FEW: Final = 3
-"""Up to this many options are stepped through one by one; more are chosen from a list."""
-
+NARROW: Final = 72
+"""Columns of a screen below which a choice is explained under the list."""
 _BOUND: Final = frozenset(key for row in SETTINGS_KEYS for key in row.keys.split(","))
+
+
+class ChoicesScreen(Panel[str]):
+    """The choices of a setting, each with what it does. Dismissed with one, or None."""
+
+    LEAVE = "back"
+    KEYS: ClassVar[Mapping[str, str]] = {"save": "enter"}
+
+    def __init__(self, setting: Setting, now: str) -> None:
+        marks = {now: ("●", "primary")}
+        rows = [
+            Row(
+                visible(option) or "default",
+                (about,) if (about := setting.choices.get(option, "")) else (),
+                option,
+                *marks.get(option, ("○", "muted")),
+                (about,),
+                frozenset({"save"}),
+            )
+            for option in setting.options
+        ]
+        super().__init__(rows, title=setting.label, classes="")
+        self._first = list(setting.options).index(now) if now in setting.options else 0
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.rows.move_to, self._first)
+
+    def about(self, row: Row) -> Sequence[str]:
+        """Explain below what there is no room for beside a choice."""
+        return row.about if self.size.width < NARROW else ()
+
+    def row_chosen(self, index: int) -> None:  # noqa: ARG002 - the cursor is there
+        if self.row is not None:
+            self.dismiss(self.row.key)
 
 
 class SettingsScreen(TableScreen[None]):
@@ -198,8 +233,7 @@ class SettingsScreen(TableScreen[None]):
 
     @work(group="change")
     async def action_change(self) -> None:
-        """Change the setting under the cursor: by the next option, in a field or as lines, or
-        elsewhere."""
+        """Change the setting under the cursor: switch it, choose, type, or go elsewhere."""
         async with self._alone():
             await self._change()
 
@@ -239,17 +273,10 @@ class SettingsScreen(TableScreen[None]):
         """Return the chosen option. Raises HoldfastError for a theme that cannot be shown."""
         if setting.key == ("theme",):
             return await pick_theme(self._frontend.app, setting.name, enter="save")
-        options, now = setting.options, field_text(setting.edited)
-        at = options.index(now) if now in options else -1
-        if len(options) <= FEW:
-            return options[(at + 1) % len(options)]
-        rows = [
-            [(f"{visible(option):<24}", "text"), ("now" if option == now else "", "accent")]
-            for option in options
-        ]
-        picker = PickScreen(setting.label, rows, cursor=max(0, at), enter="save")
-        index = await self._frontend.app.push_screen_wait(picker)
-        return None if index is None else options[index]
+        now = field_text(setting.edited)
+        if setting.kind == "switch":
+            return next(option for option in setting.options if option != now)
+        return await self._frontend.app.push_screen_wait(ChoicesScreen(setting, now))
 
     async def _edit_lines(self, setting: Setting) -> None:
         if setting.hidden:

@@ -3,126 +3,71 @@ works and afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
 
-from rich.cells import cell_len, set_cell_size
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.agent.sub_agent_list import SubAgent, SubAgentList
-from tui.app.reports import Row
-from tui.app.reports.agents import agent_row, facts_of, kind_row, seconds_of
+from tui.app.reports import Row, problem_row
+from tui.app.reports.agents import agent_row, facts_of, kind_key, kind_row
 from tui.core.clock import Clock
-from tui.core.formatting import plural
-from tui.core.text_cleaning import clean, one_line
+from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.settings.agent_definitions import AgentDefinitions
-from tui.ui.screens.table_screen import TableDialog, whole_words
+from tui.ui.screens.panel import Panel, copy
+from tui.ui.screens.read_screen import ReadScreen
+from tui.ui.screens.table_screen import whole_words
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.conversation.items import AssistantItem
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import AGENTS_KEYS, SUB_AGENT_KEYS, Keys, bindings, in_rows
 from tui.ui.widgets.panes import PaneRule
 from tui.ui.widgets.record_items import ItemFollower
-from tui.ui.widgets.row_list import Part, RowList
 
 FOLLOW_S: Final = 0.25
 """Seconds between updates of what is working."""
 
-_KEYS: Final = (("enter", "open"), ("x", "stop"))
 
+class AgentsScreen(Panel[str]):
+    """The sub-agents of a session, the newest first, and below them the kinds there are. Dismissed
+    with the id of the call whose sub-agent is to be shown, or None."""
 
-class AgentsScreen(TableDialog[str | None]):
-    """Dismissed with the id of the call whose sub-agent is to be shown, or None."""
-
-    CSS_PATH = "sub_agents.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(AGENTS_KEYS),
-        Binding("escape,q,ctrl+c", "dismiss", "close", show=False),
-    ]
-    AUTO_FOCUS: ClassVar[str | None] = "#agents"
+    NAME = "sub-agents"
+    KEYS: ClassVar[Mapping[str, str]] = {"open": "enter", "stop": "x", "edit": "e"}
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(AGENTS_KEYS)]
 
     def __init__(self, agents: SubAgentList, kinds: AgentDefinitions, clock: Clock) -> None:
-        super().__init__(classes="-table")
-        self._agents, self._kinds, self._clock = agents, kinds, clock
-        self._shown: list[Row] = []
-        self._drawn: object = None
+        super().__init__()
+        self._agents, self._definitions, self._clock = agents, kinds, clock
+        self._kinds = [*map(kind_row, kinds.all.values()), *map(problem_row, kinds.problems)]
 
-    def compose(self) -> ComposeResult:
-        with self.framed(Vertical(), "sub-agents"):
-            yield RowList(id="agents")
-            yield Static("", id="about", markup=False)
-
-    def on_mount(self) -> None:
-        self.refresh_agents()
-        self.set_interval(FOLLOW_S, self.follow)
-
-    def follow(self) -> None:
-        """Draw the rows again if anything shown has changed."""
-        if self._state() != self._drawn:
-            self.refresh_agents()
-
-    def _state(self) -> object:
-        return [
-            (one.call_id, one.state, one.now, one.calls, int(seconds_of(one, self._clock)))
-            for one in self._agents.all
-        ]
-
-    def refresh_agents(self) -> None:
-        """Show the current state: the newest sub-agent first, and the kinds below."""
-        before = self._row
+    def rows_now(self) -> Sequence[Row]:
         agents = [agent_row(one, self._clock) for one in reversed(self._agents.all)]
-        self._shown = [*agents, *map(kind_row, self._kinds.all.values())]
-        places = {row.key: place for place, row in enumerate(self._shown)}
-        cursor = places.get(before.key, 0) if before is not None else 0
-        self.rows.show(len(self._shown), self._draw, cursor=cursor)
-        self._explain()
-        self._drawn = self._state()
+        return [*agents, *self._kinds]
 
     def action_stop(self) -> None:
         """Stop the sub-agent under the cursor."""
-        row = self._row
-        one = self._agents.of_call(row.key) if row else None
+        one = self._agents.of_call(self.row.key) if self.row else None
         if one is not None and one.works:
             one.stop()
-            self.refresh_agents()
+            self.draw()
 
     def row_chosen(self, index: int) -> None:
-        if "open" in self._shown[index].actions:
-            self.dismiss(self._shown[index].key)
-
-    def row_moved(self, index: int) -> None:  # noqa: ARG002
-        self._explain()
-
-    @property
-    def _row(self) -> Row | None:
-        return self._shown[self.rows.cursor] if self._shown else None
-
-    def _draw(self, index: int, width: int) -> Sequence[Part]:
-        row = self._shown[index]
-        if not row.actions:
-            column = min(max(len(name) for name in self._kinds.all), width // 3)
-            about = whole_words(one_line(row.values[0][: 2 * width]), max(8, width - column - 4))
-            return [
-                ("  ", "muted"),
-                (f"{set_cell_size(row.name, column)}  ", "text"),
-                (about, "muted"),
-            ]
-        facts = row.values[0]
-        name = whole_words(row.name, max(width // 2, width - 4 - cell_len(facts)))
-        return [(f"{row.mark} ", row.look), (name, "text"), (f"  {facts}", "muted")]
-
-    def _explain(self) -> None:
-        """Show the details of the row under the cursor, and the keys."""
-        row = self._row
-        actions = row.actions if row else ()
-        self.put("about", Content(clean("\n".join(row.about if row else ()))))
-        self.show_keys(*(key for key in _KEYS if key[1] in actions), ("esc", "close"))
+        row = self.row
+        if row is None or "open" not in row.actions:
+            return
+        kind = next((k for k in self._definitions.all.values() if kind_key(k) == row.key), None)
+        if kind is None:
+            self.dismiss(row.key)
+        elif kind.path is None:
+            self.app.push_screen(ReadScreen(f"sub-agent {row.name}", kind.prompt))  # pyright: ignore[reportUnknownMemberType]
+        else:
+            super().row_chosen(index)
 
 
 class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompatibleMethodOverride] - Textual's own arrange
@@ -217,6 +162,4 @@ class SubAgentScreen(BaseScreen, Screen[None]):  # pyright: ignore[reportIncompa
             item.text for item in reversed(self.view.items) if isinstance(item, AssistantItem)
         )
         if text := next(answers, ""):
-            self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
-            copied = f"Copied {plural(len(text), 'character')}."
-            cast("App[Any]", self.app).notify(copied, markup=False)
+            copy(cast("App[Any]", self.app), text)

@@ -53,7 +53,7 @@ async def mount_rest(app: ThemedApp, chat: ChatScreen, services: AppServices) ->
     await chat.furnish()
     frontend = ScreenFrontend(app, chat, services, find_view)
     await asyncio.to_thread(frontend.conversation.user_commands.load)
-    await chat.ask.suggest(PromptSources(frontend.conversation))
+    await chat.ask.suggest(PromptSources(frontend.conversation, chat.conversation))
     chat.header.state = replace(chat.header.state, folder=shorten(services.workspace))
     history = services.folders.data / "history" / f"{workspace_slug(services.workspace)}.jsonl"
     chat.prompt.past = PromptHistory(history)

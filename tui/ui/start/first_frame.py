@@ -357,7 +357,7 @@ class EarlyPrompt:
         shown = "".join(filter(is_text, line[-room:]))
         while sum(map(_cells, shown)) > room:
             shown = shown[1:]
-        mark = f"\x1b[{self._prompt_row};{self._beside + 2}H{self._style('primary')}\x1b[1m❯"
+        mark = f"\x1b[{self._prompt_row};{self._beside + 2}H{self._style('primary')}\x1b[1m›"
         _write(f"{mark}{self._style()} \x1b[K{shown}".encode("utf-8", "replace"))
 
     @property

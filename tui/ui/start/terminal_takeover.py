@@ -56,13 +56,15 @@ class TerminalTakeover:
     `release` gives back the terminal at once, from any thread, when nothing else can any more.
 
     `leaving` returns what else is written whenever the terminal is given back. `pacing` knows
-    whether the terminal keeps up with its output.
+    whether the terminal keeps up with its output. While `watched` is set, the app is also told
+    what the terminal sent, before the keys that it stands for.
     """
 
     def __init__(self, first: EarlyPrompt | None) -> None:
         self.gone = False
         self.leaving: Callable[[], str] = str
         self.listening = Event()
+        self.watched = Event()
         self.pacing = FramePacing()
         self.first = first
         self._begun = first.input if first else None
@@ -287,7 +289,7 @@ class _Driver(LinuxDriver):
     def _read_keys(self, end: int) -> None:
         """Pass keys on until the app ends, which `end` signals, or the terminal does."""
         source, read = self.over.begun()
-        keyboard = KeyParser(as_typed, self.over.pacing, source=source)
+        keyboard = KeyParser(as_typed, self.over.pacing, source=source, watched=self.over.watched)
         for message in keyboard.take(read):
             self.process_message(message)
         while not self.exit_event.is_set():

@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import lru_cache
 from io import TextIOWrapper
 from time import monotonic, sleep
-from types import FrameType
-from typing import Any, ClassVar, Final, NoReturn, cast
+from types import FrameType, MappingProxyType
+from typing import Any, ClassVar, Final, NoReturn, Protocol, cast, runtime_checkable
 
 from rich.console import RenderableType
 from rich.segment import Segment
@@ -27,24 +27,28 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Region, Size
 from textual.screen import UPDATE_PERIOD, ModalScreen, Screen
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import WorkerFailed
 
+from tui.core import clipboard
 from tui.core.clock import Clock
 from tui.core.errors import ConfigError
+from tui.core.formatting import plural
 from tui.core.keyboard_layouts import latin
 from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import AnswerGuard, Noting, place_of, writes
+from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
-from tui.ui.toolkit.key_parser import Unclassified
-from tui.ui.toolkit.key_sequencer import KeySequencer, Pressed
+from tui.ui.toolkit.key_parser import Received, Unclassified
+from tui.ui.toolkit.key_sequencer import CommandLine, KeySequencer, Pressed
 from tui.ui.toolkit.late_stylesheet import LateStylesheet
 from tui.ui.toolkit.screen_diff import PaintedScreen
 
@@ -76,6 +80,7 @@ class Colourless(LineFilter):
 
 
 _COLOURLESS = (Colourless(),)
+_CONSOLE = ConsoleGlyphs()
 
 
 @lru_cache(2048)
@@ -168,6 +173,10 @@ class BaseScreen(Widget):
             screen._on_timer_update()  # noqa: SLF001
             sleep(YIELD_S)
 
+    def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
+        """True if the screen itself uses a key, before every binding and field."""
+        return False
+
     def note(self, text: str) -> None:
         """Show a line about the keys; "" removes it."""
         if text:
@@ -188,6 +197,24 @@ class BaseScreen(Widget):
         if event.size != self.app.size:  # pyright: ignore[reportUnknownMemberType] - Textual's App
             event.stop()
             event.prevent_default()
+
+
+@runtime_checkable
+class Pane(Protocol):
+    """A part of a screen with a place for a line about it."""
+
+    def say(self, text: str, /) -> object: ...
+
+
+def copy(widget: Widget, text: str) -> None:
+    """Copy a text, and say so in the widget's pane or on its screen."""
+    widget.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType] - Textual's App
+    copied = f"Copied {plural(len(text), 'character')}."
+    pane = next((node for node in widget.ancestors if isinstance(node, Pane)), None)
+    if pane is not None:
+        pane.say(copied)
+    else:
+        widget.notify(copied, markup=False)
 
 
 class TooSmall(BaseScreen, ModalScreen[None]):
@@ -252,6 +279,10 @@ class ThemedApp(KeySequencer):
     failure: Exception | None = None
     """The error that ended the app, if any."""
 
+    copies_selection = True
+    """Whether a text is copied as soon as it is selected."""
+
+    _copied: Mapping[Widget, Selection] = MappingProxyType({})
     _signal = 0
     _signalled_at = 0.0
     _heed: Callable[[int], object] | None = None
@@ -269,6 +300,22 @@ class ThemedApp(KeySequencer):
         self._frame_held = False
         self._useless: set[str] = set()  # keys of which it was said
 
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text by the terminal, by tmux and by the desktop's own program."""
+        super().copy_to_clipboard(text)
+        if not self.is_headless:
+            self.run_worker(asyncio.to_thread(clipboard.write, text), group="copy")
+
+    def on_text_selected(self) -> None:
+        """Copy what was selected, once."""
+        screen = self.screen
+        if not self.copies_selection or screen.selections == self._copied:
+            return
+        self._copied = dict(screen.selections)
+        text = screen.get_selected_text()
+        if text and text.strip():
+            copy(next(iter(screen.selections)), text)
+
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.screen_change_signal.subscribe(self, lambda _: self._cover(self.size))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
@@ -277,10 +324,18 @@ class ThemedApp(KeySequencer):
         if isinstance(event, Unclassified):
             # At once: no key that was sent after it can have had its turn yet.
             self.guard.unclassified(event.held_back_s, place_of(self.focused or self.screen))
+        elif isinstance(event, Received):
+            self.screen.post_message(event)
         await super().on_event(event)
 
     async def pass_on(self, event: Pressed) -> None:
         taken = False
+        if (
+            isinstance(self.screen, BaseScreen)
+            and not isinstance(event, CommandLine)
+            and self.screen.takes(event)
+        ):
+            return
         if isinstance(event, events.Paste):
             taken = self.guard.takes_paste(event, self.focused, self.screen)
         elif isinstance(event, events.Key):
@@ -459,7 +514,8 @@ class ThemedApp(KeySequencer):
             self.push_screen(TooSmall())
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return _COLOURLESS if self.no_color else super().get_line_filters()
+        filters = _COLOURLESS if self.no_color else super().get_line_filters()
+        return [*filters, _CONSOLE] if os.environ.get("TERM") == "linux" else filters
 
     @property
     def few_colours(self) -> bool:

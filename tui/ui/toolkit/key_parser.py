@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from threading import Event
 from typing import Final
 
 from textual import constants, events, messages
@@ -101,6 +102,18 @@ class Unclassified(events.Event, bubble=False):
         self.kind, self.held_back_s = kind, held_back_s
 
 
+class Received(events.Event, bubble=False):
+    """A part of the input as the terminal sent it, and what was made of it.
+
+    Sent before that, while somebody watches (`/keys`).
+    """
+
+    def __init__(self, part: InputPart, messages: Sequence[Message]) -> None:
+        super().__init__()
+        self.part = part
+        self.messages = tuple(messages)
+
+
 class TypedKey(events.Key):
     """A key that types its character, whatever that is; it may be several code points."""
 
@@ -132,7 +145,8 @@ class KeyParser:
     """Parses input that was read in pieces cut anywhere.
 
     `clean` makes a pasted text safe to draw; `pacing` is told when the terminal has drawn what it
-    was asked about. `source` is given if something was read before.
+    was asked about. `source` is given if something was read before. While `watched` is set, each
+    part is also sent as `Received`.
     """
 
     def __init__(
@@ -142,8 +156,10 @@ class KeyParser:
         *,
         source: TerminalInput | None = None,
         now: Callable[[], float] = time.monotonic,
+        watched: Event | None = None,
     ) -> None:
         self._clean, self._pacing = clean, pacing
+        self._watched = watched or Event()
         self._source = source or TerminalInput(now)
         self._now = now
         self._unclassified_at = float("-inf")
@@ -154,7 +170,7 @@ class KeyParser:
         """Return the messages that this input completes."""
         parts = list(self._source.feed(data))
         if pasted := self._unmarked(parts):
-            return iter([events.Paste(self._clean(pasted))])
+            parts = [InputPart("paste", pasted)]
         return self.take(parts)
 
     @property
@@ -170,7 +186,7 @@ class KeyParser:
         """Return the messages of parts that were read together."""
         text = "".join(part.text for part in parts if part.kind == "text")
         many = bool(text) and len(text) + sum(part.kind == "control" for part in parts) > 1
-        for message in chain.from_iterable(map(self._events, parts)):
+        for message in chain.from_iterable(map(self._messages, parts)):
             if isinstance(message, Unclassified):
                 self._unclassified_at = self._now()
             follows = self._now() - self._unclassified_at < SETTLED_S
@@ -178,6 +194,13 @@ class KeyParser:
                 yield DoubtfulKey(message, follows=follows)
             else:
                 yield message
+
+    def _messages(self, part: InputPart) -> Iterable[Message]:
+        made = self._events(part)
+        if not self._watched.is_set():
+            return made
+        messages = tuple(made)
+        return [Received(part, messages), *messages]
 
     def _unmarked(self, parts: Sequence[InputPart]) -> str:
         """Return what was read, if lines follow each other in it: a paste without marks, as some

@@ -290,7 +290,7 @@ class Suggestions(Widget):
         for number, (choice, name) in enumerate(zip(shown, names, strict=True), first):
             chosen = number == self.cursor
             row = Content.assemble(
-                ("❯ " if chosen else "  ", "bold $text-primary"),
+                ("› " if chosen else "  ", "bold $text-primary"),
                 (name.ljust(column), "bold $foreground" if chosen else "$foreground"),
                 (one_line(choice.detail), "$text-muted"),
             )

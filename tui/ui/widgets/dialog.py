@@ -136,11 +136,16 @@ class Dialog(BaseScreen, ModalScreen[T]):
         """The title, and the keys with what they do."""
         return self.query_one("#box").border_title or "", self._keys
 
+    @property
+    def is_short(self) -> bool:
+        """True if there are no empty rows at the edges."""
+        return self.size.height < _TALL
+
     def free_rows(self, taken: int) -> int:
         """Return how many rows a box has room for beside those that are `taken` within its
         edges."""
         height = self.size.height
-        return max(1, (height - 2 if height < _TALL else height * 96 // 100 - 4) - taken)
+        return max(1, (height - 2 if self.is_short else height * 96 // 100 - 4) - taken)
 
     def show_keys(self, *keys: Key) -> None:
         """Show other keys from now on."""

@@ -114,15 +114,16 @@ PANE_KEYS = (
     Key("shift+down,alt+j", "select(1, 0)", "", ""),
     Key("shift+left,alt+h", "select(0, -1)", "", ""),
     Key("shift+right,alt+l", "select(0, 1)", "", ""),
-    Key("ctrl+y", "", "Ctrl+Y", "copy the selection or the item"),
-    Key("y", "", "y", "copy the output, or the selection in it"),
+    Key("ctrl+y,y", "", "Ctrl+Y, y", "copy the selection or the item; y all output"),
     Key("m", "", "m, p", "hide the output's result from the model; pin it (F2)"),
     Key("u", "", "u", "undo a rewind, until you send something"),
-    Key("home,end", "", "Home, End", "first and last (in the output also g, G)"),
+    Key("home,end", "", "Home, End", "first and last (g, G)"),
+    Key("ctrl+u,ctrl+d", "", "Ctrl+U, Ctrl+D", "half a page up or down"),
+    Key("n,N", "", "n, N", "next/previous prompt, or match while searching"),
     Key("left,right", "", "Left, Right, h, l", "scroll the output sideways"),
     Key("w", "", "w", "wrap long output lines (toggle)"),
     Key("o", "", "o", "full-screen output (toggle)"),
-    Key("slash", "", "/, then n, N", "search the whole output; next/previous match"),
+    Key("slash", "", "/", "search the conversation, or the whole output"),
     Key("v", "", "v, e", "open the output in your pager or editor"),
     Key("less_than_sign", "screen.widen(-4)", "<, >", "resize panes"),
     Key("greater_than_sign", "screen.widen(4)", "", ""),
@@ -130,7 +131,7 @@ PANE_KEYS = (
 
 CHAT_KEYS = (
     _own("stop", "screen.stop_or_close", "Esc", "stop the agent, or close what is open"),
-    Key("", "", "Esc Esc", "rewind to an earlier prompt, while idle"),
+    Key("", "", "Esc Esc", "clear the prompt (Up brings it back); rewind if it is empty"),
     _own(
         "next_mode",
         "app.next_mode",
@@ -272,9 +273,13 @@ VERBOSE_KEYS = (
     Key("y", "copy", "y", "copy the event, or all that match"),
 )
 
+_FILTER = Key("slash", "filter", "/", "filter the list")
+
 AGENTS_KEYS = (
-    Key("enter", "", "Enter", "look into a sub-agent"),
+    Key("enter", "", "Enter", "open a sub-agent, or the prompt of a kind"),
     Key("x", "stop", "x", "stop a sub-agent; its work so far counts"),
+    Key("e", "edit", "e", "edit the file of a kind"),
+    _FILTER,
 )
 
 SUB_AGENT_KEYS = (
@@ -288,6 +293,21 @@ JOBS_KEYS = (
     Key("x", "stop", "x", "stop a command"),
     Key("y", "copy", "y", "copy the command"),
     Key("p", "forward", "p", "open a port that it listens on in the sandbox"),
+    _FILTER,
+)
+
+HOOKS_KEYS = (
+    Key("enter", "", "Enter", "read the hook's file"),
+    Key("y", "copy", "y", "copy the command"),
+    Key("e", "edit", "e", "edit the hook's file"),
+    _FILTER,
+)
+
+SKILLS_KEYS = (
+    Key("enter", "", "Enter", "read the skill"),
+    Key("u", "use", "u", "use it: its name goes into the prompt"),
+    Key("e", "edit", "e", "edit the skill"),
+    _FILTER,
 )
 
 JOB_OUTPUT_KEYS = (
@@ -309,10 +329,12 @@ MCP_KEYS = (
     Key("o", "log", "o", "show a server's log"),
     Key("l", "sign_in", "l, L", "sign in to a server, sign out of it"),
     Key("L", "sign_out", "", ""),
+    Key("y", "copy", "y", "copy a server's command or address"),
+    _FILTER,
 )
 
 SETTINGS_KEYS = (
-    Key("enter,space", "change", "Enter, Space", "change: next value, or edit it"),
+    Key("enter,space", "change", "Enter, Space", "change: switch it, choose, or edit it"),
     Key("d,delete", "reset", "d, Delete", "back to the default"),
     Key("u", "undo", "u", "undo the last change"),
     Key("slash", "filter", "/", "filter (or start typing)"),
@@ -360,6 +382,8 @@ _TABLES = (
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
+    ("Hooks (/hooks)", HOOKS_KEYS, "HooksScreen"),
+    ("Skills (/skills)", SKILLS_KEYS, "SkillsScreen"),
     ("A sub-agent", SUB_AGENT_KEYS, "SubAgentScreen"),
     ("Background commands (F6)", JOBS_KEYS, "JobsScreen"),
     ("Output of a background command", JOB_OUTPUT_KEYS, "JobOutputScreen"),

@@ -264,7 +264,7 @@ def fill(item: ToolItem, end: ToolFinished) -> None:
     if item.state == "ok" and 0 < item.diff.count("\n") <= SHORT_DIFF:
         item.folded = False
     item.tail = printed_text(end.text)[-SHOWN_CHARS:] if item.state == "error" else ""
-    item.preview = _preview(end)
+    item.picture, item.preview = "", _preview(end)
 
 
 def _preview(end: ToolFinished) -> str:

@@ -34,16 +34,14 @@ SOON_S = 120
 """Shorter waits are counted in seconds."""
 
 _GAP = 2
-_REASON = 12
-"""Fewest cells in which a part of the reason is worth showing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
     """A wait to show. `due` is monotonic, `until` wall-clock time; at most one of them is set.
 
-    `head` says what, `which` which of how many, `reason` may be cut, `tail` goes first when the
-    room is short.
+    `head` says what, `which` which of how many; `reason` is shown if there is room for all of it,
+    and `tail` goes first.
     """
 
     glyph: str
@@ -108,7 +106,7 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
 
     def recover(self, what: str, step: str) -> None:
         """Show a step that recovers a failed request: why, and what is being done."""
-        self._show(_Wait("⟳", one_line(what), reason=one_line(step)))
+        self._show(_Wait("↻", one_line(what), reason=one_line(step)))
 
     def done(self) -> None:
         """Hide, since the wait is over, and return the focus to the prompt."""
@@ -185,14 +183,14 @@ class RetryBanner(TextLines, AnswerPlace, can_focus=True):
         spare = room - _GAP - keys.cell_length
         if len(details) <= spare:
             return [_in_row(Content.assemble(head, (details, "$foreground")), keys, width)]
-        shown = reason if room >= min(len(reason), _REASON) else ""
+        shown = reason if len(reason) <= room else ""
         first = Content.assemble(head, (shown, "$foreground")).truncate(width, ellipsis=True)
         if wait.tail:  # must be known before the program is closed: a line of its own
             return [first, _in_row(Content.styled(wait.tail, "$foreground"), keys, width)]
         if spare < 0:
             return [first, _in_row(Content(""), keys.truncate(width, ellipsis=True), width, gap=0)]
-        cut = Content.styled(reason if spare >= _REASON else "", "$foreground")
-        return [_in_row(Content.assemble(head, cut.truncate(spare, ellipsis=True)), keys, width)]
+        fitting = reason if len(reason) <= spare else ""
+        return [_in_row(Content.assemble(head, (fitting, "$foreground")), keys, width)]
 
     def _when(self, wait: _Wait) -> Content:
         if wait.until is not None:

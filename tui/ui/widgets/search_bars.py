@@ -223,7 +223,7 @@ class PromptSearch(SearchBar):
         for number, entry in enumerate(self._found[first : first + ROWS], first):
             chosen = number == self._at
             row = Content.assemble(
-                ("❯ " if chosen else "  ", "bold $text-primary"),
+                ("› " if chosen else "  ", "bold $text-primary"),
                 (one_line(entry[:1000]), "bold $foreground" if chosen else "$foreground"),
             )
             rows.append(row.truncate(width, ellipsis=True))

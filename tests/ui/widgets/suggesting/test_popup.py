@@ -102,7 +102,7 @@ async def test_the_chosen_row_is_always_in_sight():
             popup.move(1)
         await pilot.pause()
         drawn = str(popup.render())
-        assert f"❯ {popup.choices[12].value}" in drawn
+        assert f"› {popup.choices[12].value}" in drawn
         assert len(drawn.splitlines()) == ROWS
 
 

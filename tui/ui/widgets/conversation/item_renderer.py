@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -241,11 +242,12 @@ def _first_line(text: str, styles: Styles) -> str:
 
 
 def _retried(items: Sequence[AttemptItem], width: int, styles: Styles) -> list[Line]:
-    """Return one row for consecutive failed attempts. They are not called retries: the one after
-    the last may still be counted down."""
-    last = items[-1]
-    status = f" ({last.status})" if last.status else ""
-    text = f"failed {len(items)}× · {words(last.error_class)}{status}"
+    """Return one row for the retries of a request: how many there were, and why."""
+    counts = Counter(words(item.error_class) for item in items)
+    why = ", ".join(f"{count}× {reason}" for reason, count in counts.items())
+    if len(counts) == 1:
+        why = _reason(items[-1].error_class, items[-1].status)
+    text = f"retried {len(items)}× · {why}"
     return _notice(NoticeItem(text, "warning"), width, styles)
 
 
@@ -253,13 +255,16 @@ def _head(item: NoticeItem | AttemptItem) -> str:
     """Return the text that is visible while an item is folded."""
     if isinstance(item, NoticeItem):
         return f"{item.text} {item.hint}".strip()
-    status = f" ({item.status})" if item.status else ""
-    parts = [f"attempt {item.attempt} failed: {words(item.error_class)}{status}"]
+    parts = [f"attempt {item.attempt} failed: {_reason(item.error_class, item.status)}"]
     soon = item.delay_s < 0.5
     parts.append("next at once" if soon else f"next after {math.ceil(item.delay_s)} s")
     parts += [item.request_id] if item.request_id else []
     parts += [f"{plural(item.received, 'character')} received"] if item.received else []
     return " · ".join(parts)
+
+
+def _reason(error_class: str, status: int | None) -> str:
+    return f"{words(error_class)} ({status})" if status else words(error_class)
 
 
 def _detail(item: NoticeItem | AttemptItem) -> str:

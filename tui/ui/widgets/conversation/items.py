@@ -53,7 +53,8 @@ class ToolItem:
     """One tool call as a card.
 
     `diff` is a unified diff; `preview` a few lines of output; `tail` the end of what a command has
-    printed, while it runs and if it failed. `alone` is true if it is never folded into one row with
+    printed, while it runs and if it failed; `picture` the last lines of what it draws over several
+    of them now. `alone` is true if it is never folded into one row with
     its neighbors.
 
     `masked` is true if the model sees one line instead of the result, `pinned` if nothing automatic
@@ -78,6 +79,7 @@ class ToolItem:
     input: dict[str, Any] = field(default_factory=dict[str, Any])
     folded: bool = True
     tail: str = ""
+    picture: str = ""
     masked: bool = False
     pinned: bool = False
     outdated: bool = False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 from rich.style import Style
@@ -38,7 +40,16 @@ class PreparedItems:
 
 
 SPIN_S = 1 / 8
+_RECENT = 200
+"""Items among which the newest answer with code is sought."""
+_FENCE = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?:```|~~~)", re.MULTILINE)
+_ONE_BLOCK = 2
+"""Fences of one block."""
 _SAMPLE = 500
+
+
+def _has_code(text: str) -> bool:
+    return ("```" in text or "~~~" in text) and _FENCE.search(text) is not None
 
 
 class ItemsView(LineView):
@@ -63,6 +74,9 @@ class ItemsView(LineView):
         self._spin_timer: Timer | None = None
         self._tools_open = False
         self._behind = 0  # items that arrived below the visible ones
+        self._numbered: AssistantItem | None = None  # its code blocks show their numbers
+        self._newest_code: AssistantItem | None = None
+        self._items_changed = False  # since that was looked at
         self._shown_pill = ""
 
     @property
@@ -71,9 +85,20 @@ class ItemsView(LineView):
         return self._items
 
     @property
+    def with_code(self) -> AssistantItem | None:
+        """The newest complete answer with code blocks."""
+        recent = islice(reversed(self._items), _RECENT)
+        answers = (item for item in recent if isinstance(item, AssistantItem))
+        return next((one for one in answers if not one.streaming and _has_code(one.text)), None)
+
+    @property
     def newest(self) -> Item | None:
         """The last item."""
         return self._items[-1] if self._items else None
+
+    def _touch(self) -> None:
+        self._items_changed = True
+        super()._touch()
 
     def append(self, item: Item) -> None:
         """Add an item at the end."""
@@ -248,10 +273,22 @@ class ItemsView(LineView):
         self._pictures.reset(self._width, self._look)
 
     def _settled(self) -> None:
+        if self._items_changed:
+            self._number_code()
         if self._viewport.following:
             self._behind = 0
         self._pictures.trim({self._items[index] for index, _ in self._viewport.rows})
         self._spin()
+
+    def _number_code(self) -> None:
+        """Number the code blocks of the newest answer with code, if it has more than one."""
+        self._items_changed = False
+        answer = self.with_code
+        if answer is not self._newest_code:
+            self._newest_code = answer
+            several = answer and len(_FENCE.findall(answer.text)) > _ONE_BLOCK
+            self._numbered = answer if several else None
+            self.refresh()
 
     def _repaint(self, *rows: int) -> None:
         pill, before = self._pill(), self._shown_pill

@@ -20,6 +20,7 @@ STYLE_RULES: dict[str, str] = {
     "fold": "color: $text-muted;",
     "tool": "color: $text-primary;",
     "label": "color: $text;",
+    "number": "color: $text-accent;",
     "detail": "color: $text-muted;",
     "rail": "color: $text-muted 60%;",
     "running": "color: $text-accent;",

@@ -42,13 +42,15 @@ _MARKS: dict[str, tuple[str, str, str]] = {
     "interrupted": ("■", "warning", "interrupted"),
 }
 _FINE = "exit 0"
+_UNUSUAL = {"workspace + network": "network", "outside": "outside"}
+"""Marks of what a command was allowed beyond the usual: levels of the sandbox, by their names."""
 
 
 _LABEL = 24
 """Cells of a label that are kept before what follows it is shortened."""
 _OUTCOME = 60
 """Cells of a summary at most."""
-_WIDEST = 120
+WIDEST = 120
 """Most cells of the row, so that its right end still visibly belongs to the left."""
 _BRIEF = 3
 """Lines of an error that are shown in red; more lines are a command's output."""
@@ -131,7 +133,7 @@ def _right(item: ToolItem, styles: Styles) -> list[Span]:
         "outdated" * item.outdated,
         "◆ pinned" * item.pinned,
         "ELEVATED" * item.elevated,
-        f"⛨ {item.level}" * bool(item.level),
+        _UNUSUAL.get(item.level, ""),
     )
     parts: list[Span] = [(flag, styles["c-badge"]) for flag in flags if flag]
     if (item.seconds or 0) >= _SLOW_S:
@@ -186,7 +188,7 @@ def draw_group(items: Sequence[ToolItem], width: int, styles: Styles, frame: int
         (verb(first.name), styles["c-tool"]),
         (f" {count}", styles["c-label"]),
     ]
-    room = min(width, _WIDEST) - 3 - cells(left)
+    room = min(width, WIDEST) - 3 - cells(left)
     left.append((f"  {clip(names, max(1, room))}", styles["c-detail"]))
     source = "\n".join(title(item.name, item.label) for item in items)
     end = sum(len(text) for text, _ in left)
@@ -201,31 +203,34 @@ def _glyph(item: ToolItem, frame: int) -> str:
 
 def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
     look = styles[f"c-{_MARKS[item.state][1]}"]
-    room = max(4, min(width, _WIDEST) - MARGIN - 1)
+    room = max(4, min(width, WIDEST) - MARGIN - 1)
     right = _right(item, styles)
     name = clip(verb(item.name), room)
-    cut: list[Span] = [(f"  {badge(item.receipt)}", styles["c-badge"])] if item.receipt else []
+    of_cut: list[Span] = [(f"  {badge(item.receipt)}", styles["c-badge"])] if item.receipt else []
     label = item.label
     room -= cell_len(name) + 1
     outcome = _outcome(item)
-    # The summary gives way before the label does; the reason of a no has all the room there is.
+    # The summary gives way before the label does; the reason of a no has all the room there is, and
+    # how a call failed stays while the badge goes.
     outcome_look = styles["c-detail"] if item.state == "ok" else look
-    others = min(cell_len(label), _LABEL) + cells([*cut, *right]) + 2
+    others = min(cell_len(label), _LABEL) + cells([*of_cut, *right]) + 2
     most = max(_OUTCOME, room - others) if item.state == "denied" else _OUTCOME
-    for words in (outcome, outcome.partition(" · ")[0], ""):
+    brief, failed = outcome.partition(" · ")[0], item.state == "error"
+    last: tuple[str, list[Span]] = (brief, []) if failed else ("", of_cut)
+    for words, cut in ((outcome, of_cut), (brief, of_cut), last):
         outcome_part: list[Span] = [(f"  {clip(words, most)}", outcome_look)] if words else []
         left_room = room - cells([*outcome_part, *cut, *right])
         if left_room >= min(cell_len(label), _LABEL):
             break
-    # Still too little: keep only the sandbox level, or drop the time.
+    # Still too little: keep only the last mark, or drop the time.
     if left_room < min(cell_len(label), 8):
-        right = [part for part in right if part[0].strip()][-1:] if item.level else right[:-1]
+        right = _right(replace(item, seconds=0), styles)[-2:]
         left_room = room - cells([*outcome_part, *cut, *right])
     left: list[Span] = [(f" {_glyph(item, frame)} ", look), (name, styles["c-tool"])]
     if label and left_room > 0:
         left.append((f" {_short(label, left_room)}", styles["c-label"]))
     left += [*outcome_part, *cut]
-    whole = min(width, _WIDEST) - 1
+    whole = min(width, WIDEST) - 1
     space: Span = (" " * max(0, whole - cells(left) - cells(right)), styles["text"])
     shown = [*left, space, *right] if right else left
     end = sum(len(text) for text, _ in left)
@@ -235,9 +240,10 @@ def _row(item: ToolItem, width: int, styles: Styles, frame: int) -> Line:
 def _last_lines(item: ToolItem, width: int, styles: Styles) -> list[Line]:
     """Return the end of a command's output, while it runs and if it failed."""
     visible = item.state == "error" or (item.state == "running" and (item.seconds or 0) >= _SLOW_S)
-    if not visible or not item.tail:
+    text = item.picture or current_lines(item.tail)
+    if not visible or not text:
         return []
-    rows = [row.rstrip() for row in current_lines(item.tail).split("\n")]
+    rows = [row.rstrip() for row in text.split("\n")]
     drawn = [coloured(row[: 8 * width + 80], styles["c-detail"]) for row in rows]
     return [_clipped(row, width) for row in drawn if any(text.strip() for text, _ in row)][-_TAIL:]
 

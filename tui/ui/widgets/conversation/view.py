@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual import events
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.selection import Selection
@@ -15,6 +16,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from tui.ui.toolkit.answer_guard import guard_of
+from tui.ui.toolkit.base_app import copy
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.item_renderer import selected_source
 from tui.ui.widgets.conversation.items import (
@@ -28,11 +30,14 @@ from tui.ui.widgets.conversation.items import (
 )
 from tui.ui.widgets.conversation.items_view import ItemsView, PreparedItems
 from tui.ui.widgets.conversation.search import ItemSearch
+from tui.ui.widgets.conversation.tool_card import WIDEST
 from tui.ui.widgets.line_view import strips
 from tui.ui.widgets.markdown.text import BLANK, Line
 
 SLICES_S = 1 / 30
 """Seconds between two slices of a search."""
+LETTERS = "-letters"
+"""The class of a view while letters are keys in it."""
 
 
 class _Hit(NamedTuple):
@@ -46,7 +51,8 @@ class _Hit(NamedTuple):
 class ConversationView(ItemsView):
     """The items of a conversation. The mouse and Shift select text, the cursor selects items.
 
-    No letter is a key here, since typing writes a prompt; but right after a rewind, `u` undoes it.
+    Letters are keys here only if a key gave it the focus; after a click, typing writes a prompt.
+    Right after a rewind, `u` undoes it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -55,6 +61,14 @@ class ConversationView(ItemsView):
         Binding("enter", "fold", "Fold", show=False),
         Binding("ctrl+y", "copy_item", "Copy", show=False),
         Binding("u", "undo_rewind", "Undo", show=False),
+        Binding("k", "letter('cursor(-1)')", "Previous", show=False),
+        Binding("j", "letter('cursor(1)')", "Next", show=False),
+        Binding("g", "letter('edge(-1)')", "First", show=False),
+        Binding("G", "letter('edge(1)')", "Last", show=False),
+        Binding("n", "letter('next(1)')", "Next prompt", show=False),
+        Binding("N", "letter('next(-1)')", "Previous prompt", show=False),
+        Binding("y", "letter('copy_item')", "Copy", show=False),
+        Binding("slash", "letter('screen.find')", "Find", show=False),
     ]
 
     @dataclass
@@ -244,6 +258,8 @@ class ConversationView(ItemsView):
     # Painting
 
     def _overlay(self, index: int, row: int, line: Line) -> Line:
+        if line.block and self._items[index] is self._numbered:
+            line = strips.numbered(line, min(self._width, WIDEST), self._look["c-number"])
         if self._finder is not None and (spots := self._finder.spots(line)):
             hit = self._hit.start if self._hit and self._hit[:2] == (index, row) else None
             line = strips.marked(line, spots, self._look["c-match"])
@@ -285,6 +301,20 @@ class ConversationView(ItemsView):
             self._toggle(index)
         self.post_message(self.ItemSelected(item))
         self.refresh()
+
+    # Whether letters are keys
+
+    def on_focus(self, event: events.Focus) -> None:
+        if not event.from_app_focus:
+            self.set_class(True, LETTERS, update=False)
+
+    def on_mouse_down(self) -> None:
+        self.set_class(False, LETTERS, update=False)
+        self.post_message(events.DescendantFocus(self))  # by the mouse: other keys count
+
+    async def action_letter(self, action: str) -> None:
+        if not await self.app.run_action(action, self):  # pyright: ignore[reportUnknownMemberType]
+            raise SkipAction
 
     # Actions
 
@@ -340,6 +370,8 @@ class ConversationView(ItemsView):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Offer to undo a rewind until something was sent, to a key that was pressed as one."""
+        if action == "letter":
+            return self.has_class(LETTERS)
         if action != "undo_rewind":
             return True
         if not guard_of(self).deliberate:
@@ -355,8 +387,31 @@ class ConversationView(ItemsView):
         text = self.selected_text
         if not text and self._cursor is not None:
             text = item_renderer.source(self._items[self._cursor])
-        if text:
-            self.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType]
+        if not text:
+            raise SkipAction
+        copy(self, text)
+
+    def action_next(self, step: int) -> None:
+        """Go to the next match of a search, otherwise to the next of the person's prompts; beyond
+        the last one, to the end."""
+        if self._finder is not None:
+            self._seek(-step)  # from the newest, as they are counted
+            return
+        rows, cursor = self._viewport.rows, self._cursor
+        if not rows:
+            return
+        if cursor is None or not self._viewport.sees(cursor):
+            cursor = rows[0][0] - 1 if step > 0 else rows[-1][0] + 1
+        stop = len(self._items) if step > 0 else -1
+        prompts = (at for at in range(cursor + step, stop, step) if self._is_prompt(at))
+        if (index := next(prompts, None)) is None:
+            self.action_edge(step)
+            return
+        self._move_to(index)
+        self._scroll(self._viewport.offset(index))
+
+    def _is_prompt(self, index: int) -> bool:
+        return isinstance(self._items[index], UserItem)
 
     def action_cursor(self, step: int) -> None:
         """Move to the item before or after, first scrolling through one that is higher than the

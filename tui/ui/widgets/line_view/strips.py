@@ -103,6 +103,18 @@ def with_cursor(row: Line, style: Style) -> Line:
     return row._replace(segments=[Segment("▎", first.style), *rest])
 
 
+def numbered(row: Line, width: int, style: Style) -> Line:
+    """Return the first line of a code block with its number at the end, if there is room."""
+    number = f"{row.block} "
+    space = width - row.cells - len(number)
+    if space < 1:
+        return row
+    end = len(row.text) if row.end is None else row.end
+    look = Style(color=style.color) if row.fill is None else row.fill + Style(color=style.color)
+    added = [Segment(" " * space, row.fill), Segment(number, look)]
+    return row._replace(segments=[*row.segments, *added], cells=width, end=end)
+
+
 def with_pill(strip: Strip, text: str, width: int, styles: Mapping[str, Style]) -> Strip:
     """Return a strip with `text` on its right end, a cell of space on both sides."""
     room = max(0, width - cell_len(text) - 2)

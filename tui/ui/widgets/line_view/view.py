@@ -12,6 +12,7 @@ from time import monotonic
 from typing import ClassVar
 
 from rich.style import Style
+from textual import events
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Region, Size
@@ -27,6 +28,8 @@ from tui.ui.widgets.line_view.strips import LAST_ROW, Caret, StripFrame, key, pl
 from tui.ui.widgets.line_view.viewport import Viewport
 from tui.ui.widgets.markdown.text import Line
 
+SELECTED_S = 0.5
+"""Seconds after which keys that select are done."""
 FRAME_S = 1 / 12
 """Seconds between frames for arriving items; drawing them never takes more than an eighth of the
 time."""
@@ -59,6 +62,8 @@ class LineView(ScrollView, can_focus=True):
         Binding("pagedown", "page(1)", "Page down", show=False),
         Binding("home", "edge(-1)", "First", show=False),
         Binding("end", "edge(1)", "Last", show=False),
+        Binding("ctrl+u", "half(-1)", "Half a page up", show=False),
+        Binding("ctrl+d", "half(1)", "Half a page down", show=False),
         Binding("escape", "unselect", "Clear the selection", show=False),
         *bindings(PANE_KEYS),
     ]
@@ -75,6 +80,7 @@ class LineView(ScrollView, can_focus=True):
         self._frame_timer: Timer | None = None
         self._frame_after = 0.0
         self._caret = Caret()
+        self._selected_timer: Timer | None = None
 
     @property
     def following(self) -> bool:
@@ -319,6 +325,14 @@ class LineView(ScrollView, can_focus=True):
         else:
             caret.along(rows_visible, at + rows)
         self.screen.selections = {self: Selection.from_offsets(anchor, caret.at)}
+        if self._selected_timer is not None:
+            self._selected_timer.stop()
+        self._selected_timer = self.set_timer(SELECTED_S, self._end_selection)
+
+    def _end_selection(self) -> None:
+        """Tell what is told of the mouse when it is released."""
+        self._selected_timer = None
+        self.screen.post_message(events.TextSelected())
 
     def action_unselect(self) -> None:
         """Clear the selection; without one, Esc has other uses."""
@@ -333,6 +347,10 @@ class LineView(ScrollView, can_focus=True):
     def action_page(self, step: int) -> None:
         """Scroll a screen up or down, with a row in common."""
         self._scroll(self._viewport.y + step * max(1, self._viewport.height - 1))
+
+    def action_half(self, step: int) -> None:
+        """Scroll half a screen up or down."""
+        self._scroll(self._viewport.y + step * max(1, self._viewport.height // 2))
 
     def action_edge(self, step: int) -> None:
         """Go to the first or the last row."""

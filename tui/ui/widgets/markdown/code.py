@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 
+from tui.core.text_cleaning import clean
+from tui.ui.widgets.markdown.parse import BLOCKS, parse
 from tui.ui.widgets.markdown.text import Line, clip, decoration, fold, prefixed
 
 if TYPE_CHECKING:
@@ -149,8 +151,11 @@ def _bare(code: str) -> list[list[tuple[str, str]]]:
     return [[(row, "fence")] if row else [] for row in code.split("\n")]
 
 
-def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> list[Line]:
-    """Return the lines of one piece on the background of code, wrapped if too long."""
+def draw_rows(
+    rows: list[str], language: str, width: int, styles: Styles, number: int = 0
+) -> list[Line]:
+    """Return the lines of one piece on the background of code, wrapped if too long. `number` is
+    that of the block, if it begins here."""
     fill = styles["fence"]
     drawn: list[Line] = []
     text = "\n".join(row.expandtabs(4) for row in rows)
@@ -164,6 +169,8 @@ def draw_rows(rows: list[str], language: str, width: int, styles: Styles) -> lis
         if "\t" in source and len(parts) == 1:
             parts[0] = parts[0]._replace(source=source)
         drawn += parts
+    if number:
+        drawn[0] = drawn[0]._replace(block=number)
     return drawn
 
 
@@ -180,21 +187,31 @@ def _folded(row: str, width: int) -> int:
     return len(fold([(row.expandtabs(4), null)], width - 2, null))
 
 
-def draw_top(language: str, width: int, styles: Styles) -> list[Line]:
+def draw_top(language: str, width: int, styles: Styles, number: int) -> list[Line]:
     """Return the row above the code, its language; none if it has no language."""
     if not language.strip():
         return []
     name = clip(language.strip().split(maxsplit=1)[0], width - 2)
-    return [decoration([(f" {name}", styles["label"])], fill=styles["fence"])]
+    row = decoration([(f" {name}", styles["label"])], fill=styles["fence"])
+    return [row._replace(block=number)]
+
+
+def blocks(text: str) -> list[str]:
+    """Return the code of each block in a Markdown text, in the order of their numbers."""
+    units = parse(clean(text).split("\n"), {})
+    tokens = (token for unit in units for token in unit.tokens if token.type in BLOCKS)
+    return [token.content.removesuffix("\n") for token in tokens]
 
 
 @dataclass(slots=True)
 class OpenFence:
-    """An open fence at the top level, and the rows of its current piece."""
+    """An open fence at the top level, and the rows of its current piece. `number` is that of the
+    block, until its first line is drawn."""
 
     markup: str
     info: str
     indent: int
+    number: int = 0
     rows: list[str] = field(default_factory=list[str])
     chars: int = 0
     drawn: list[Line] = field(default_factory=list[Line])
@@ -216,9 +233,10 @@ class OpenFence:
     def tail(self, partial: str, width: int, styles: Styles) -> list[Line]:
         """Return the lines of the current piece, and of the row being written."""
         if self.seen != len(self.rows):
-            self.drawn = draw_rows(self.rows, self.info, width, styles)
+            self.drawn = draw_rows(self.rows, self.info, width, styles, self.number)
             self.seen = len(self.rows)
         partial = self.strip(partial)
         if not partial.strip(f" {self.markup[0]}"):
             return self.drawn
-        return self.drawn + draw_rows([partial], self.info, width, styles)
+        number = 0 if self.drawn else self.number
+        return self.drawn + draw_rows([partial], self.info, width, styles, number)

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 from tui.ui.widgets.markdown import code, flow
 from tui.ui.widgets.markdown.lazy import LazyLines
-from tui.ui.widgets.markdown.parse import Intake, References, Unit, as_if_ended, parse
+from tui.ui.widgets.markdown.parse import BLOCKS, Intake, References, Unit, as_if_ended, parse
 from tui.ui.widgets.markdown.text import BLANK, Line, Styles
 
 CAP = 8_000
@@ -36,6 +37,7 @@ class _Block:
     rows: list[str]
     number: int | None
     known: int
+    before: int  # code blocks before it
 
 
 class Document:
@@ -60,6 +62,7 @@ class Document:
         self._before = ""  # the type of the last settled block
         self._cut = ""  # the kind of block that was just cut
         self._blank = False  # the last row taken was blank
+        self._codes = 0  # code blocks that are settled
 
     def feed(self, text: str) -> None:
         """Add text; nothing is drawn yet."""
@@ -210,14 +213,16 @@ class Document:
             self.settled = len(self.lines)
             self._before = unit.tokens[0].type
             return
-        drawn = self._draw_unit(unit, rows, number, self._references)
+        drawn = self._draw_unit(unit, rows, number, self._references, self._codes)
         start = len(self.lines)
         self.lines.extend(drawn)
         gap = len(drawn) > 0 and drawn[0] is BLANK
         source = rows[at:end]
         if drawn and any("[" in row for row in source):
             known = len(self._references)
-            self._blocks.append(_Block(start + gap, len(drawn) - gap, source, number, known))
+            place = (start + gap, len(drawn) - gap)
+            self._blocks.append(_Block(*place, source, number, known, self._codes))
+        self._codes += _codes_in(unit)
         self.settled = len(self.lines)
         if drawn:
             self._before = unit.tokens[0].type
@@ -234,15 +239,22 @@ class Document:
             self._settle(part, rows, at, end, part.number)
 
     def _draw_unit(
-        self, unit: Unit, rows: list[str], number: int | None, references: References
+        self,
+        unit: Unit,
+        rows: list[str],
+        number: int | None,
+        references: References,
+        before: int,
     ) -> list[Line]:
         if self._carry and unit.start == 0 and all(t.type != "tbody_open" for t in unit.tokens):
             return []  # nothing followed the cut part
-        drawn = flow.unit(unit.tokens, number, self._pen(rows, references))
+        drawn = flow.unit(unit.tokens, number, self._pen(rows, references, before))
         return [BLANK, *drawn] if drawn and self._gap(unit, rows) else drawn
 
-    def _pen(self, rows: list[str], references: References) -> flow.Pen:
-        return flow.Pen(rows, self._width, self._styles, references, self._styles["text"])
+    def _pen(self, rows: list[str], references: References, before: int = 0) -> flow.Pen:
+        """Return a pen for what follows `before` code blocks."""
+        base, numbers = self._styles["text"], count(before + 1)
+        return flow.Pen(rows, self._width, self._styles, references, base, numbers=numbers)
 
     def _relink(self) -> int:
         """Draw blocks again that were drawn before all links were known. Returns how many lines
@@ -251,7 +263,7 @@ class Document:
         for block in reversed(self._blocks):
             if block.known == len(self._references):
                 continue
-            pen = self._pen(block.rows, self._references)
+            pen = self._pen(block.rows, self._references, block.before)
             units = parse(block.rows, {})
             drawn = [row for one in units for row in flow.unit(one.tokens, block.number, pen)]
             self.lines.replace(block.start, block.count, drawn)
@@ -266,11 +278,14 @@ class Document:
         opening, row = unit.tokens[0], rows[unit.start]
         if self._gap(unit, rows):
             self.lines.append(BLANK)
-        self.lines.extend(code.draw_top(opening.info, self._width, self._styles))
+        self._codes += 1
+        top = code.draw_top(opening.info, self._width, self._styles, self._codes)
+        self.lines.extend(top)
         self.settled = len(self.lines)
         self._before = "fence"
         self._list = None
-        self._fence = code.OpenFence(opening.markup, opening.info, len(row) - len(row.lstrip(" ")))
+        indent, number = len(row) - len(row.lstrip(" ")), 0 if top else self._codes
+        self._fence = code.OpenFence(opening.markup, opening.info, indent, number)
 
     def _feed_fence(self, rows: list[str]) -> list[str]:
         """Settle code, and return the rows after the fence once it is closed."""
@@ -288,10 +303,11 @@ class Document:
         return []
 
     def _settle_piece(self, fence: code.OpenFence) -> None:
-        draw = partial(code.draw_rows, fence.rows, fence.info, self._width, self._styles)
+        look = (self._width, self._styles, fence.number)
+        draw = partial(code.draw_rows, fence.rows, fence.info, *look)
         self.lines.defer(code.height(fence.rows, self._width), draw)
         self.settled = len(self.lines)
-        fence.rows, fence.chars, fence.drawn, fence.seen = [], 0, [], 0
+        fence.rows, fence.chars, fence.drawn, fence.seen, fence.number = [], 0, [], 0, 0
 
     def _close_fence(self) -> None:
         fence = self._fence
@@ -318,12 +334,18 @@ class Document:
                 rows.pop()
             units = parse(rows, references)
         drawn: list[Line] = []
-        before = self._before
+        before, codes = self._before, self._codes
         for unit, number in zip(units, self._numbers(units) if units else [], strict=True):
-            drawn += self._draw_unit(unit, rows, number, references)
+            drawn += self._draw_unit(unit, rows, number, references, codes)
+            codes += _codes_in(unit)
             self._before = unit.tokens[0].type
         self._before = before
         return drawn
+
+
+def _codes_in(unit: Unit) -> int:
+    """Count the code blocks of a unit."""
+    return sum(token.type in BLOCKS for token in unit.tokens)
 
 
 def render(text: str, styles: Styles, width: int) -> Sequence[Line]:

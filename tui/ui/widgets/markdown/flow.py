@@ -7,8 +7,10 @@ whatever comes after it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 from rich.style import Style
@@ -97,7 +99,8 @@ _BLANK_ROW = re.compile(r"[ \t>]*$")
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """The context of drawing: the source's lines, the room, the styles, the depth."""
+    """The context of drawing: the source's lines, the room, the styles, the depth; `numbers` are
+    those of the code blocks to come."""
 
     rows: list[str]
     width: int
@@ -105,6 +108,7 @@ class Pen:
     references: References
     base: Style
     depth: int = 0
+    numbers: Iterator[int] = field(default_factory=count)
 
     def within(self, cells: int) -> Pen:
         """Return a pen for a container's inside."""
@@ -136,9 +140,11 @@ def _verbatim(content: str, pen: Pen, style: Style) -> list[Line]:
 
 def _fence(token: Token, pen: Pen) -> list[Line]:
     rows = token.content.removesuffix("\n").split("\n") if token.content else []
-    drawn = code.draw_top(token.info, pen.width, pen.styles)
+    number = next(pen.numbers)
+    drawn = code.draw_top(token.info, pen.width, pen.styles, number)
     for piece in code.pieces(rows):
-        drawn += code.draw_rows(piece, token.info, pen.width, pen.styles)
+        first = 0 if drawn else number
+        drawn += code.draw_rows(piece, token.info, pen.width, pen.styles, first)
     return drawn
 
 

@@ -95,6 +95,9 @@ def as_if_ended(rows: list[str], partial: str) -> list[str]:
     return [*rows[:-1], last]
 
 
+BLOCKS = frozenset({"fence", "code_block"})
+"""The tokens of code blocks."""
+
 References: TypeAlias = dict[str, Any]
 """Link definitions, as markdown-it keeps them: the first of a name counts."""
 

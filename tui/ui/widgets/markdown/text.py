@@ -25,7 +25,8 @@ class Line(NamedTuple):
     Characters before `start` and from `end` on are decoration. `lead` is the source of the
     decoration (such as "- " for a bullet), `source` the source of the whole line if it differs from
     the text. `join` is None for a line of its own, else the text at which it was wrapped. `fill` is
-    the style for the rest of the row.
+    the style for the rest of the row. `block` is the number of the code block that begins here, 0
+    for other lines.
     """
 
     segments: list[Segment]
@@ -36,6 +37,7 @@ class Line(NamedTuple):
     source: str | None = None
     join: str | None = None
     fill: Style | None = None
+    block: int = 0
 
     @property
     def text(self) -> str:

@@ -1,0 +1,31 @@
+"""What the next prompt costs with another model, beside the one that is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.agent.test_binding import done
+from tests.agent.test_requests_grow import program
+from tests.support.long_session import script
+from tests.support.server import LoopbackServer
+from tui.provider import catalogue
+
+SONNET, OPUS = "claude-sonnet-5-5", "claude-opus-5-5"
+
+
+async def test_another_model_reads_nothing_from_the_cache(tmp_path: Path) -> None:
+    async with (
+        LoopbackServer(script(9)) as server,
+        program(tmp_path, server, model=SONNET) as agent,
+    ):
+        sonnet, opus = map(catalogue.model_info, (SONNET, OPUS))
+        assert agent.models.next_prompt(opus).tokens == 0, "nothing was sent"
+        await done(agent, "word " * 9_000)
+        await done(agent, "Go on.")
+        here, there = agent.models.next_prompt(sonnet), agent.models.next_prompt(opus)
+        assert 0.9 * here.tokens < here.cached <= here.tokens
+        assert not there.cached
+        assert here.usd is not None
+        assert there.usd is not None
+        assert there.usd > 5 * here.usd
+        assert agent.models.next_prompt(catalogue.model_info("unheard-of")).usd is None
