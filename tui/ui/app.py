@@ -228,12 +228,17 @@ class HoldfastApp(ThemedApp):
 
         await toggle_debug_log(self, self.frontend.log)
 
-    def action_next_mode(self) -> None:
+    async def action_switch(self, what: Literal["mode", "think"]) -> None:
+        """Switch to the next mode, or /think on or off."""
         agent, order = self.conversation.agent if self.ready else None, tuple(MODES)
-        if agent is not None:
-            agent.permissions.mode = order[(order.index(agent.permissions.mode) + 1) % len(order)]
-            self.chat.show_mode(agent.permissions.mode)
-            self.frontend.status.poke()
+        if agent is None:
+            return
+        if what == "think":
+            await self._do(f"/think {'off' if agent.directives.think else 'on'}")
+            return
+        agent.permissions.mode = order[(order.index(agent.permissions.mode) + 1) % len(order)]
+        self.chat.show_mode(agent.permissions.mode)
+        self.frontend.status.poke()
 
     async def action_next_effort(self, step: int = 1) -> None:
         if self.ready:
@@ -241,12 +246,6 @@ class HoldfastApp(ThemedApp):
 
             await self.conversation.settle()
             self.run_worker(next_effort(self.conversation, step), group="effort", exclusive=True)
-
-    async def action_think(self) -> None:
-        """Alt+T: switch /think on or off."""
-        agent = self.conversation.agent if self.ready else None
-        if agent is not None:
-            await self._do(f"/think {'off' if agent.directives.think else 'on'}")
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press."""

@@ -32,7 +32,7 @@ IDLE_HINTS = (
     KeyHint("f2", "context", "app.command('context')", "context"),
     KeyHint("f3", "sessions", "app.command('sessions')", "sessions"),
     OUTPUT,
-    KeyHint("shift+tab", "mode", "app.next_mode", "next_mode"),
+    KeyHint("shift+tab", "mode", "app.switch('mode')", "next_mode"),
 )
 BUSY_HINTS = (KeyHint("esc", "stop", "screen.stop_or_close"), QUEUE, *IDLE_HINTS[1:])
 MODES: dict[Mode, tuple[str, str]] = {

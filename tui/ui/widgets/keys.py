@@ -131,17 +131,17 @@ PANE_KEYS = (
 
 CHAT_KEYS = (
     _own("stop", "screen.stop_or_close", "Esc", "stop the agent, or close what is open"),
-    Key("", "", "Esc Esc", "clear the prompt (Up brings it back); rewind if it is empty"),
+    Key("", "", "Esc Esc", "clear the prompt; rewind if it is empty"),
     _own(
         "next_mode",
-        "app.next_mode",
+        "app.switch('mode')",
         "Shift+Tab",
         "switch mode: ask / accept edits / plan",
         "mode",
     ),
     Key("", "", "1, 2, 3", "in a new session: take that row"),
     _own("model", "app.command('model')", "Alt+P, Ctrl+^", "switch model"),
-    _own("think", "app.think", "Alt+T, Ctrl+\\", "think step by step (toggle)", "think"),
+    _own("think", "app.switch('think')", "Alt+T, Ctrl+\\", "think step by step (toggle)", "think"),
     _own("fold_tools", "screen.fold_tools", "Ctrl+O", "unfold or fold all tool calls", "fold"),
     _own("next_pane", "screen.next_pane", "Tab", "cycle focus"),
     _own("find", "screen.find", "", ""),  # explained with the prompt
