@@ -145,7 +145,7 @@ async def test_the_price_of_another_installation_is_told_at_the_opening(
     sentence = words(foreign_frame(broken))
     assert sentence is not None
     assert sentence.text == (
-        "Another installation made this session's system prompt, so the next request writes 8,333"
+        "Another installation made this session's system prompt, so the next request caches 8,333"
         " tokens again (≈ $0.03) and leaves out 2 thoughts."
     )
 

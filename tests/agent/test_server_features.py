@@ -374,4 +374,4 @@ async def test_what_became_of_the_requests_so_far(tmp_path: Path) -> None:
         await turn(agent, "three")
         last, broken = answer_reports.past(agent.session.records)
         assert "number 3" in last
-        assert broken == "The last break was at request 3: mask."
+        assert broken == "The cache last restarted at request 3 (item hidden)."

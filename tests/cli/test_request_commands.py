@@ -113,7 +113,7 @@ def test_diff_over_a_break_says_what_changed(run: Run, talked: tuple[Path, list[
     assert "The first message is the same; what follows differs." in out
     assert "Left out: 3 thoughts." in out
     assert "  message 3, user: result of read_file, " in out
-    assert "The cache restarts (mask): " in out
+    assert "The cache restarts (item hidden): " in out
     assert ", by the person." in out
     code, out, _ = run("view", path, "--diff", 4, 5, "--json")
     told = json.loads(out)

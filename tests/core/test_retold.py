@@ -118,7 +118,7 @@ def test_no_field_of_a_record_stops_it_from_being_told(type_: str, draw: st.Data
     ("type_", "data", "line"),
     [
         ("break", {"reason": "mask", "by": "person", "tokens": 1200, "thoughts": 2},
-         "The cache restarts (mask): 1,200 tokens cached again once, 2 thoughts left out."),
+         "The cache restarts (item hidden): 1,200 tokens cached again once, 2 thoughts left out."),
         ("memory", {"path": "/m/MEMORY.md", "added": 2}, "Saved 2 lines to memory: /m/MEMORY.md."),
         ("uncompaction", {"target": "1"},
          "Sending the full conversation again. /compact summarizes it again."),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tui.core.fact_words import break_reason
 from tui.core.facts import RequestExtended, ThinkingDropped
 from tui.core.formatting import tokens
 from tui.core.messages import Usage, string_of
@@ -84,10 +85,8 @@ def past(records: Sequence[Record]) -> list[str]:
     broken = next((r for r in reversed(sent) if r.data.get("break")), None)
     if broken is None:
         return [last, "Every request so far extends the one before."]
-    break_line = (
-        f"The last break was at request {_number(broken.data)}: {broken.data.get('break')}."
-    )
-    return [last, break_line]
+    reason = break_reason(string_of(broken.data.get("break")))
+    return [last, f"The cache last restarted at request {_number(broken.data)} ({reason})."]
 
 
 def _number(data: Mapping[str, Any]) -> int:

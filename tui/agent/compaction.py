@@ -453,7 +453,7 @@ class Compactor:
             self.ctx.publish(
                 facts.Notice(
                     f"Holdfast will compact the context in about {turns}. /compact does it "
-                    f"now; /pin keeps results verbatim.{cost}"
+                    f"now; /pin keeps results as they are.{cost}"
                 )
             )
 

@@ -157,11 +157,11 @@ class Prune(_Section, frozen=True, kw_only=True):
         NotNegative, "Old after: Turns after which a tool result counts as old."
     ] = 6
     min_chars: Annotated[
-        NotNegative, "Smallest to leave out: Shorter results stay, however old they are."
+        NotNegative, "Smallest to leave out: Results with fewer characters stay, however old."
     ] = 1000
     when: Annotated[
         Literal["auto", "turns", "pays"],
-        "Leave out: When old tool results leave the request.",
+        "Leave out: When to leave old tool results out of requests.",
         "auto: when the cache restarts anyway, or once it pays",
         "turns: as soon as they are old",
         "pays: once it pays, even if that loses reasoning",
@@ -170,7 +170,7 @@ class Prune(_Section, frozen=True, kw_only=True):
         Literal["turns", "requests"],
         "Count age in: The unit of age.",
         "turns: your prompts",
-        "requests: each call of the model, of which a turn has many",
+        "requests: calls to the model; a turn has many",
     ] = "turns"
 
 
@@ -271,9 +271,9 @@ class CheckpointSettings(_Section, frozen=True, kw_only=True):
 
     mode: Annotated[
         Literal["on", "off"],
-        "Take checkpoints: Copies of files from before each prompt.",
+        "Take checkpoints: Keep copies of files from before each prompt.",
         "on: /rewind and /diff know what commands did to files",
-        "off: none; they know only what the file tools did",
+        "off: none; they only know what the file tools did",
     ] = "on"
     keep_days: Annotated[Positive, "Keep checkpoints for: Days to keep a checkpoint."] = 30
     keep_bytes: Annotated[
@@ -313,7 +313,7 @@ class SandboxSettings(_Section, frozen=True, kw_only=True):
         "launcher: Holdfast's own, with namespaces; Linux",
         "landlock: the kernel's file rules; Linux",
         "seatbelt: sandbox-exec; macOS",
-        "off: nothing; commands can do all that you can",
+        "off: nothing; commands can do anything you can",
     ] = "auto"
     keep_env: Annotated[
         tuple[str, ...],
@@ -346,7 +346,7 @@ class Background(_Section, frozen=True, kw_only=True):
 
     notify: Annotated[
         str,
-        "Command that calls you: A shell command that calls you; HOLDFAST_TEXT says what there is.",
+        "Notification command: A shell command that notifies you; HOLDFAST_TEXT holds the message.",
     ] = ""
 
 
@@ -372,11 +372,11 @@ class TerminalSettings(_Section, frozen=True, kw_only=True):
     ] = "auto"
     notifications: Annotated[
         Literal["auto", "osc9", "osc777", "bell"],
-        "Kind of notification: How the terminal is told to call you. See notify.",
-        "auto: what the terminal is known to understand",
-        "osc9: as iTerm2, Ghostty, WezTerm and kitty understand it",
-        "osc777: as foot and rxvt understand it",
-        "bell: only ring",
+        "Kind of notification: How to have the terminal notify you. See notify.",
+        "auto: a kind that the terminal is known to understand",
+        "osc9: for iTerm2, Ghostty, WezTerm and kitty",
+        "osc777: for foot and rxvt",
+        "bell: ring only",
         When.NOW,
     ] = "auto"
 
@@ -396,7 +396,7 @@ class JobSettings(_Section, frozen=True, kw_only=True):
 
     wake: Annotated[
         bool,
-        "Wake when a job ends: Whether an idle agent gets a turn when a background command ends.",
+        "Wake when a job ends: Give an idle agent a turn when a background command ends.",
     ] = False
 
 
@@ -596,14 +596,14 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
     ] = ""
     api_features: Annotated[
         Literal["auto", "all", "basic"],
-        "New API features: Which servers get new features of the API.",
-        "auto: Anthropic's own only",
+        "New API features: Which servers get new API features.",
+        "auto: only Anthropic's own",
         "all: any server",
         "basic: none",
     ] = "auto"
     titles: Annotated[
         Literal["model", "prompt"],
-        "Session titles: What names a session in the list.",
+        "Session titles: What titles a session in the list.",
         "model: the small model, after the first turn (about $0.0002)",
         "prompt: the first words of the first prompt",
     ] = "model"
@@ -619,9 +619,9 @@ class ModelKeys(_Section, frozen=True, kw_only=True):
     ] = 10_000
     redact: Annotated[
         Literal["off", "record"],
-        "Mask keys in the record: What becomes of keys and passwords in output.",
-        "off: recorded as they are",
-        "record: known kinds are masked before anything is recorded",
+        "Mask keys in the record: How to record keys and passwords in output.",
+        "off: as they are",
+        "record: masked where their kind is known",
         When.NOW,
     ] = "off"
 
@@ -635,7 +635,7 @@ class ScreenKeys(ModelKeys, frozen=True, kw_only=True):
     ] = "midnight"
     notify: Annotated[
         Literal["auto", "off"],
-        "Notifications: Call you while you're elsewhere.",
+        "Notifications: Notify you while you're elsewhere.",
         "auto: when a long turn ends or needs you",
         "off: never",
         When.NOW,
@@ -643,12 +643,12 @@ class ScreenKeys(ModelKeys, frozen=True, kw_only=True):
     motion: Annotated[
         Literal["full", "reduced"],
         "Animation: What moves by itself.",
-        "full: all that can",
-        "reduced: nothing; seconds are still counted",
+        "full: everything that can",
+        "reduced: nothing; seconds still count up",
         When.NOW,
     ] = "full"
     copy_on_select: Annotated[
-        bool, "Copy on select: Copy a text as soon as it is selected.", When.NOW
+        bool, "Copy on select: Copy text as soon as you select it.", When.NOW
     ] = True
     vim: Annotated[
         bool, "Vim keys: Vim's normal and insert mode in the prompt. /vim switches it.", When.NOW

@@ -89,6 +89,13 @@ _VIEWS: Final = {
     "imageless": "sent without its images",
 }
 
+_REASONS: Final = {
+    "mask": "item hidden",
+    "unmask": "item shown again",
+    "prune": "old results left out",
+}
+"""The reasons of breaks whose names in the record are not the screens' words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -209,7 +216,7 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.ContextBroken(reason, billed_usd=billed):
             if billed is not None:
                 return Sentence(_billed(reason, fact.tokens, billed, fact.cost_usd))
-            kind = f"The cache restarts ({reason})" if reason else "The cache restarts"
+            kind = f"The cache restarts{_because(reason)}"
             price = break_price(fact)
             return Sentence(f"{kind}: {price}." if price else f"{kind}.")
         case facts.ContextChanged(changes):
@@ -440,6 +447,15 @@ def _sent_size(file: Mapping[str, Any]) -> str:
     )
 
 
+def break_reason(reason: str) -> str:
+    """Return the reason of a break as the screens call it."""
+    return _REASONS.get(reason, reason)
+
+
+def _because(reason: str) -> str:
+    return f" ({break_reason(reason)})" if reason else ""
+
+
 def break_price(fact: facts.ContextBroken) -> str:
     """Return the price of a break, as part of a sentence."""
     usd = f" (≈ {money(fact.cost_usd)})" if fact.cost_usd is not None else ""
@@ -457,7 +473,7 @@ def foreign_frame(broken: facts.ContextBroken) -> facts.Notice:
     """Return what is told before the first prompt of a session whose system prompt another
     installation made."""
     usd = f" (≈ {money(broken.cost_usd)})" if broken.cost_usd is not None else ""
-    again = f"writes {broken.tokens:,} tokens again{usd}" if broken.tokens else ""
+    again = f"caches {broken.tokens:,} tokens again{usd}" if broken.tokens else ""
     lost = f"leaves out {plural(broken.thoughts, 'thought')}" if broken.thoughts else ""
     costs = " and ".join(filter(None, (again, lost)))
     made = "Another installation made this session's system prompt"
@@ -476,11 +492,10 @@ def bill_of_break(bill: facts.BreakBilled) -> facts.ContextBroken | facts.Notice
 
 def _billed(reason: str, tokens: int, billed: float | None, forecast: float | None) -> str:
     """Return the bill of a break, beside its forecast."""
-    break_ = f"the cache restart ({reason})" if reason else "the cache restart"
     usd = f", {money(billed)}" if billed is not None else ""
     said = f" (forecast: {money(forecast)})" if usd and forecast is not None else ""
     bill = f"{tokens:,} tokens cached again{usd}{said}" if tokens else "nothing cached again"
-    return f"Billed for {break_}: {bill}."
+    return f"Billed for the cache restart{_because(reason)}: {bill}."
 
 
 def _context_change(change: Mapping[str, Any]) -> str:

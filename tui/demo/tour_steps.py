@@ -259,7 +259,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
              news="The model now sees a summary instead of older messages."),
          Cue(BUSY, "Wait for the summary; `Esc` stops it."),
          Cue(WAYS, "Press `c` to compact, `Esc` to cancel.", "",
-             news="The preview: what is summarized, and what is kept verbatim.")),
+             news="The preview: what is summarized, and what is kept unchanged.")),
         lambda seen: seen.back and seen.has(facts.CompactionUndone),
         "The full conversation is back: its record never changed.",
     ),

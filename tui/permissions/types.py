@@ -122,9 +122,9 @@ def rules_in_words(call: Call, decision: Decision, *, head: str = HEAD_OF_RULES)
     """Say what the lasting answers to a call allow, in lines: every rule after `head`, whole."""
     match offered(call, decision):
         case ():
-            return ("Asked each time: a yes counts for this call only.",)
+            return ("Holdfast asks each time: a yes counts for this call only.",)
         case ("session",):
-            return ("For this session, exactly this again is allowed. Nothing is saved.",)
+            return ("A yes for this session allows exactly this call again. Nothing is saved.",)
         case _:
             rules = (f"  {visible(rule)}".replace("\n", "\\n") for rule in call.always)
             return (head, *rules)

@@ -251,8 +251,8 @@ async def keys(frontend: PlainFrontend, _: str) -> None:
     keymap = keymap_of(frontend.services.settings.now.keys)
     frontend.terminal.say(
         f"Terminal: {terminal_name(os.environ)}.",
-        "Your terminal's own line reads the keys here, so a pressed key can't be shown."
-        " /keys in the full screen shows it.",
+        "Here your terminal's own line reads the keys, so Holdfast can't show them."
+        " Use /keys on the full screen.",
         "Keys of the full screen, by their names in [keys]:",
         *(f"{row.name}: {row.values[0]}" for row in action_rows(keymap)),
     )

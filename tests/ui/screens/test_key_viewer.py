@@ -76,8 +76,8 @@ async def watching(
         ),
         (b"\x1b[I", "Focus the terminal gets the focus", "ESC [ I · report"),
         (b"\x1b[99y", "Unknown not understood", "ESC [ 9 9 y · legacy"),
-        (b"\x1b[12", "Unknown not understood so far", "ESC [ 1 2 · legacy"),
-        (b"\x1b[12\x07", "Unknown not understood: it has no end", "ESC [ 1 2 · legacy"),
+        (b"\x1b[12", "Unknown not understood yet", "ESC [ 1 2 · legacy"),
+        (b"\x1b[12\x07", "Unknown not understood: an unfinished sequence", "ESC [ 1 2 · legacy"),
     ],
 )
 async def test_a_key_is_shown_with_its_bytes_and_what_it_does(

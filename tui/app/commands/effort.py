@@ -38,7 +38,7 @@ async def effort(conversation: Conversation, wanted: str) -> None:
         if to_come := models.effort_to_come:
             say(
                 f"Effort changes to {to_come} when the cache restarts,",
-                hint="such as /compact or /reload.",
+                hint="such as after /compact or /reload.",
             )
         else:
             say(f"Effort is now {models.effort}.", "success")

@@ -113,7 +113,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("init", "have the model write AGENTS.md", "commands.sessions"),
     _command("repair", "diagnose and repair this session", "commands.sessions"),
     _command("doctor", "check installation, key and sessions"),
-    _command("keys", "what a pressed key sends and does here"),
+    _command("keys", "see what a key sends and does"),
     _command(
         "tour",
         "5-minute tour",
@@ -157,14 +157,14 @@ ELSEWHERE: dict[str, str] = {
 """Names of commands in other agents: understood, and not listed anywhere. A command that the person
 wrote under such a name goes first."""
 
-_ASIDE: Final = "Ask it in a copy: /fork leaves this session as it is."
-_CHANGES: Final = "CHANGELOG.md in its repository lists what changed."
+_ASIDE: Final = "Ask in a fork: /fork leaves this session as it is."
+_CHANGES: Final = "See CHANGELOG.md in Holdfast's repository."
 _EDITORS: Final = "Run holdfast acp in your editor: /help editors."
 _FOLDER: Final = "Start holdfast in that folder, or let the tools use it: /add-dir FOLDER."
 _GOAL: Final = "Write the steps into a task file: holdfast run TASKS.md (/help tasks)."
 _PLUGINS: Final = "Run holdfast plugin list, or holdfast import-settings: /help plugins."
-_REPORT: Final = "/doctor shows what to look at; /export writes this session to a file."
-_REVIEW: Final = "Use /review, with what to look for after it."
+_REPORT: Final = "/doctor checks the setup; /export writes this session to a file."
+_REVIEW: Final = "Type /review and what to look for."
 _TRASH: Final = "F3 lists the sessions; Ctrl+D there moves one to the trash."
 
 INSTEAD: dict[str, str] = {
@@ -183,7 +183,7 @@ INSTEAD: dict[str, str] = {
     "goal": _GOAL, "loop": _GOAL,
     "ide": _EDITORS,
     "import": "F3 lists other agents' sessions; holdfast import-settings takes over settings.",
-    "mention": "Type @ and a part of the file's name.",
+    "mention": "Type @ and part of the file's name.",
     "output-style": "Set output_style: /config output_style.",
     "plugin": _PLUGINS, "plugins": _PLUGINS,
     "presets": "Write commands of your own: /help commands.",
@@ -197,7 +197,7 @@ INSTEAD: dict[str, str] = {
     "thinking": "Alt+T or /think switches it.",
     "tui": "Start holdfast --plain for plain lines.",
     "update": "Holdfast never checks for updates; pull its repository.",
-    "voice": "There is no voice input.",
+    "voice": "Holdfast has no voice input.",
     "warnings": "/doctor checks the setup; F12 shows every event.",
 }  # fmt: skip
 """Commands of other agents for which something else is to be done here."""

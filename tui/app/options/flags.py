@@ -348,7 +348,7 @@ COMMANDS = (
         "send a past request again with a change, and compare the answers",
         _ID,
         _flag("--at N", "the request", dest="request"),
-        _flag("--unmask N", "send message N whole, which was masked, pruned or cut"),
+        _flag("--unmask N", "send message N whole, which was hidden, left out or cut"),
         _flag("--yes", "send it without asking"),
         *(flag for flag in _models(_FALLBACK) if flag is not _FALLBACK),
     ),

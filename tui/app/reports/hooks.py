@@ -38,7 +38,7 @@ _WHEN: Final[dict[HookEvent, str]] = {
     "SubagentStop": "when a sub-agent has finished",
     "PreCompact": "before older messages are summarized",
     "PostCompact": "after older messages were summarized",
-    "Notification": "when Holdfast calls you",
+    "Notification": "when Holdfast notifies you",
 }
 _OUTCOMES: Final = {
     "ok": ("✓", "success"),
@@ -79,7 +79,7 @@ def _untrusted_rows(brought: Sequence[TrustItem], trust: Trust, workspace: Path)
             f"untrusted {item.name}",
             "!",
             "warning",
-            (item.does, "Not trusted, so its hooks don't run. /trust decides."),
+            (item.does, "Not trusted, so its hooks don't run. /trust changes it."),
             frozenset({"open", "edit"}),
             dim=True,
             file=workspace / item.name,
@@ -100,7 +100,7 @@ def _row(hook: Hook, runs: Sequence[Record], key: str) -> Row:
     whose = f"from the plugin {hook.plugin.name}" if hook.plugin else whose
     limits = [f"at most {hook.timeout_s:g} s"]
     limits += ["blocks if it fails"] if hook.on_error == "block" else []
-    limits += ["not waited for"] if hook.detached else []
+    limits += ["runs in the background"] if hook.detached else []
     limits += [f"only for {one_line(hook.condition)}"] if hook.condition else []
     when = f"Runs {_WHEN[hook.event]}" + (f" of {hook.matcher}" if hook.matcher else "")
     about = (

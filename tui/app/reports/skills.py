@@ -27,9 +27,9 @@ def _row(skill: InstalledSkill) -> Row:
     whose = "this workspace" if skill.brought else "yours"
     ways = [
         *([] if skill.offered else ["only you can use it"]),
-        *([] if skill.typed else ["only the model uses it"]),
+        *([] if skill.typed else ["only the model can use it"]),
         *([f"left out: {', '.join(skill.left)}"] if skill.left else []),
-        *([f"asks as always, also for {skill.allowed_tools}"] if skill.allowed_tools else []),
+        *([f"still asks before {skill.allowed_tools}"] if skill.allowed_tools else []),
     ]
     used = one_line(f"/{skill.name} {skill.argument}".strip()) if skill.typed else ""
     facts = (used, f"{whose}: {shorten(skill.folder)}", *ways)

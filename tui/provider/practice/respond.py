@@ -94,7 +94,7 @@ def _about(text: str, tools: Collection[str]) -> str:
     examples = "\n".join(f"- {code(one.example)}" for one in PHRASES if one.tool in tools)
     greeted = _GREETING.fullmatch(text.strip(" .!")) is not None
     return (
-        (f"I didn't understand {code(text)}. " if not greeted else "")
+        (f"I didn't understand {code(text.rstrip(' .') or text)}. " if not greeted else "")
         + "I'm the **practice model**: a few rules that run offline, without a key or"
         " intelligence. The tools are real, though: they change files and run commands, and"
         " you're asked first."

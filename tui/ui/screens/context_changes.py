@@ -140,7 +140,7 @@ class BulkMenu(TableDialog[MaskPlan | None]):
     def compose(self) -> ComposeResult:
         keys = (
             ("enter", "now"),
-            ("w", "with the next cache restart"),
+            ("w", "at the next cache restart"),
             ("← →", "number"),
             ("esc", "back"),
         )

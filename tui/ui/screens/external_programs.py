@@ -81,7 +81,7 @@ async def _opened(app: App[Any], path: Path, program: Program) -> tuple[str, str
     command = command_of(program)
     if not command:
         variable = _PROGRAMS[program][0][-1]
-        missing = f"${variable} isn't set, and none of the usual ones is installed."
+        missing = f"${variable} isn't set, and none of the usual programs is installed."
         return f"No {program} found: {missing}", ""
     before = signal.getsignal(signal.SIGINT)
     try:

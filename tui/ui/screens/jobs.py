@@ -48,8 +48,8 @@ class JobsScreen(Panel[None]):
 
     NAME = "background commands"
     NONE = (
-        f"{NONE}\nThe model starts one for servers and long builds. Ctrl+B moves the command that "
-        "runs in the foreground here."
+        f"{NONE}\nThe model starts one for servers and long builds. Ctrl+B moves the running "
+        "command here."
     )
     KEYS: ClassVar[Mapping[str, str]] = {"open": "enter", "stop": "x", "copy": "y"}
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(JOBS_KEYS)]

@@ -52,9 +52,9 @@ _WHEEL: Final[Mapping[type, str]] = {
     events.MouseScrollRight: "right",
 }
 _DROPPED: Final = {
-    "unfinished": "not understood: it has no end",
+    "unfinished": "not understood: an unfinished sequence",
     "late": "not understood: the rest of an unfinished sequence",
-    "waits": "not understood so far: it waits for its end",
+    "waits": "not understood yet: an unfinished sequence",
 }
 _CLOSING: Final = ("escape", "ctrl+c")
 _FOLDED: Final = ("Mouse", "Modifier")

@@ -14,7 +14,6 @@ from tui.app.dialog_data import YesNoQuestion
 from tui.app.mcp_offers import tools_of
 from tui.app.reports import Row
 from tui.core.errors import HoldfastError
-from tui.core.formatting import plural
 from tui.core.paths import shorten
 from tui.core.text_cleaning import clean, one_line
 from tui.ui.screens.panel import Panel
@@ -207,7 +206,7 @@ def server_row(agent: Agent, server: Server, *, opened: bool) -> Row:
     """Make the row of a server: its state, its tools, and what it says."""
     glyph, look = _MARKS[server.state]
     found = agent.mcp.searched_tools(server)
-    by_search = f"The model finds {plural(found, 'tool')} of it by search." if found else ""
+    by_search = f"The model finds {found} of its tools by search." if found else ""
     about = (
         server.address,
         server.detail or server.state,

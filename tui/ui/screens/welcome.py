@@ -234,7 +234,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
             field.focus()
         elif self.query_one("#choices").has_focus:
             event.stop()
-            self._say("To paste something, choose first where it belongs.")
+            self._say("Choose where it belongs first, then paste.")
 
     def _fill(self, server: LocalServer | None) -> None:
         """Fill in what is known of a server that answered."""

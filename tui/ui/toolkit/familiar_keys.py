@@ -25,9 +25,9 @@ LEAVES: Final = frozenset({"q", "question_mark", "space"})
 """Those that would answer, leave or hide a question, which only a key of its own does."""
 
 INSTEAD: Final[Mapping[str, str]] = {
-    "alt+o": "There is no fast mode; F5 changes how hard the model thinks.",
-    "alt+w": "Task files are the workflows here: Ctrl+T.",
-    "f8": "There is no voice input.",
-    "ctrl+]": "Links in the conversation open with a click.",
+    "alt+o": "Holdfast has no fast mode; F5 changes how hard the model thinks.",
+    "alt+w": "Task files do what workflows do: Ctrl+T.",
+    "f8": "Holdfast has no voice input.",
+    "ctrl+]": "Click a link in the conversation to open it.",
 }
 """What is said about a key of another agent for which there is nothing here."""
