@@ -26,8 +26,8 @@ from tui.provider.retry import RetryControl
 
 @dataclass(frozen=True, slots=True)
 class NextPrompt:
-    """The size of the next request if a model gets it: its tokens, those of them that the server
-    still has in its cache, and the price of both, None where that isn't known."""
+    """The next request as one model would get it: its tokens, how many of them the server still has
+    in its cache, and the price of all, None where that isn't known."""
 
     tokens: int
     cached: int = 0
@@ -122,8 +122,8 @@ class AgentModels:
         return self._requests.fits(info)
 
     def next_prompt(self, info: ModelInfo) -> NextPrompt:
-        """What the conversation so far costs with the next prompt to a model: a cache is of one
-        model, so another one reads nothing of it."""
+        """Return what the next prompt costs if a model gets it with the conversation so far. Each
+        model has its own cache."""
         ctx, sent = self._ctx, self._requests.sent
         asked = {record.data.get("model") for record in sent.all()}
         if not asked:

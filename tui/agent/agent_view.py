@@ -81,8 +81,8 @@ class AgentView:
         return await break_cost.next_break(self._requests)
 
     async def price_of_changes(self, changes: Sequence[Overlay], saved: int) -> ChangePrice:
-        """The price of sending records in another form, which saves so many tokens of each
-        request. Takes the longer the more is sent, while the screen goes on."""
+        """Return the price of sending records in another form, which saves `saved` tokens of each
+        request. Takes longer in long conversations, but doesn't hold up the screen."""
         return await break_cost.price_of_changes(self._requests, changes, saved)
 
     async def overlay(self, changes: Sequence[Overlay]) -> Sequence[Fact]:

@@ -1,4 +1,4 @@
-"""What an agent is made of: the options, the configuration, and the way to the model."""
+"""The launch of an agent: its options, its configuration, and its access to the model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Access:
 class OwnParts:
     """The parts that come from whoever starts this run: tools that are offered beside the built-in
     ones, hooks, and kinds of sub-agents. `only` are the tools that the model has, None for all;
-    `without` those that it has not."""
+    `without` those that it doesn't have."""
 
     tools: tuple[Tool[Any], ...] = ()
     hooks: tuple[Hook, ...] = ()
@@ -72,13 +72,12 @@ class OwnParts:
 class Launch:
     """Everything that decides what an agent is made of.
 
-    `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` is
-    the person's first notices; `boot` is a boot file named elsewhere, in the place of
-    the usual ones; `one_turn` says that nobody types any more, as in `-p` and a run. `effort` is
-    how deep the model thinks, "" as configured; `trust` says what of the folder's own files counts.
-    `confined`: commands run in a sandbox, as the configuration says. `texts` go into the system
-    prompt; they and the `own` parts are of who starts this run.
-    `answers_only`: the model has no tools.
+    `max_wait_s` bounds the waits that a server asks for, None by the retry policy; `notices` are
+    the person's first notices; `boot` is a boot file that replaces the usual ones; `one_turn` says
+    that nobody types any more, as in `-p` and a run. `effort` is how hard the model thinks, "" as
+    configured; `trust` says which of the folder's own files count. `confined`: commands run in a
+    sandbox, as the configuration says. `texts` go into the system prompt; they and the `own` parts
+    come from whoever starts this run. `answers_only`: the model has no tools.
     """
 
     workspace: Workspace

@@ -73,7 +73,7 @@ def _server_arguments(launch: Launch) -> dict[str, Any]:
 
 
 def server_name(launch: Launch) -> str:
-    """The server that is asked, by which thinking that it signed is known again."""
+    """Return the name of the server, by which the thinking that it signed is recognized."""
     return PRACTICE if launch.access.practice else server_of(launch.base_url)
 
 

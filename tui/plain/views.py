@@ -49,7 +49,7 @@ _USAGE: Final = "/context, /context all, /context hide N, show N, pin N, unpin N
 
 
 async def context(frontend: PlainFrontend, argument: str) -> None:
-    """List the items of the next request with their tokens; mask, unmask, pin or unpin one."""
+    """List the items of the next request with their tokens; hide, show, pin or unpin one."""
     agent = frontend.conversation.open_agent()
     if agent is None:
         return

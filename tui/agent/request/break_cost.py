@@ -64,8 +64,8 @@ class SwitchPrice:
 async def price_of_changes(
     requests: RequestState, changes: Sequence[Overlay], saved: int
 ) -> ChangePrice:
-    """Return the price of sending records in another form, which saves so many tokens of each
-    request. Worked out in a thread: it takes the longer the more was said."""
+    """Return the price of sending records in another form, which saves `saved` tokens of each
+    request. Works in a thread, since it takes longer in long conversations."""
     supposed = supposing(requests, *changes)
     broken = await asyncio.to_thread(broken_next, supposed)
     if broken is None:
@@ -75,7 +75,7 @@ async def price_of_changes(
 
 async def next_break(requests: RequestState) -> ContextBroken | None:
     """Return the break that the next request causes as things are; None where it extends the
-    last. Worked out in a thread, too."""
+    last. Works in a thread, too."""
     return await asyncio.to_thread(broken_next, supposing(requests))
 
 

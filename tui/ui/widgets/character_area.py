@@ -49,7 +49,7 @@ class CharacterWrap(WrappedDocument):
         self._keep_whole(range(start[0], new_end[0] + 1))
 
     def _keep_whole(self, rows: Iterable[int]) -> None:
-        """Break lines anew that have been broken by code points."""
+        """Break again the lines that were broken by code points."""
         changed = False
         for row in rows:
             line, before = self.document.get_line(row), self._wrap_offsets[row]
