@@ -162,7 +162,7 @@ async def test_hooks_say_when_they_run_and_what_they_did_last(tmp_path: Path) ->
         await pilot.press("y")
         assert app.clipboard == "./check"
         await pilot.press("down")
-        assert "Not trusted, so its hooks don't run. /trust decides." in text(screen, "about")
+        assert "Not trusted, so its hooks don't run. /trust changes it." in text(screen, "about")
         world.clock.elapsed += 1  # Enter was pressed just now
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ReadScreen))
