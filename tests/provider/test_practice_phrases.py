@@ -171,6 +171,11 @@ async def test_what_it_does_not_understand_it_says(world: World, prompt: str):
     assert world.calls == []
 
 
+async def test_a_quoted_prompt_brings_no_second_period(world: World):
+    said = await world.ask("Make me a sandwich.")
+    assert said.startswith("I didn't understand `Make me a sandwich`. I'm")
+
+
 async def test_what_is_asked_for_beside_the_first_thing_is_not_passed_over(world: World):
     world.write("a.txt", "alpha")
     said = await world.ask("read a.txt and say what it means")
