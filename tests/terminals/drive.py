@@ -64,7 +64,7 @@ cd {home}/work
 h() {{ stty -g >{home}/before; {program} --practice; echo $? >{home}/code; stty -g >{home}/after; }}
 m() {{ PYTHONPATH={root} {python} -m tests.terminals.drive --modes {home}/modes; }}
 b() {{ PYTHONPATH={root} {python} -m tests.terminals.drive --bytes {home}/bytes; }}
-k() {{ PYTHONPATH={root} {python} -m tests.terminals.drive --bytes {home}/bytes 29; }}
+k() {{ PYTHONPATH={root} {python} -m tests.terminals.drive --bytes {home}/bytes 5; }}
 touch {home}/shell
 """
 EDITOR: Final = """\
@@ -433,7 +433,7 @@ def recorded_bytes(one: Used, layouts: Sequence[str]) -> None:
             wait(lambda: not (one.home / "bytes-ready").exists(), 25)
             time.sleep(1)
             data = (one.home / "bytes").read_bytes().hex()
-            name = f"bytes {layout}" + (", kitty protocol 29" if letter == "k" else "")
+            name = f"bytes {layout}" + (", kitty protocol 5" if letter == "k" else "")
             one.note(name, meant="".join(meant), data=data)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
+from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.events import Resize
@@ -12,11 +13,11 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 
 from tests.support.world import World
-from tests.ui.screens.driving import WIDE, begun, running, until
+from tests.ui.screens.driving import WIDE, running, until
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
 from tui.ui.toolkit.base_app import TooSmall, colourless
-from tui.ui.toolkit.console_glyphs import ALIKE
+from tui.ui.toolkit.console_glyphs import ALIKE, ConsoleGlyphs
 from tui.ui.widgets.row_list import RowList
 
 SMALL = (30, 8)
@@ -125,8 +126,16 @@ async def test_the_console_is_sent_no_glyph_that_its_fonts_lack(
     for kind, drawn in (("xterm", "›"), ("linux", "›")):
         monkeypatch.setenv("TERM", kind)
         async with running(World()) as (app, pilot):
-            await begun(app, pilot)
+            app.chat.prompt.text = "".join(ALIKE)
+            await pilot.pause()
             picture = app.export_screenshot()
             assert drawn in picture
             assert (kind == "linux") != bool(ALIKE.keys() & set(picture))
     assert all(cell_len(lacking) == cell_len(instead) for lacking, instead in ALIKE.items())
+
+
+def test_the_console_is_sent_no_links() -> None:
+    segments = [Segment(text, Style(bold=True, link="https://it")) for text in ("it", "✓")]
+    drawn = ConsoleGlyphs().apply(segments, DARK)
+    assert [segment.text for segment in drawn] == ["it", "+"]
+    assert all(segment.style == Style(bold=True) for segment in drawn)

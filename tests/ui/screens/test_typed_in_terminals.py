@@ -22,12 +22,6 @@ ROWS: list[dict[str, Any]] = [
     for line in (Path(terminals.__file__).parent / "typed.jsonl").read_text().splitlines()
 ]
 
-LOST = {
-    "kitty ara, kitty protocol 29",  # lam-alef: `ESC [ 0 : : 98 ; u` names no character
-    "kitty de, kitty protocol 29",  # a dead key with Shift: `ESC [ 0 : 176 : 96 ; 2 u`
-}
-"""What is known not to arrive."""
-
 
 async def comes(app: HoldfastApp, pilot: Pilot[None], data: bytes, size: int) -> None:
     """Let the terminal send this, in reads of one size."""
@@ -43,11 +37,7 @@ async def comes(app: HoldfastApp, pilot: Pilot[None], data: bytes, size: int) ->
 
 @pytest.mark.parametrize(
     "row",
-    [
-        pytest.param(row, id=name)
-        for row in ROWS
-        if (name := f"{row['terminal']} {row['name']}") not in LOST
-    ],
+    [pytest.param(row, id=f"{row['terminal']} {row['name']}") for row in ROWS],
 )
 @pytest.mark.parametrize("size", [3, 1_000])
 async def test_a_layout_typed_by_its_keys(row: dict[str, Any], size: int) -> None:

@@ -115,5 +115,19 @@ def test_keys_are_asked_for_with_their_place_and_alt_as_alt_until_the_end(
         screen.process.send_signal(signal.SIGTERM)
         assert screen.exit_code() == 128 + signal.SIGTERM
     asked = re.findall(rb"\x1b\[[<>]\d*u|\x1b\[\?1036[hrs]", screen.raw)
-    on = [b"\x1b[>29u", b"\x1b[?1036s", b"\x1b[?1036h"]
+    on = [b"\x1b[>5u", b"\x1b[?1036s", b"\x1b[?1036h"]
     assert asked == [*on, b"\x1b[?1036r", b"\x1b[<u"] * 2
+
+
+def test_the_linux_console_gets_nothing_that_it_may_draw(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    with Terminal(
+        [*HOLDFAST, "--practice"], cwd=tmp_path, env=env, kind={"TERM": "linux"}
+    ) as screen:
+        screen.wait_for("shift+tab")
+        screen.type("hello")
+        screen.wait_for("› hello")
+        screen.type("\x03\x11")
+        assert screen.exit_code() == 0
+    assert re.findall(rb"\x1b(?:\[[<=>]|\[[\d?;]*[ -/]|[\]P_^X]).{9}", screen.raw) == []

@@ -101,6 +101,7 @@ def test_every_action_has_a_key_in_every_terminal(row: Struck) -> None:
         ("\x1b[113;3;339u", ["œ"]),  # with one that it did
         ("\x1b[1080;3;1080u", ["ctrl+left"]),
         ("\x1b[0:65;3;65u", ["A"]),
+        ("\x1b[0:176:96;2u", ["degree_sign"]),  # a dead key without Shift
         ("\x1b[49:33;4;33u", ["alt+exclamation_mark"]),
         ("\x1b[44:60;4u", ["alt+less_than_sign"]),
         ("\x1b[54:94;6u", ["ctrl+circumflex_accent"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import termios
@@ -29,8 +30,14 @@ _CLOSE_S: Final = 1.0
 """Seconds that the end waits for a terminal that accepts no more output."""
 _PIXELS_OFF: Final = "\x1b[?1016l"
 _TEXTUALS_KEYS: Final = "\x1b[>25u"
-_KEYS: Final = "\x1b[>29u"
-"""The kitty protocol as Textual asks for it, and with the key on the base layout too."""
+_KEYS: Final = "\x1b[>5u"
+"""The kitty protocol as Textual asks for it, and as we do: only keys that could be mistaken come as
+codes, with the key on the base layout. Text comes as text, because kitty 0.26.5 doesn't name all
+characters in its codes."""
+_DRAWN_BY_CONSOLES: Final = re.compile(r"\x1b(?:\]|\[(?:[<=>]|[\d?;]*[ -/]))")
+"""Begins a code of which older Linux consoles draw the rest as text (`drivers/tty/vt/vt.c`: `ESC [`
+knows no parameter but digits after `?`, and `ESC ]` only the palette). None of them does anything
+there."""
 _ALT_SENDS_ESC: Final = "\x1b[?1036s\x1b[?1036h"
 _ALT_AS_BEFORE: Final = "\x1b[?1036r"
 """Otherwise XTerm types other letters with Alt."""
@@ -178,6 +185,7 @@ class _Driver(LinuxDriver):
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)  # pyright: ignore[reportUnknownMemberType]
+        self._is_console = os.environ.get("TERM") == "linux"
         # A writer that fails would leave the app waiting for it forever.
         self._file: Any = _Output(self._file, self)
         self._size = self._size or self._get_terminal_size()
@@ -243,11 +251,14 @@ class _Driver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write, but don't switch to the alternate screen a second time: some terminals would clear
-        it. Ask for keys in our own way."""
-        if not (self._following and data == ALT_SCREEN):
-            asked = _KEYS if data == _TEXTUALS_KEYS else data
-            self.over.pacing.sent(len(asked))
-            super().write(asked)
+        it. Ask for keys in our own way, and the Linux console for nothing that it may draw."""
+        if self._following and data == ALT_SCREEN:
+            return
+        if self._is_console and _DRAWN_BY_CONSOLES.match(data):
+            return
+        asked = _KEYS if data == _TEXTUALS_KEYS else data
+        self.over.pacing.sent(len(asked))
+        super().write(asked)
 
     def flush(self) -> None:
         """Ask at the end of a frame whether the terminal keeps up. What was written goes out by

@@ -1,4 +1,4 @@
-"""Draws what the fonts of the Linux console lack with what they have."""
+"""Draws what the Linux console can't draw with what it can."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ _TABLE = str.maketrans(dict(ALIKE))
 
 
 class ConsoleGlyphs(LineFilter):
-    """Exchanges them in everything that is drawn."""
+    """Exchanges them in everything that is drawn, and leaves out links, whose code older consoles
+    draw too."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002
         return [
             segment
-            if segment.text.isascii()
-            else Segment(segment.text.translate(_TABLE), *segment[1:])
+            if text.isascii() and not (style and style.link)
+            else Segment(text.translate(_TABLE), style and style.update_link(None), control)
             for segment in segments
+            for text, style, control in (segment,)
         ]

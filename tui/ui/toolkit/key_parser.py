@@ -372,6 +372,8 @@ def _pressed(
     """
     bits, (shifted, base) = max(modifiers - 1, 0), alike
     name, char = FUNCTIONAL_KEYS.get(f"{code}{final}", ""), _char(code)
+    if not code and bits & _SHIFT:  # a dead key that types a character with Shift
+        char = shifted
     if not all(text) or not (name or (final == "u" and (char or text))):
         return []
     # Alt is in the text that it changed; otherwise the key was pressed with Alt and types nothing.
