@@ -42,6 +42,12 @@ def marked(state: Vim) -> str:
     ("before", "keys", "after"),
     [
         ("on|e two", "h", "o|ne two"),
+        ("|one two", "ц", "one |two"),
+        ("|one two", "вц", "|two"),
+        ("|ж, ;", "fж", "|ж, ;"),
+        ("|ж;ж", "fж", "ж;|ж"),
+        ("|one", "Фя<esc>", "one|я"),
+        ("|one", "Ж", "|one"),
         ("|one two", "w", "one |two"),
         ("|one.two", "w", "one|.two"),
         ("|one.two x", "W", "one.two |x"),

@@ -1,8 +1,8 @@
 """Vim's normal mode for a text: a pure function from a state and a key to the next state.
 
 In insert mode the text area does what it always does; `insert_ended` takes over what was typed. A
-sequence of keys without a meaning changes nothing. A character is what `tui.core.characters` takes
-for one.
+sequence of keys without a meaning changes nothing. A letter of another script is the command in its
+place on a Latin keyboard. A character is what `tui.core.characters` takes for one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tui.core.characters import (
     previous_start,
     whole_before,
 )
+from tui.core.keyboard_layouts import latin
 from tui.core.terminal_input import is_text
 
 Mode: TypeAlias = Literal["NORMAL", "INSERT"]
@@ -84,14 +85,22 @@ def pressed(state: Vim, key: str, character: str | None) -> Vim:
         return insert_ended(state) if state.mode == "INSERT" else replace(state, pending="")
     state = _on_character(state)
     typed = _NAMED.get(key) or character or ""
-    if typed == " " and state.pending[-1:] not in {*"fFtTr"}:
-        typed = "l"
+    if state.pending[-1:] not in {*"fFtTr"}:
+        typed = "l" if typed == " " else _in_place(typed)
     keys = state.pending + typed
     state = replace(state, pending="")
     if match := re.fullmatch(_COMPLETE, keys):
         done = _done(state, keys, match)
         return _on_character(done) if done.mode == "NORMAL" else done
     return replace(state, pending=keys) if re.fullmatch(_BEGUN, keys) else state
+
+
+def _in_place(typed: str) -> str:
+    """Return the Latin character in the place of a letter of another script, with its case."""
+    char = latin(typed.lower())
+    if typed == typed.lower():
+        return char or typed
+    return char.upper() if char.isalpha() else typed
 
 
 def insert_ended(state: Vim) -> Vim:
