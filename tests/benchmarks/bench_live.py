@@ -134,7 +134,7 @@ def _with_servers(home: Path, work: Path, env: dict[str, str]) -> tuple[float, d
             _drain(screen, 0.5)
         screen.forget()
         screen.type("create file x.txt with hello\r")
-        screen.wait_for("1 yes")
+        screen.wait_for("1 Yes")
         _drain(screen, 3.0)
         return _idle(screen), dialogs
 

@@ -407,7 +407,7 @@ def test_on_the_screen_ask_approve_run_quit_and_resume(
     with opened() as screen:
         screen.wait_for("Ask for anything")
         screen.type("fix the greeting\r")
-        screen.wait_for("print('helo')", "print('hello')", "1 yes")
+        screen.wait_for("print('helo')", "print('hello')", "1 Yes")
         screen.press("1", lambda: "hello" in (work / "app.py").read_text())
         screen.wait_for("cat app.py")
         screen.press("1", (work / "proof").exists)

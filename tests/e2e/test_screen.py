@@ -115,7 +115,7 @@ def test_a_change_is_shown_and_asked_for(holdfast: Open, work: Path) -> None:
     with holdfast() as screen:
         screen.wait_for(READY)
         screen.type("change demo to sample in README.md\r")
-        screen.wait_for("− The demo project.", "+ The sample project.", "1 yes")
+        screen.wait_for("− The demo project.", "+ The sample project.", "1 Yes")
         screen.press("1", lambda: "sample" in (work / "README.md").read_text())
         screen.wait_for("1 turn")
 
@@ -124,7 +124,7 @@ def test_no_means_no(holdfast: Open, work: Path, home: Path) -> None:
     with holdfast() as screen:
         screen.wait_for(READY)
         screen.type("create notes.txt with hello\r")
-        screen.wait_for("1 yes")
+        screen.wait_for("1 Yes")
         screen.press("\x1b", lambda: "1 turn" in screen.text)
         assert not (work / "notes.txt").exists()
     (result,) = [r for r in records(home) if r["type"] == "tool_result"]

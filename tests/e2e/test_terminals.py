@@ -53,7 +53,7 @@ def test_no_color_leaves_no_colour_on_any_screen(holdfast: Open, *, no_color: bo
     with holdfast("--practice", more={"NO_COLOR": "1"} if no_color else {}) as screen:
         screen.wait_for(READY)
         screen.type("change demo to sample in README.md\r")
-        screen.wait_for("+ The sample project.", "1 yes")
+        screen.wait_for("+ The sample project.", "1 Yes")
         screen.press("\x1b", lambda: "1 turn" in screen.text)
         for key, shown in (("\x10", "/resume"), ("\x1bOP", "● here"), ("\x1bOR", "this folder")):
             screen.forget()
