@@ -117,7 +117,7 @@ class FactRenderer:
                 self._answer.stream(AssistantItem, text)
             case facts.ToolInputDelta(id_, name, text):
                 chat.work(f"writing: {verb(name)}", listening=True, streamed=text)
-                if item := self._calls.write(id_, name):
+                if item := self._calls.write(id_, name, text):
                     self._answer.pause()
                     self._answer.add(item)
             case facts.AssistantMessage(text=text, usage=usage):

@@ -19,6 +19,7 @@ from tui.ui.widgets.record_items import (
     RestoredItems,
     close,
     fill,
+    label_of_written,
     title_of,
 )
 
@@ -48,6 +49,7 @@ class ToolCalls:
         self._items: dict[str, ToolItem] = {}
         self._open: dict[str, ToolItem] = {}  # without an end yet
         self._outputs: dict[str, deque[str]] = {}
+        self._pieces: dict[str, list[str]] = {}  # the JSON of the calls that are being written
         self._printed = 0  # characters, by calls that have not finished
         self._live: str | None = None
         self._kept = False  # a failed call stays in the pane until the turn is over
@@ -87,9 +89,10 @@ class ToolCalls:
         self._items = past.tools
         self._outputs = {id_: deque([text]) for id_, text in past.outputs.items()}
 
-    def write(self, id_: str, name: str) -> ToolItem | None:
+    def write(self, id_: str, name: str, piece: str) -> ToolItem | None:
         """Return a new item for a call that the model begins to write, so that a failed answer can
         take it back; None if the call is known."""
+        self._pieces.setdefault(id_, []).append(piece)
         if id_ in self._items:
             return None
         item = self._items[id_] = self._open[id_] = ToolItem(id_, name, state="writing")
@@ -100,12 +103,15 @@ class ToolCalls:
         for item in self._open.values():
             if item.state == "writing":
                 item.state = "written"
+                item.label = label_of_written(item.name, "".join(self._pieces.get(item.id, ())))
                 self._chat.conversation.changed(item)
+        self._pieces.clear()
 
     def forget(self, item: ToolItem) -> None:
         """Drop a call that was taken back before it was complete."""
         self._items.pop(item.id, None)
         self._open.pop(item.id, None)
+        self._pieces.pop(item.id, None)
 
     def begin(
         self, id_: str, name: str, input_: dict[str, Any], label: str, seconds: float = 0.0

@@ -241,11 +241,23 @@ async def test_a_tool_call_from_writing_to_its_result() -> None:
         assert app.chat.output.text == "a.py\nb.py"
 
 
+async def test_calls_that_wait_their_turn_name_what_they_are_about() -> None:
+    async with running(World()) as (app, _):
+        calls = ToolCalls(app.chat)
+        written = [calls.write("t1", "run_command", '{"comm'), calls.write("t2", "read_file", "{")]
+        assert calls.write("t1", "run_command", 'and": "pytest -q"}') is None
+        for item in written:
+            assert item
+            app.chat.add(item)
+        calls.written()
+        assert [source(one) for one in items(app, ToolItem)] == ["Run pytest -q", "Read"]
+
+
 async def test_a_call_of_a_tool_found_by_search_has_the_name_of_that_tool() -> None:
     async with running(World()) as (app, _):
         chat = app.chat
         calls = ToolCalls(chat)
-        written = calls.write("t1", "call_tool")
+        written = calls.write("t1", "call_tool", "")
         assert written is not None
         chat.add(written)
         calls.begin("t1", "mcp__shop__refund", {"id": 7}, "id=7")

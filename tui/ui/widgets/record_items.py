@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import UnsetType
 from rich.style import Style
 
@@ -40,6 +42,8 @@ from tui.ui.widgets.conversation.items import (
     ToolItem,
     UserItem,
 )
+
+_LABELLED_CHARS = 100_000
 
 INTERRUPTED = "interrupted"
 """The summary of a call that was closed without an end of its own."""
@@ -246,6 +250,16 @@ def _label(name: str, input_: dict[str, Any]) -> str:
     names = ("command", "path", "pattern", "query", "url", "name", "id")
     label = next((str(input_[name]) for name in names if input_.get(name)), "")
     return label or label_of(named_paths(str(input_.get("patch") or "")))
+
+
+def label_of_written(name: str, json_text: str) -> str:
+    """Return the label of a call whose input is complete but not looked at yet, "" if it is no
+    JSON object or so long that reading it would be felt."""
+    if len(json_text) > _LABELLED_CHARS:
+        return ""
+    with suppress(msgspec.MsgspecError):
+        return _label(name, msgspec.json.decode(json_text, type=dict[str, Any]))
+    return ""
 
 
 def fill(item: ToolItem, end: ToolFinished) -> None:
