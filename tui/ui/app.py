@@ -240,12 +240,14 @@ class HoldfastApp(ThemedApp):
         self.chat.show_mode(agent.permissions.mode)
         self.frontend.status.poke()
 
+    @work(group="effort", exclusive=True)
     async def action_next_effort(self, step: int = 1) -> None:
+        """F5, once a session is open: a question may have to be answered before."""
         if self.ready:
             from tui.app.commands.effort import next_effort  # noqa: PLC0415 - on demand
 
             await self.conversation.settle()
-            self.run_worker(next_effort(self.conversation, step), group="effort", exclusive=True)
+            await next_effort(self.conversation, step)
 
     async def action_interrupt(self) -> None:
         """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press."""

@@ -192,6 +192,23 @@ async def test_B44_in_use_elsewhere(world: World, key: str, choice: SessionChoic
         assert world.chosen[-1] == wanted
 
 
+async def test_B44_a_key_that_needs_the_session_leaves_the_question_answerable(
+    world: World,
+) -> None:
+    world.add_row("busy", hours=1)
+    path = world.rows[0].path
+    world.refusals.append(SessionInUseError("It is open in process 1."))
+    app = app_of(world, choice=SessionChoice(path))
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        world.clock.elapsed += 1
+        await pilot.press("f5")
+        world.clock.elapsed += 1
+        await pilot.press("t")
+        await until(pilot, lambda: app.conversation.agent is not None)
+        await until(pilot, lambda: "Effort is now" in app.chat.notice.text)
+
+
 async def test_B44_a_fork_of_what_another_program_has(world: World) -> None:
     world.add_row("busy", hours=1)
     path = world.rows[0].path
