@@ -227,9 +227,11 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
             rows = (f"{page['title']} · {page['url']}".removeprefix(" · ") for page in pages)
             text = f"Cites {plural(len(pages), 'page')}"
             return Sentence(text, detail="\n".join(rows), open=True)
-        case facts.DirectivesChanged(think, verbose, elevated):
+        case facts.DirectivesChanged(think, verbose, elevated, effort):
             switches = {"think": think, "verbose": verbose, "elevated": elevated}
-            on = {name: True for name, value in switches.items() if value}
+            on: dict[str, bool | str] = {name: True for name, value in switches.items() if value}
+            if effort:
+                on["effort"] = effort
             return Sentence(f"{acknowledgement(on) or 'think, verbose and elevated are off'}.")
         case facts.LoopStopped(name, input_, times):
             text = f"Stopped: {name} was called {times} times in a row with the same result."
