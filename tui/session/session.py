@@ -308,8 +308,8 @@ class Session:
         if not lost and not self.saved:
             with suppress(StorageError):
                 await self.sync()
-        if self.read_only:
-            return (self._lock.lost if self._lock else "") or _opened_to_read()
+        if self.read_only:  # opened so, nothing is to be saved
+            return self.lost
         return self.problem
 
     async def close(self) -> None:
