@@ -32,7 +32,9 @@ async def test_letters_move_once_a_key_has_led_there() -> None:
         items = await talk(app, pilot)
         await pilot.press("tab", "k")
         assert at(app) is items[-1]
-        await pilot.press("G")
+        await pilot.press("k", "k", "G")
+        assert at(app) is items[-1]
+        assert app.chat.conversation.following
         await pilot.press("N")
         assert at(app) is items[-2]
         await pilot.press("N", "N")
@@ -43,7 +45,6 @@ async def test_letters_move_once_a_key_has_led_there() -> None:
         assert app.chat.conversation.following
         await pilot.press("g")
         assert app.chat.conversation.scroll_y == 0
-        await pilot.press("j")
         assert at(app) is items[0]
         await pilot.press("ctrl+d")
         rows = app.chat.conversation.scroll_y

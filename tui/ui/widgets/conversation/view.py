@@ -63,8 +63,8 @@ class ConversationView(ItemsView):
         Binding("u", "undo_rewind", "Undo", show=False),
         Binding("k", "letter('cursor(-1)')", "Previous", show=False),
         Binding("j", "letter('cursor(1)')", "Next", show=False),
-        Binding("g", "letter('edge(-1)')", "First", show=False),
-        Binding("G", "letter('edge(1)')", "Last", show=False),
+        Binding("g", "letter('outermost(-1)')", "First", show=False),
+        Binding("G", "letter('outermost(1)')", "Last", show=False),
         Binding("n", "letter('next(1)')", "Next prompt", show=False),
         Binding("N", "letter('next(-1)')", "Previous prompt", show=False),
         Binding("y", "letter('copy_item')", "Copy", show=False),
@@ -432,6 +432,12 @@ class ConversationView(ItemsView):
         while 0 < index < len(self._items) - 1 and self._hidden(index):
             index += step
         self._move_to(self._leader(index))
+
+    def action_outermost(self, step: int) -> None:
+        """Go to the first or the last item."""
+        if self._items:
+            self._move_to(self._leader(0 if step < 0 else len(self._items) - 1))
+            self.action_edge(step)
 
     def _move_to(self, index: int) -> None:
         self._cursor, self._hit = index, None
