@@ -334,12 +334,16 @@ class HoldfastApp(ThemedApp):
 
     @on(ChatScreen.StopAsked)
     async def _stop_asked(self) -> None:
-        """Esc: stop what runs; with nothing running, the second press clears the prompt, or rewinds
-        if it is empty. Vim's normal mode clears by its own commands."""
+        """Esc: stop what runs, or take back what waits for a session; with neither, the second
+        press clears the prompt, or rewinds if it is empty. Vim's normal mode clears by its own
+        commands."""
         if self.ready and self.conversation.cancel():
             self._rewind.forget()
             return
         prompt = self.chat.prompt
+        if self.ready and not self._settled and (waiting := self.conversation.take_back()):
+            prompt.put_back(waiting)
+            return
         if prompt.text and not prompt.in_normal_mode:
             if self._rewind.asked():
                 self._clear_prompt()

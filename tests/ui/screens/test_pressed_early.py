@@ -191,6 +191,17 @@ async def test_a_slash_typed_early_shows_the_commands_once_they_are_known(tmp_pa
         assert popup.chosen.value == "model"
 
 
+async def test_esc_takes_back_what_was_sent_before_there_was_a_session(tmp_path: Path) -> None:
+    async with slowly(World(tmp_path)) as (slow, pilot):
+        await press(slow.app, "h", "i", "enter", "escape")
+        await slow.reach(pilot, "opening")
+        await until(pilot, lambda: slow.app.chat.prompt.text == "hi")
+        assert slow.app.chat.queued.texts == ()
+        await slow.reach(pilot, "open")
+        assert slow.world.agent.sent == []
+        assert slow.app.chat.prompt.text == "hi"
+
+
 async def test_what_waits_is_shown_and_ctrl_c_drops_it(tmp_path: Path) -> None:
     async with slowly(World(tmp_path)) as (slow, pilot):
         await slow.reach(pilot, "opening")
