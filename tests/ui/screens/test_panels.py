@@ -217,7 +217,8 @@ def test_the_models_are_whole_with_price_and_what_switching_costs(width: int) ->
     assert price == len("$0.10/$0.50")
     roomy = width > 40
     assert [bool(cells) for cells in (window, next_, note)] == [roomy] * 3
-    assert ("next prompt ≈ $0.0052" in model_about(rows[1], width)) is not roomy
+    assert ("next ≈ $0.0052" in model_about(rows[1], width)) is not roomy
+    assert model_about(rows[1], 36) == "1.0M window · next prompt ≈ $0.0052"
 
 
 def test_a_long_name_leaves_room_for_the_price() -> None:

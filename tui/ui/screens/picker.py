@@ -368,8 +368,10 @@ def model_about(row: ModelRow, width: int) -> str:
     """Return all there is to say about a model, a line each; in few cells what is in no column."""
     if width < _ROOMY:
         need = row.retires if row.fits else f"needs {tokens(row.needs)}"
-        price = f"next prompt {row.next}" if row.next else ""
-        return " · ".join(filter(None, (f"{tokens(row.window)} window", need or price)))
+        window = f"{tokens(row.window)} window"
+        prices = (f"{word} {row.next}" if row.next else "" for word in ("next prompt", "next"))
+        lines = [" · ".join(filter(None, (window, need or price))) for price in prices]
+        return next((line for line in lines if cell_len(line) <= width), lines[-1])
     assumed = ", assumed" if row.source == "assumed" else ""
     small = f"Too small: the session needs {tokens(row.needs)} tokens."
     window = f"Window of {tokens(row.window)} tokens{assumed} · {row.rates or 'no price known'}"
