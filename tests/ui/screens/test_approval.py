@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Static
+from textual.widgets._toast import ToastRack
 
 from tests.support.script import Ask, Step
 from tests.support.world import World
@@ -97,6 +98,12 @@ async def test_an_answer_is_reached_by_the_arrows(keys: list[str], expected: Ans
         world.clock.elapsed += 1
         await pilot.press(*keys)
         await until(pilot, lambda: world.agent.answers == [expected])
+
+
+async def test_what_is_said_meanwhile_is_at_the_top_away_from_the_answers() -> None:
+    async with asked(Ask(RUN, ASKED)) as (_, app, _):
+        await app.screen.mount(rack := ToastRack())  # a pilot's app has none
+        assert rack.styles.dock == "top"
 
 
 async def test_enter_refuses_what_is_risky() -> None:

@@ -62,6 +62,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     AUTO_FOCUS: ClassVar[str | None] = ""
 
     DEFAULT_CSS = """
+    ApprovalModal ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
     ApprovalModal { align: center bottom; background: $background 20%; }
     ApprovalModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
     ApprovalModal.-two-columns #box { max-width: 100%; }
