@@ -157,8 +157,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         stays visible; None once it is answered."""
         self._covers_phase = top is not None and top <= self.prompt_rule.region.y
         for body in self.query("#body"):  # none while the program ends
-            covered, region = body.styles.margin.bottom, body.region
-            rows = 0 if top is None else max(0, region.bottom + covered - max(top, region.y))
+            # A question that grows tells its row again before the room for the last one is there:
+            # only the rows around the body hold.
+            rows = 0 if top is None else max(0, self.ask.region.y - max(top, body.region.y))
             body.styles.margin = (0, 0, rows, 0)
 
     def _ask_padding(self) -> tuple[int, int, int, int]:
