@@ -421,6 +421,9 @@ async def test_the_conversation_ends_above_a_question_that_grows_while_it_is_lai
         for rows in (1, 2, 3):
             app.chat.leave_room(top - rows)
         await until(pilot, lambda: body.region.bottom == top - 3)
+        app.chat.prompt.insert("1\n2\n3")
+        await until(pilot, lambda: app.chat.ask.region.height > 4)
+        await until(pilot, lambda: body.region.bottom == top - 3)
 
 
 async def test_a_question_in_a_terminal_too_small_for_it_is_not_answered_unseen() -> None:
