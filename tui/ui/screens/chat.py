@@ -167,6 +167,9 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             rows = 0 if top is None else max(0, self.ask.region.y - max(top, body.region.y))
             body.styles.margin = (0, 0, rows, 0)
 
+    def _ask_grew(self) -> None:
+        self.call_later(self._make_room)  # once it is laid out
+
     def _ask_padding(self) -> tuple[int, int, int, int]:
         """Return the padding of the prompt: in a new session it is in the middle of the screen."""
         if not self.has_class("-fresh"):
@@ -197,7 +200,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.status.state = replace(self.status.state, begun=begun)
 
     def on_mount(self) -> None:
-        self.watch(self.ask, "virtual_size", lambda: self.call_later(self._make_room), init=False)
+        self.watch(self.ask, "virtual_size", self._ask_grew, init=False)
         self._show_begun()
         self._spin = self.set_interval(1 / footer.FRAMES_PER_S, self._tick, pause=True)
         self.idle()
