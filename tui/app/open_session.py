@@ -247,14 +247,17 @@ async def _ask_owner(
     conversation: Conversation, choice: SessionChoice, error: SessionInUseError
 ) -> str | None:
     """Ask what to do about a session that another program has open; "gone" where it has no more."""
+    path = choice.path
+    owner = None if path is None else await asyncio.to_thread(holder, path)
+    said = error.message if owner is None else f"It's open in {owner}."  # not its file's long name
     question = ChoiceQuestion(
         "This session is open elsewhere",
-        f"{error.message} Two instances can't write one session.",
+        f"{said} Two instances can't write one session.",
         _IN_USE,
         warning=True,
     )
-    asking, path = conversation.frontend.choose(question), choice.path
-    if path is None or await asyncio.to_thread(holder, path) is None:
+    asking = conversation.frontend.choose(question)
+    if path is None or owner is None:
         return await asking
     over = until(lambda: holder(path) is None)
     return await answer_while(asking, over, "gone")

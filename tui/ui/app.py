@@ -25,7 +25,7 @@ from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
 from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import NOTED_S, BaseScreen, ThemedApp, TooSmall
+from tui.ui.toolkit.base_app import NOTED_S, BaseScreen, ThemedApp, TooSmall, note_for
 from tui.ui.toolkit.familiar_keys import INSTEAD
 from tui.ui.toolkit.key_parser import DoubtfulKey
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
@@ -250,14 +250,15 @@ class HoldfastApp(ThemedApp):
             await next_effort(self.conversation, step)
 
     async def action_interrupt(self) -> None:
-        """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press."""
+        """Ctrl+C: stop what runs, else clear the prompt, else quit at the second press. A prompt
+        behind another screen is left alone."""
         if self.early:
             self.early.clear()
             self.chat.notice.clear()
             return
         if self.ready and self.conversation.cancel():
             return
-        if self.chat.prompt.text:
+        if self.screen is self.chat and self.chat.prompt.text:
             self._clear_prompt()
             return
         await self.action_quit_if_again("Ctrl+C")
@@ -266,8 +267,10 @@ class HoldfastApp(ThemedApp):
         """Quit at the second press, or at once while something is being saved before leaving."""
         if self._quit.asked() or (self.ready and self.conversation.leaving):
             await self.action_quit()
-        else:
+        elif self.screen is self.chat:
             self._say_for(QUIT_WITHIN_S, f"Press {key} again to quit.")
+        else:
+            note_for(self.screen, QUIT_WITHIN_S, f"Press {key} again to quit.")
 
     async def action_quit(self) -> None:
         """Save what is worth keeping, close the session, then leave."""
@@ -305,6 +308,8 @@ class HoldfastApp(ThemedApp):
         self.exit(return_code=code)
 
     def claims(self, event: events.Key) -> bool:
+        if event.is_printable:  # typing shows that no second Ctrl+C is meant
+            self._quit.forget()
         settled = not self.guard.unsettled(self.arrived_at, event)
         return self.screen is self.chat and self.chat.claim(event, settled=settled)
 

@@ -420,6 +420,19 @@ async def test_what_was_said_last_is_in_sight_above_the_question() -> None:
         assert view.scroll_y == view.max_scroll_y
 
 
+async def test_the_conversation_ends_above_a_question_that_grows_while_it_is_laid_out() -> None:
+    async with asked(Ask(WRITE, ASKED)) as (_, app, pilot):
+        body, box = app.chat.query_one("#body"), app.screen.query_one("#box")
+        await until(pilot, lambda: 0 < body.region.bottom <= box.region.y)
+        top = box.region.y
+        for rows in (1, 2, 3):
+            app.chat.leave_room(top - rows)
+        await until(pilot, lambda: body.region.bottom == top - 3)
+        app.chat.prompt.insert("1\n2\n3")
+        await until(pilot, lambda: app.chat.ask.region.height > 4)
+        await until(pilot, lambda: body.region.bottom == top - 3)
+
+
 async def test_a_question_in_a_terminal_too_small_for_it_is_not_answered_unseen() -> None:
     world, answers = World(), list[Answer | None]()
     async with running(world) as (app, pilot):

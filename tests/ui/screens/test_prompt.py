@@ -15,6 +15,7 @@ from tui.core.messages import Usage
 from tui.core.text_cleaning import as_typed
 from tui.ui.commands import views
 from tui.ui.screens.external_programs import EditedText
+from tui.ui.screens.sessions import SessionsScreen
 from tui.ui.toolkit.key_parser import KeyParser
 from tui.ui.widgets.conversation.items import UserItem
 from tui.ui.widgets.prompt import Prompt
@@ -104,6 +105,24 @@ async def test_ctrl_c_stops_then_clears_then_quits() -> None:
         await pilot.pause()
         assert world.agent.closed
     assert app.return_code == 0
+
+
+async def test_ctrl_c_on_another_screen_says_there_what_a_second_one_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await pilot.press("d", "f3")
+        await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
+        said: list[str] = []
+        monkeypatch.setattr(app.screen, "note", said.append)
+        await pilot.press("ctrl+c")
+        assert said == ["Press Ctrl+C again to quit."]
+        await pilot.press("x", "ctrl+c")
+        assert app.is_running, "what is typed between shows that no second press was meant"
+        assert app.chat.prompt.text == "d", "a draft that is out of sight stays"
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: world.agent.closed)
 
 
 async def test_what_ctrl_c_cleared_comes_back_with_up() -> None:

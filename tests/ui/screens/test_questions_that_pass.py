@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,8 @@ async def test_another_program_that_has_the_session_lets_go_of_it(world: World) 
     app = app_of(world, choice=SessionChoice(path))
     async with app.run_test() as pilot:
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        asked = " ".join(str(part.render()) for part in app.screen.query("Static"))
+        assert f"It's open in process {os.getpid()} on" in asked
         other.release()
         await until(pilot, lambda: app.ready and app.conversation.agent is not None)
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))

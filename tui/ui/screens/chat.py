@@ -122,7 +122,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self._covered = covered
         self._end_shown = bool(end)
         self._spin: Timer | None = None
-        self._covers_phase = False
+        self._question_top: int | None = None
         self.panes = Panes(self, self.side, self.splitter, self.prompt_rule, layout_file)
 
     def compose(self) -> ComposeResult:
@@ -155,11 +155,20 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def leave_room(self, top: int | None) -> None:
         """End the conversation above the row at which a question begins, so that what it is about
         stays visible; None once it is answered."""
-        self._covers_phase = top is not None and top <= self.prompt_rule.region.y
+        self._question_top = top
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Leave the room for a question; again where the prompt behind it takes more rows."""
+        top = self._question_top
         for body in self.query("#body"):  # none while the program ends
-            covered, region = body.styles.margin.bottom, body.region
-            rows = 0 if top is None else max(0, region.bottom + covered - max(top, region.y))
+            # A question that grows tells its row again before the room for the last one is there:
+            # only the rows around the body hold.
+            rows = 0 if top is None else max(0, self.ask.region.y - max(top, body.region.y))
             body.styles.margin = (0, 0, rows, 0)
+
+    def _ask_grew(self) -> None:
+        self.call_later(self._make_room)  # once it is laid out
 
     def _ask_padding(self) -> tuple[int, int, int, int]:
         """Return the padding of the prompt: in a new session it is in the middle of the screen."""
@@ -191,6 +200,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.status.state = replace(self.status.state, begun=begun)
 
     def on_mount(self) -> None:
+        self.watch(self.ask, "virtual_size", self._ask_grew, init=False)
         self._show_begun()
         self._spin = self.set_interval(1 / footer.FRAMES_PER_S, self._tick, pause=True)
         self.idle()
@@ -467,7 +477,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         self.status.state = replace(self.status.state, hints=keys)
 
     def _tick(self) -> None:
-        if not self._covers_phase:
+        if self._question_top is None or self._question_top > self.prompt_rule.region.y:
             self.activity.draw()
         if self.busy and self.query("#conversation"):
             self.conversation.tick(self.clock.monotonic())

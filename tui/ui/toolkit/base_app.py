@@ -206,6 +206,13 @@ class Pane(Protocol):
     def say(self, text: str, /) -> object: ...
 
 
+def note_for(screen: Widget, seconds: float, text: str) -> None:
+    """Show a line about the keys on a screen for that many seconds."""
+    note = cast("Noting", screen).note
+    note(text)
+    screen.set_timer(seconds, lambda: note(""))
+
+
 def copy(widget: Widget, text: str) -> None:
     """Copy a text, and say so in the widget's pane or on its screen."""
     widget.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType] - Textual's App
@@ -389,10 +396,7 @@ class ThemedApp(KeySequencer):
 
     def say_useless(self, key: str) -> None:
         """Say that a key does nothing here."""
-        screen = self.screen
-        note = cast("Noting", screen).note
-        note(f"{key} does nothing here. F1 shows the keys.")
-        self.set_timer(NOTED_S, lambda: note("") if screen.is_attached else None)
+        note_for(self.screen, NOTED_S, f"{key} does nothing here. F1 shows the keys.")
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Send only what the terminal does not show yet, once it has drawn what it got."""
