@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+os.environ["COLORTERM"] = "truecolor"
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 

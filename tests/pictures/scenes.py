@@ -222,7 +222,7 @@ async def _retry(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None
 async def _settings(app: HoldfastApp, pilot: Pilot[None], settled: Settled) -> None:
     await app.action_command("config")
     await settled(pilot, lambda: isinstance(app.screen, SettingsScreen) and bool(app.screen.shown))
-    await pilot.press(*["down"] * 7, "enter", *["down"] * 3)
+    await pilot.press(*["down"] * 7)
     await pilot.pause(1)
 
 

@@ -100,7 +100,7 @@ def findings_summary(findings: Sequence[Finding]) -> str:
     kinds = Counter(_WORDS.get(finding.code, "other finding(s)") for finding in findings)
     named = [_counted(count, kind) for kind, count in kinds.most_common(KINDS_NAMED)]
     left = len(kinds) - KINDS_NAMED
-    return " · ".join([*named, f"{left} other kinds"] if left > 0 else named)
+    return ", ".join([*named, f"{left} other kinds"] if left > 0 else named)
 
 
 def kind_of(code: str) -> str:

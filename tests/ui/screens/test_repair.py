@@ -199,7 +199,7 @@ def test_a_message_is_shown_with_what_becomes_of_it() -> None:
 def test_findings_in_words_are_counted_by_kind() -> None:
     found = [Finding("B52", "", "")] * 3 + [Finding("B40", "", ""), Finding("B01", "", "")]
     assert findings_summary(damage_findings(found)) == (
-        "3 lines that can't be read · 1 last line cut short"
+        "3 lines that can't be read, 1 last line cut short"
     )
 
 

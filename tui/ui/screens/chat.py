@@ -35,7 +35,7 @@ from tui.ui.widgets.panes import (
     Splitter,
 )
 from tui.ui.widgets.prompt import Prompt
-from tui.ui.widgets.welcome_text import Cover, Intro
+from tui.ui.widgets.welcome_text import INDENT, Cover, Intro
 
 if TYPE_CHECKING:
     from tui.core.facts import ContextMeasured
@@ -136,7 +136,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             yield self.left
             yield self.splitter
             yield self.side
-        self.ask.styles.padding = self._ask_padding()
+        self._place_ask()
         yield self.ask
         yield self.status
         if self._covered:
@@ -170,12 +170,14 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def _ask_grew(self) -> None:
         self.call_later(self._make_room)  # once it is laid out
 
-    def _ask_padding(self) -> tuple[int, int, int, int]:
-        """Return the padding of the prompt: in a new session it is in the middle of the screen."""
-        if not self.has_class("-fresh"):
-            return (0, 0, 0, 0)
-        beside, below = prompt_place(*self.app.size)  # pyright: ignore[reportUnknownMemberType]
-        return (0, beside, below, beside)
+    def _place_ask(self) -> None:
+        """Place the prompt, and notices above it: in a new session in the middle of the screen."""
+        beside = below = indent = 0
+        if self.has_class("-fresh"):
+            beside, below = prompt_place(*self.app.size)  # pyright: ignore[reportUnknownMemberType]
+            indent = beside + INDENT - 1
+        self.ask.styles.padding = (0, beside, below, beside)
+        self.notice.styles.padding = (0, 1 + indent)
 
     def _set_fresh(self, fresh: bool) -> None:
         """Move the prompt to its place for a session without messages, or with some."""
@@ -190,7 +192,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def _lay_out(self) -> None:
         """Arrange what depends on the size and on whether anything was said."""
         self.set_class(self.size.height < _LOW, "-low")
-        self.ask.styles.padding = self._ask_padding()
+        self._place_ask()
         self._show_begun()
         self._show_placeholder()
         self.panes.arrange()

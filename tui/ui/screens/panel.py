@@ -24,7 +24,7 @@ from tui.core.formatting import plural
 from tui.core.text_cleaning import clean
 from tui.ui.screens.external_programs import open_file
 from tui.ui.screens.read_screen import show_file
-from tui.ui.screens.table_screen import TableDialog, cell, whole_words
+from tui.ui.screens.table_screen import TableDialog, cell, cut_rows, whole_words
 from tui.ui.widgets.dialog import Key, TextField
 from tui.ui.widgets.row_list import Part, RowList
 
@@ -56,6 +56,7 @@ class Panel(TableDialog[ResultT | None]):
     Panel #slash { width: 2; color: $text-primary; text-style: bold; }
     Panel #none { height: auto; padding: 0 1; color: $text-muted; display: none; }
     Panel.-none #none { display: block; }
+    Panel.-none #box { width: 76; }
     Panel.-none #rows, Panel.-none #about { display: none; }
     Panel #about {
         height: auto; padding: 0 1; color: $text-muted; border-top: solid $rule;
@@ -167,10 +168,10 @@ class Panel(TableDialog[ResultT | None]):
         lines = [*self.about(row)] if row is not None else []
         if row is None and self._all:
             lines = ["Nothing matches."]
-        self.put("about", Content(clean("\n".join(lines))))
         self.set_class(not lines, "-plain")
         about, most = self.query_one("#about"), _ABOUT_TINY if self._low else _ABOUT_MAX
         width = max(1, (self.query_one("#box").size.width or self.size.width) - 2)
+        self.put("about", cut_rows(Content(clean("\n".join(lines))), width, most))
         tall = min(most, sum(max(1, -(-cell_len(line) // width)) for line in lines))
         if tall > self._tallest:
             self._tallest = tall
@@ -255,7 +256,7 @@ def _kind(row: Row) -> Kind:
 
 def _widths(rows: Sequence[Row], width: int) -> Sequence[int]:
     """Return the cells of the columns: the name, then the values that there is room for. A long
-    last column gives way first, then a long name."""
+    last column gives way first, then whole columns, then a long name."""
     count = max((len(row.values) for row in rows), default=0)
     name = max((cell_len(row.name) for row in rows), default=0)
     values = [
@@ -267,7 +268,7 @@ def _widths(rows: Sequence[Row], width: int) -> Sequence[int]:
         if width - fixed - name >= least:
             return [name, *values[:-1], min(values[-1], width - fixed - name)]
         shorter = width - fixed - least
-        if shorter >= min(name, max(12, width // 3)):
+        if len(values) == 1 and shorter >= min(name, max(12, width // 3)):
             return [shorter, *values[:-1], least]
         values.pop()
     return [max(1, min(name, width))]

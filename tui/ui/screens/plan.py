@@ -17,7 +17,7 @@ from tui.ui.screens.external_programs import edited
 from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
 from tui.ui.widgets.conversation.items import AssistantItem
 from tui.ui.widgets.conversation.view import ConversationView
-from tui.ui.widgets.dialog import Dialog, Key
+from tui.ui.widgets.dialog import SCROLL, Dialog, Key
 from tui.ui.widgets.keys import PLAN_KEYS, bindings
 from tui.ui.widgets.questions import WIDE, Choice, ChoicePlace
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _EDIT: Final = "edit"
 _KEYS: Final[tuple[Key, ...]] = (
-    ("↑↓", "scroll"),
+    SCROLL,
     ("← →", "choose"),
     ("enter", "answer"),
     ("esc", "not now"),
@@ -102,7 +102,7 @@ class PlanScreen(_PlanDialog[None]):
 
     def compose(self) -> ComposeResult:
         title = f"Plan: {one_line(visible(self._title))}"
-        with self.framed(Vertical(), title, ("↑↓", "scroll"), ("esc", "close")):
+        with self.framed(Vertical(), title, SCROLL, ("esc", "close")):
             yield _view()
             if self._where:
                 yield Static(visible(self._where), id="where", markup=False)

@@ -48,8 +48,18 @@ def whole_words(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     cut = set_cell_size(text, width - 1).rstrip()
-    short = cut if text[len(cut) :].startswith(" ") else cut.rpartition(" ")[0].rstrip(" ,;:.–—-")
+    short = cut if text[len(cut) :].startswith(" ") else cut.rpartition(" ")[0]
+    short = short.rstrip(" ,;:.·–—-")
     return f"{short if cell_len(short) * 2 >= width else cut}…"
+
+
+def cut_rows(text: Content, width: int, rows: int) -> Content:
+    """Return `text` in at most so many rows, cut after a word."""
+    lines = text.wrap(width)
+    if len(lines) <= rows:
+        return text
+    last = Content(whole_words(f"{lines[rows - 1].plain.rstrip()} {lines[rows].plain}", width))
+    return Content("\n").join([*lines[: rows - 1], last])
 
 
 def tab_names(names: Iterable[str], chosen: str) -> Content:

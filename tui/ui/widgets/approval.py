@@ -34,7 +34,7 @@ from tui.permissions.types import (
 from tui.tools.registry import title, verb
 from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
 from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog, Key
-from tui.ui.widgets.diff import SIDE_BY_SIDE, DiffView, counts
+from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
 from tui.ui.widgets.markdown.text import clip
 from tui.ui.widgets.questions import WIDE, Choice, ChoicePlace
@@ -45,8 +45,6 @@ room for empty rows and for the whole reason."""
 _EDGES = 2
 _SCOPE_MIN = 8
 """The fewest cells in which it says anything to name what a yes covers."""
-_BOX = 120
-"""Cells of the box at most, unless two columns of a diff are in it."""
 _ENTER, _CHOOSE = ("enter", "answer"), ("← →", "choose")
 _CUT = " … · ? all"
 _MARKS_MAX = 100
@@ -64,12 +62,12 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     DEFAULT_CSS = """
     ApprovalModal ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
     ApprovalModal { align: center bottom; background: $background 20%; }
-    ApprovalModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
-    ApprovalModal.-two-columns #box { max-width: 100%; }
+    ApprovalModal #box { width: 100%; max-width: 100%; max-height: 100%; padding: 0 2; }
     ApprovalModal #preview {
-        height: auto; background: $background; padding: 0 1;
+        height: auto; background: $background; padding: 0 0 0 1;
         scrollbar-size-vertical: 1;
     }
+    ApprovalModal #preview > * { margin: 0 1 0 0; }
     ApprovalModal.-long #box { height: 75%; }
     ApprovalModal.-long.-low #box, ApprovalModal.-long.-whole #box { height: 100%; }
     ApprovalModal.-long #preview { height: 1fr; }
@@ -88,7 +86,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     ApprovalModal.-tall #preview { margin: 0 0 1 0; }
     ApprovalModal.-tall.-more #preview { margin: 0; }
     ApprovalModal.-tall #more { margin: 0 0 1 0; }
-    ApprovalModal.-tall #answers { margin: 1 0 0 0; }
+    ApprovalModal.-tall #answers, ApprovalModal.-tall AnswerField { margin: 1 0 0 0; }
     ApprovalModal.-narrow Choice { padding: 0; }
     ApprovalModal AnswerField { display: none; }
     ApprovalModal.-explaining AnswerField { display: block; }
@@ -103,8 +101,6 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     ) -> None:
         super().__init__(classes="-danger" if decision.risk == "high-risk" else "-warning")
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
-        if call.preview_kind == "diff":
-            self.HORIZONTAL_BREAKPOINTS.append((SIDE_BY_SIDE, "-two-columns"))
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL, "-tall")]
         self.call, self.decision = call, decision
         self._beneath = beneath
@@ -149,16 +145,17 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
             self._beneath.leave_room(self.query_one("#box").region.y)
 
     def _make_room(self) -> None:
-        """Give a text longer than half the screen what the answers leave of three quarters; on a
-        low screen, all that they leave."""
+        """Give a text what the answers leave of three quarters of the screen; on a low one, all
+        that they leave."""
         height = self.size.height
         self.set_class(height < _LOW, "-low")
         before = self.has_class("-long")
-        reason = len(self._why().wrap(self._width))
+        reason = 0 if self.has_class("-rules") else len(self._why().wrap(self._width))
         taken = _EDGES + 1 + (reason if self.has_class("-tall") else min(reason, 2))
         taken += 4 * self.has_class("-tall")
         long = sum(part.virtual_size.height for part in self.query("#preview > *") if part.display)
-        self.set_class(2 * long > height or long + taken > height, "-long")
+        share = height if height < _LOW else height * 3 // 4
+        self.set_class(long + taken > share, "-long")
         if self.has_class("-long") is not before:
             self.call_after_refresh(self._count_hidden)
 
@@ -176,8 +173,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     @property
     def _width(self) -> int:
         """The cells within the edges of the box."""
-        whole = self.size.width
-        return max(1, (whole if self.has_class("-two-columns") else min(whole, _BOX)) - 6)
+        return max(1, self.size.width - 6)
 
     def _rows_of_reason(self) -> int:
         """Return how many rows the reason has: with everything else around a question there are
@@ -243,6 +239,8 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         self.set_class(not fits, "-more")
         self._make_room()
         key = f"v {'smaller' if self.has_class('-whole') else 'opens all'}"
+        if self.has_class("-low"):
+            key = " ".join(SCROLL)  # it has the whole screen already
         long = f"… {', '.join(hidden)} · {key}"
         more = self.query_one("#more", Static)
         more.update(long if len(long) <= more.size.width else f"… {above + below:,} more · {key}")
@@ -311,7 +309,8 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
                 named = "Run in the background?" if call.background else "Run this command?"
                 return Content.assemble(named, risk, agent)
             case "diff":
-                changed = (f" {counts(call.preview)}", "$text-muted")
+                new = " new" if call.preview.startswith("--- /dev/null") else ""
+                changed = (f"{new} {counts(call.preview)}", "$text-muted")
                 named = one_line(title(call.tool, visible(call.subject)))
                 return Content.assemble(named, changed, risk, agent)
             case _ if call.effect == "fetch":
@@ -348,7 +347,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     def _preview(self) -> Widget:
         text = self.call.preview or self.call.subject or "(nothing to show)"
         if self.call.preview_kind == "diff":
-            return DiffView(text)
+            return DiffView(text, names=False)
         if self.call.preview_kind == "command":
             return Static(_marked(text, self.decision.marks), markup=False)
         return Static(visible(text), markup=False)

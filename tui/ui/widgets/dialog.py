@@ -109,7 +109,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
     Dialog.-danger #box { border: round $error; border-title-color: $text-error; }
     Dialog.-short #box { padding: 0 2; max-height: 100%; }
     Dialog.-tiny #answers { margin: 0; }
-    Dialog.-tiny #details { max-height: 100vh; }
+    Dialog.-tiny #details { max-height: 1000; }
     Dialog RowList { background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -390,7 +390,10 @@ def counts(diff: str) -> str:
 
 
 class DiffView(Widget):
-    """As high as its diff is at its width. Hidden characters in the text are spelled out."""
+    """As high as its diff is at its width. Hidden characters in the text are spelled out.
+
+    A single file is named with `names`.
+    """
 
     ALLOW_SELECT = True
     COMPONENT_CLASSES: ClassVar[set[str]] = style.components(style.DIFF_RULES)
@@ -398,9 +401,9 @@ class DiffView(Widget):
     DiffView { width: 1fr; height: auto; background: $background; }
     """ + style.css("DiffView", style.DIFF_RULES)
 
-    def __init__(self, diff: str) -> None:
+    def __init__(self, diff: str, *, names: bool = True) -> None:
         super().__init__()
-        self._diff = Diff(visible(diff), names=True, rows_max=WHOLE_ROWS_MAX, ends=True)
+        self._diff = Diff(visible(diff), names=names, rows_max=WHOLE_ROWS_MAX, ends=True)
         self._width = 0
         self._heights: list[int] = []
         self._tops: list[int] = []

@@ -181,7 +181,7 @@ APPROVAL_KEYS = (
     Key("1,y", "answer('once')", "1, y", "yes, once"),
     Key("2", "answer('session')", "2", "yes, for this session"),
     Key("3", "answer('always')", "3", "yes, always (saves a rule)"),
-    Key("4", "explain", "4", "no, because …"),
+    Key("4", "explain", "4", "no, because…"),
     Key("escape,n", "refuse", "Esc, n", "no"),
     Key("v", "whole", "v", "show everything, full height (toggle)"),
     Key("question_mark,ctrl+e", "rules", "?, Ctrl+E", "the rules behind the answers (toggle)"),

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from textual import events, on, work
 from textual.app import ComposeResult
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
 from textual.widgets import Static
@@ -87,7 +87,8 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
 
     DEFAULT_CSS = """
     QuestionnaireModal { align: center bottom; background: $background 20%; }
-    QuestionnaireModal #box { width: 100%; max-width: 120; max-height: 100%; padding: 0 2; }
+    QuestionnaireModal #box { width: 100%; max-width: 100%; max-height: 100%; padding: 0 2; }
+    QuestionnaireModal #box > * { max-width: 116; }
     QuestionnaireModal.-tall #box { padding: 1 2; }
     QuestionnaireModal #asked { height: auto; scrollbar-size-vertical: 1; }
     QuestionnaireModal #text { margin: 0 0 1 0; }
@@ -116,7 +117,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
             with AskedAbout(id="asked"):
                 text = visible(self._question.text)
                 yield Static(text, id="text", classes="text", markup=False)
-            with VerticalScroll(id="answers", can_focus=False):
+            with AskedAbout(id="answers"):
                 yield from self._page_rows()
             yield AnswerField("Your answer", id="words")
 
@@ -162,9 +163,9 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
         for row in self._rows if question.several else ():
             row.marked = False
         if question.own == "first":
-            self._rows.insert(0, AnswerRow("", "Write an answer …", _OWN))
+            self._rows.insert(0, AnswerRow("", "Write an answer…", _OWN))
         elif question.own == "last":
-            self._rows.append(AnswerRow("", "In your own words …", _OWN))
+            self._rows.append(AnswerRow("", "In your own words…", _OWN))
         self._rows += [
             AnswerRow("", way.label, f"way-{number}", way.description)
             for number, way in enumerate(question.ways, 1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tui.app.start_rows import StartRow
 
 ROWS: Final = 3
-_INDENT: Final = 3
+INDENT: Final = 3
 """Cells before the text of the prompt; the column is aligned with it."""
 _LABEL: Final = 20
 """Cells that a label keeps beside its detail."""
@@ -54,7 +54,7 @@ def intro(
             they come; None if there will be none.
         cursor: The row with the focus, -1 for none.
     """
-    cells = max(8, min(width, COLUMN) - 2 * _INDENT)
+    cells = max(8, min(width, COLUMN) - 2 * INDENT)
     blank = Content("")
     name = Content.styled("holdfast", "bold $text-primary")
     shown = [
@@ -75,7 +75,7 @@ def intro(
         lines = [*head, *shown, keys]
     if height < len(lines):
         lines = shown
-    margin = Content(" " * (_INDENT + max(0, (width - COLUMN) // 2)))
+    margin = Content(" " * (INDENT + max(0, (width - COLUMN) // 2)))
     above = [blank] * max(0, height - len(lines))
     return Content("\n").join([*above, *(Content.assemble(margin, line) for line in lines)])
 
@@ -135,8 +135,8 @@ class StartNotices(TextLines):
     notices: reactive[tuple[NoticeText, ...]] = reactive((), layout=True)
 
     def lines(self, width: int) -> list[Content]:
-        margin = Content(" " * (_INDENT + max(0, (width - COLUMN) // 2)))
-        cells = max(8, min(width, COLUMN) - 2 * _INDENT)
+        margin = Content(" " * (INDENT + max(0, (width - COLUMN) // 2)))
+        cells = max(8, min(width, COLUMN) - 2 * INDENT)
         rows = (row for notice in self.notices for row in notice_lines(notice, cells))
         return [Content.assemble(margin, row) for row in rows]
 
