@@ -397,6 +397,39 @@ async def test_a_page_that_turns_waits_for_quiet_again() -> None:
         await until(pilot, lambda: len(answers) == 1)
 
 
+async def test_a_key_for_a_dialog_that_closes_by_itself_answers_nothing_below_it(kind: str) -> None:
+    async with asked(kind) as there:
+        above = Confirmation(YesNoQuestion("Sure?", "", "Yes", "No", unasked=True))
+        there.app.push_screen(above)
+        await until(there.pilot, lambda: there.app.screen is above)
+        there.world.clock.elapsed += SURE
+        above.dismiss(False)
+        await until(there.pilot, lambda: there.app.screen is there.screen)
+        await there.press(there.key, after=0.1)
+        await there.pilot.pause()
+        assert there.answers == []
+        await there.press(there.key)
+        await until(there.pilot, lambda: len(there.answers) == 1)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x1b[0;1;49:32:102u",  # the words of an input method
+        b"\x1b[49;;49u\x1b[32;;32u\x1b[102;;102u",  # several keys after a pause of the line
+        b"\x1b/",
+    ],
+)
+async def test_keys_that_come_in_one_read_answer_nothing(sent: bytes) -> None:
+    async with asked("approval") as there:
+        there.world.clock.elapsed += SURE
+        for message in Keyboard().parser.feed(sent):
+            there.app.post_message(message)
+        await there.pilot.pause()
+        await there.pilot.pause()
+        assert there.answers == []
+
+
 # In the chat
 
 

@@ -21,6 +21,7 @@ from rich.style import Style
 from textual import events, on
 from textual._compositor import Compositor, CompositorUpdate
 from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
 from textual.color import Color
@@ -43,7 +44,7 @@ from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.answer_guard import AnswerGuard, Noting, place_of, writes
+from tui.ui.toolkit.answer_guard import AnswerGuard, AnswerPlace, Noting, place_of, writes
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
@@ -319,6 +320,13 @@ class ThemedApp(KeySequencer):
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.screen_change_signal.subscribe(self, lambda _: self._cover(self.size))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+
+    def pop_screen(self) -> AwaitComplete:
+        """Close the screen on top. A key that was meant for it answers nothing below it."""
+        closed = super().pop_screen()
+        if isinstance(self.screen, AnswerPlace):
+            self.screen.presses.quiet_from = self.clock.monotonic()
+        return closed
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, Unclassified):
