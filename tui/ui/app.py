@@ -303,7 +303,8 @@ class HoldfastApp(ThemedApp):
         self.exit(return_code=code)
 
     def claims(self, event: events.Key) -> bool:
-        settled = not self.guard.unsettled(self.arrived_at, event)
+        doubtful = isinstance(event, DoubtfulKey)
+        settled = not doubtful and not self.guard.unsettled(self.arrived_at, event)
         return self.screen is self.chat and self.chat.claim(event, settled=settled)
 
     @on(Prompt.Submitted)

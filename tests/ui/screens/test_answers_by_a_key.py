@@ -44,7 +44,7 @@ from tui.ui.toolkit.answer_guard import (
     AnswerPlace,
 )
 from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.toolkit.key_parser import Unclassified
+from tui.ui.toolkit.key_parser import DoubtfulKey, Unclassified
 from tui.ui.widgets.answer_field import AnswerField
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.questionnaire import QuestionnaireModal
@@ -479,13 +479,23 @@ async def test_the_banner_waits_for_a_second_press_over_a_draft() -> None:
         await until(pilot, lambda: app.chat.prompt.text == f"{DRAFT}re")
 
 
-async def test_a_row_of_a_new_session_is_not_chosen_by_what_is_unclassified() -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [
+        (Unclassified("csi"), events.Key("1", "1")),
+        (DoubtfulKey(events.Key("1", "1"), follows=False),),  # the beginning of a text
+    ],
+)
+async def test_a_row_of_a_new_session_is_not_chosen_by_accident(
+    sent: tuple[events.Event, ...],
+) -> None:
     world = World()
     world.add_row("the old one", hours=2)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: bool(app.chat.start and app.chat.start.rows))
-        app.post_message(Unclassified("csi"))
-        await pilot.press("1")
+        for event in sent:
+            app.post_message(event)
+        await until(pilot, lambda: bool(app.chat.prompt.text))
         assert app.chat.prompt.text == "1"
         assert len(world.agents) == 1
 
