@@ -412,6 +412,22 @@ async def test_a_key_for_a_dialog_that_closes_by_itself_answers_nothing_below_it
         await until(there.pilot, lambda: len(there.answers) == 1)
 
 
+async def test_typing_goes_on_in_a_field_if_the_terminal_did_not_tell_of_a_return() -> None:
+    async with asked("approval", DRAFT) as there:
+        there.world.clock.elapsed += SURE
+        await there.pilot.click("#no")
+        field = there.screen.query_one(AnswerField)
+        await until(there.pilot, lambda: field.has_focus)
+        there.app.post_message(events.AppBlur())
+        await until(there.pilot, lambda: not field.has_focus)
+        await there.press("1")
+        there.app.post_message(events.AppBlur())
+        await until(there.pilot, lambda: not field.has_focus)
+        await there.press("1")
+        await there.pilot.pause()
+        assert (there.answers, field.text) == ([], "11")
+
+
 @pytest.mark.parametrize(
     "sent",
     [

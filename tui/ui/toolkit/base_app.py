@@ -338,6 +338,10 @@ class ThemedApp(KeySequencer):
 
     async def pass_on(self, event: Pressed) -> None:
         taken = False
+        if not isinstance(event, CommandLine):
+            # Whoever presses a key is here, also where a terminal has not told that they returned;
+            # and the guard has to know which field has the focus.
+            self.app_focus = True
         if (
             isinstance(self.screen, BaseScreen)
             and not isinstance(event, CommandLine)
