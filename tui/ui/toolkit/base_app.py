@@ -44,7 +44,7 @@ from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.answer_guard import AnswerGuard, AnswerPlace, Noting, place_of, writes
+from tui.ui.toolkit.answer_guard import QUIET_S, AnswerGuard, AnswerPlace, Noting, place_of, writes
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
@@ -322,10 +322,11 @@ class ThemedApp(KeySequencer):
         self.screen_change_signal.subscribe(self, lambda _: self._cover(self.size))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the screen on top. A key that was meant for it answers nothing below it."""
-        closed = super().pop_screen()
-        if isinstance(self.screen, AnswerPlace):
-            self.screen.presses.quiet_from = self.clock.monotonic()
+        """Close the screen on top. If it closes by itself, a key that was meant for it answers
+        nothing below it."""
+        closed, now = super().pop_screen(), self.clock.monotonic()
+        if isinstance(self.screen, AnswerPlace) and now - self.arrived_at >= QUIET_S:
+            self.screen.presses.quiet_from = now
         return closed
 
     async def on_event(self, event: events.Event) -> None:
