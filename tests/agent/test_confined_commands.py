@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -648,6 +648,26 @@ async def test_a_redirection_in_ask_mode_asks_for_the_workspace(
     )
     assert (root / "notes.txt").read_text() == "hi\n"
     assert [str(rule) for rule in rules] == ["run_command(echo hi > notes.txt)"]
+
+
+@pytest.mark.parametrize("answer", ["session", "always"])
+async def test_a_program_that_answers_gives_no_more_than_was_offered(
+    root: Path, answer: Literal["session", "always"]
+) -> None:
+    says, rules = Says(Answer(answer), Answer("no")), list[Rule]()
+    agent = make_agent(
+        root,
+        ScriptedProvider(
+            [call("run_command", "c0", command="rm -rf sub")],
+            [call("run_command", "c1", command="rm -rf sub")],
+            say("ok"),
+        ),
+        approver=says,
+        gate=Gate(Policy(), remember_always=rules.append),
+    )
+    await events_of(agent, "go")
+    assert not rules
+    assert [asked.risk for asked in says.asked] == ["high-risk", "high-risk"]
 
 
 @pytest.mark.parametrize("engine", MOUNTS)

@@ -310,7 +310,8 @@ class HoldfastApp(ThemedApp):
     def claims(self, event: events.Key) -> bool:
         if event.is_printable:  # typing shows that no second Ctrl+C is meant
             self._quit.forget()
-        settled = not self.guard.unsettled(self.arrived_at, event)
+        doubtful = isinstance(event, DoubtfulKey)
+        settled = not doubtful and not self.guard.unsettled(self.arrived_at, event)
         return self.screen is self.chat and self.chat.claim(event, settled=settled)
 
     @on(Prompt.Submitted)

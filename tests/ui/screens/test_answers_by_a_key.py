@@ -44,7 +44,7 @@ from tui.ui.toolkit.answer_guard import (
     AnswerPlace,
 )
 from tui.ui.toolkit.base_app import BaseScreen
-from tui.ui.toolkit.key_parser import Unclassified
+from tui.ui.toolkit.key_parser import DoubtfulKey, Unclassified
 from tui.ui.widgets.answer_field import AnswerField
 from tui.ui.widgets.approval import ApprovalModal
 from tui.ui.widgets.questionnaire import QuestionnaireModal
@@ -397,6 +397,55 @@ async def test_a_page_that_turns_waits_for_quiet_again() -> None:
         await until(pilot, lambda: len(answers) == 1)
 
 
+async def test_a_key_for_a_dialog_that_closes_by_itself_answers_nothing_below_it(kind: str) -> None:
+    async with asked(kind) as there:
+        above = Confirmation(YesNoQuestion("Sure?", "", "Yes", "No", unasked=True))
+        there.app.push_screen(above)
+        await until(there.pilot, lambda: there.app.screen is above)
+        there.world.clock.elapsed += SURE
+        above.dismiss(False)
+        await until(there.pilot, lambda: there.app.screen is there.screen)
+        await there.press(there.key, after=0.1)
+        await there.pilot.pause()
+        assert there.answers == []
+        await there.press(there.key)
+        await until(there.pilot, lambda: len(there.answers) == 1)
+
+
+async def test_typing_goes_on_in_a_field_if_the_terminal_did_not_tell_of_a_return() -> None:
+    async with asked("approval", DRAFT) as there:
+        there.world.clock.elapsed += SURE
+        await there.pilot.click("#no")
+        field = there.screen.query_one(AnswerField)
+        await until(there.pilot, lambda: field.has_focus)
+        there.app.post_message(events.AppBlur())
+        await until(there.pilot, lambda: not field.has_focus)
+        await there.press("1")
+        there.app.post_message(events.AppBlur())
+        await until(there.pilot, lambda: not field.has_focus)
+        await there.press("1")
+        await there.pilot.pause()
+        assert (there.answers, field.text) == ([], "11")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x1b[0;1;49:32:102u",  # the words of an input method
+        b"\x1b[49;;49u\x1b[32;;32u\x1b[102;;102u",  # several keys after a pause of the line
+        b"\x1b/",
+    ],
+)
+async def test_keys_that_come_in_one_read_answer_nothing(sent: bytes) -> None:
+    async with asked("approval") as there:
+        there.world.clock.elapsed += SURE
+        for message in Keyboard().parser.feed(sent):
+            there.app.post_message(message)
+        await there.pilot.pause()
+        await there.pilot.pause()
+        assert there.answers == []
+
+
 # In the chat
 
 
@@ -446,13 +495,23 @@ async def test_the_banner_waits_for_a_second_press_over_a_draft() -> None:
         await until(pilot, lambda: app.chat.prompt.text == f"{DRAFT}re")
 
 
-async def test_a_row_of_a_new_session_is_not_chosen_by_what_is_unclassified() -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [
+        (Unclassified("csi"), events.Key("1", "1")),
+        (DoubtfulKey(events.Key("1", "1"), follows=False),),  # the beginning of a text
+    ],
+)
+async def test_a_row_of_a_new_session_is_not_chosen_by_accident(
+    sent: tuple[events.Event, ...],
+) -> None:
     world = World()
     world.add_row("the old one", hours=2)
     async with running(world) as (app, pilot):
         await until(pilot, lambda: bool(app.chat.start and app.chat.start.rows))
-        app.post_message(Unclassified("csi"))
-        await pilot.press("1")
+        for event in sent:
+            app.post_message(event)
+        await until(pilot, lambda: bool(app.chat.prompt.text))
         assert app.chat.prompt.text == "1"
         assert len(world.agents) == 1
 

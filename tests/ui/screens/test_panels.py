@@ -23,7 +23,7 @@ from tui.settings.trust import items
 from tui.ui.screens.installed import HooksScreen, SkillsScreen
 from tui.ui.screens.panel import Panel, columns_of
 from tui.ui.screens.picker import model_about, model_columns
-from tui.ui.screens.read_screen import ReadScreen
+from tui.ui.screens.read_screen import ReadScreen, show_file
 
 SIZES = pytest.mark.parametrize("size", [(40, 10), (80, 24), WIDE, (200, 50)], ids=str)
 
@@ -171,6 +171,19 @@ async def test_hooks_say_when_they_run_and_what_they_did_last(tmp_path: Path) ->
         assert json.loads(reading.text) == HOOKS
         await pilot.press("escape")
         assert app.screen is screen
+
+
+async def test_a_file_hides_nothing_from_who_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "hooks.json"
+    write(file, "run\u202e\x1b[8m this\n" + "x" * 200_000)
+    async with running(World(tmp_path)) as (app, pilot):
+        show_file(app, file)
+        await until(pilot, lambda: isinstance(app.screen, ReadScreen))
+        reading = app.screen
+        assert isinstance(reading, ReadScreen)
+        first, *_, last = reading.text.splitlines()
+        assert first == "run\\u202e\\x1b[8m this"
+        assert last == "… 16 more bytes are not shown"
 
 
 async def test_a_skill_is_read_and_used(tmp_path: Path) -> None:

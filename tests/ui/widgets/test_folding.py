@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from tui.ui.widgets.line_view.strips import copied
-from tui.ui.widgets.markdown.text import Line, fold
+from tui.ui.widgets.markdown.text import Line, fold, wrap
 
 PLAIN, MARK = Style(), Style(dim=True)
 
@@ -58,3 +58,10 @@ def test_copied_it_is_the_line_and_no_row_is_wider_than_asked(text: str, width: 
     drawn = fold([(text[:9], PLAIN), (text[9:], MARK)], width, MARK)
     assert whole(drawn) == text
     assert all(line.cells <= width for line in drawn)
+
+
+@pytest.mark.parametrize("width", [8, 30, 60])
+def test_a_pile_of_accents_longer_than_a_row_is_drawn(width: int) -> None:
+    text = "x" * (width + 1) + "\u0301" * 200
+    for lines in (fold([(text, PLAIN)], width, MARK), wrap([(text, PLAIN)], width)):
+        assert whole(lines) == text

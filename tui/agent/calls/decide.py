@@ -14,7 +14,7 @@ from tui.core.errors import ToolError
 from tui.core.facts import PermissionAnswered, PermissionAsked
 from tui.core.messages import ToolOutput
 from tui.permissions.sandbox.walls import Level
-from tui.permissions.types import Answer, Decision
+from tui.permissions.types import Answer, Call, Decision, offered
 from tui.tools.base import UrlAccess
 
 _HOOK = "the user's hook"
@@ -243,8 +243,17 @@ async def _question(shared: CallContext, call: CheckedCall, decision: Decision) 
     ctx.publish(PermissionAsked(call.call.id, call.call.tool, decision.reason))
     with shared.hooks.asking():
         answer = await ctx.state.pause.question(ctx.rules.approver.ask(call.call, decision))
+    answer = _as_offered(call.call, decision, answer)
     ctx.rules.gate.record(call.call, answer, _granted(call, decision.level))
     return answer
+
+
+def _as_offered(call: Call, decision: Decision, answer: Answer) -> Answer:
+    """Return an answer that lasts no longer than was offered, whoever gives it: a program may
+    answer with anything."""
+    if answer.answer in {"once", "no"} or answer.answer in (lasting := offered(call, decision)):
+        return answer
+    return replace(answer, answer="session" if "session" in lasting else "once")
 
 
 def _granted(call: CheckedCall, level: Level) -> Level:

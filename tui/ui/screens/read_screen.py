@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from tui.core.files import read_small
 from tui.core.paths import shorten
-from tui.core.text_cleaning import clean
+from tui.core.text_cleaning import clean, one_line, visible
 from tui.ui.widgets.dialog import SCROLL, Dialog
 
 _BYTES_MAX: Final = 200_000
@@ -59,15 +59,18 @@ class ReadScreen(Dialog[None]):
 
 
 def show_file(app: App[Any], path: Path) -> None:
-    """Show the text of a file."""
+    """Show the text of a file; what hides in it is spelled out, since someone may decide by it."""
     app.run_worker(_show_file(app, path), group="text", exclusive=True)
 
 
 async def _show_file(app: App[Any], path: Path) -> None:
     try:
-        data, _ = await asyncio.to_thread(read_small, path, limit=_BYTES_MAX, whole=False)
+        data, state = await asyncio.to_thread(read_small, path, limit=_BYTES_MAX, whole=False)
     except OSError as error:
         problem = f"Can't read {shorten(path)}: {error.strerror or error}."
         app.notify(problem, severity="error", markup=False)
     else:
-        app.push_screen(ReadScreen(shorten(path), data.decode(errors="replace").strip("\n")))
+        text = visible(data.decode(errors="replace").strip("\n"))
+        if (more := state.st_size - len(data)) > 0:
+            text += f"\n\n… {more:,} more bytes are not shown"
+        app.push_screen(ReadScreen(one_line(visible(shorten(path))), text))

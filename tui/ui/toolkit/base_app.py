@@ -21,6 +21,7 @@ from rich.style import Style
 from textual import events, on
 from textual._compositor import Compositor, CompositorUpdate
 from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
 from textual.color import Color
@@ -43,7 +44,7 @@ from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.answer_guard import AnswerGuard, Noting, place_of, writes
+from tui.ui.toolkit.answer_guard import QUIET_S, AnswerGuard, AnswerPlace, Noting, place_of, writes
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
@@ -327,6 +328,14 @@ class ThemedApp(KeySequencer):
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.screen_change_signal.subscribe(self, lambda _: self._cover(self.size))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
 
+    def pop_screen(self) -> AwaitComplete:
+        """Close the screen on top. If it closes by itself, a key that was meant for it answers
+        nothing below it."""
+        closed, now = super().pop_screen(), self.clock.monotonic()
+        if isinstance(self.screen, AnswerPlace) and now - self.arrived_at >= QUIET_S:
+            self.screen.presses.quiet_from = now
+        return closed
+
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, Unclassified):
             # At once: no key that was sent after it can have had its turn yet.
@@ -337,6 +346,10 @@ class ThemedApp(KeySequencer):
 
     async def pass_on(self, event: Pressed) -> None:
         taken = False
+        if not isinstance(event, CommandLine):
+            # Whoever presses a key is here, also where a terminal has not told that they returned;
+            # and the guard has to know which field has the focus.
+            self.app_focus = True
         if (
             isinstance(self.screen, BaseScreen)
             and not isinstance(event, CommandLine)

@@ -128,8 +128,9 @@ TypedKey.handler_name = events.Key.handler_name
 class DoubtfulKey(TypedKey):
     """A key that may not have been pressed as one.
 
-    It came in one read with a text, as a paste without marks does, it is held down, or, if it
-    `follows`, it came soon after something unclassified. That depends on when it was read, however
+    It came in one read with other keys, one of which types something, as a paste without marks or
+    the words of an input method do; it is held down, or, if it `follows`, it came soon after
+    something unclassified. That depends on when it was read, however
     late the app handles it.
     """
 
@@ -184,9 +185,10 @@ class KeyParser:
 
     def take(self, parts: Sequence[InputPart]) -> Iterator[Message]:
         """Return the messages of parts that were read together."""
-        text = "".join(part.text for part in parts if part.kind == "text")
-        many = bool(text) and len(text) + sum(part.kind == "control" for part in parts) > 1
-        for message in chain.from_iterable(map(self._messages, parts)):
+        made = list(chain.from_iterable(map(self._messages, parts)))
+        keys = [message for message in made if isinstance(message, events.Key)]
+        many = len(keys) > 1 and any(key.is_printable for key in keys)
+        for message in made:
             if isinstance(message, Unclassified):
                 self._unclassified_at = self._now()
             follows = self._now() - self._unclassified_at < SETTLED_S

@@ -107,9 +107,9 @@ class Diff:
         names = names or files > 1
         more = len(parsed) - rows_max if ends else 0
         if more > 0:
-            count = f"… {more:,} unchanged lines"
             half = rows_max // 2
-            parsed = [*parsed[:half], _Mark("rest", count, ""), *parsed[half + more :]]
+            omission = _omission(parsed[half : half + more])
+            parsed = [*parsed[:half], _Mark("rest", omission, ""), *parsed[half + more :]]
         _find_mates(parsed)
         numbers = [n for row in parsed if type(row) is _Row for n in (row.old, row.new)]
         self._digits = len(str(max(numbers, default=1)))
@@ -175,6 +175,14 @@ class Diff:
         if self._sides is None:
             self._sides = dict(_paired(self._parts))
         return self._sides
+
+
+def _omission(rows: Sequence[_Row | _Mark]) -> str:
+    """Say how many lines are not drawn, and how many of them changed."""
+    changed = sum(not isinstance(row, _Row) or row.sign in _CHANGED for row in rows)
+    if not changed:
+        return f"… {len(rows):,} unchanged lines"
+    return f"… {len(rows):,} lines are not shown here, {changed:,} of them changed"
 
 
 def draw_diff(

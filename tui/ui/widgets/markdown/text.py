@@ -136,13 +136,19 @@ def _parts(word: str, width: int) -> list[str]:
     parts: list[str] = []
     at = 0
     while at < len(word):
-        part = chop_cells(word[at : at + width], width)[0]
+        part = _first_cells(word[at : at + width], width)
         if at + len(part) < len(word):
             slash = part.rfind("/", len(part) // 2) + 1
             part = part[:slash] if slash else part
         parts.append(part)
         at += len(part)
     return parts
+
+
+def _first_cells(text: str, width: int) -> str:
+    """Return what fits in the first `width` cells; all of a text that takes no cells."""
+    chunks = chop_cells(text, width)
+    return chunks[0] if chunks else text
 
 
 def breaks(text: str, width: int) -> list[Piece]:
@@ -266,7 +272,7 @@ def _code_pieces(text: str, width: int, room: int) -> list[Piece]:
     body = len(text) - len(text.lstrip(" "))
     at, join, cells = 0, None, width
     while at < len(text):
-        reach = at + len(chop_cells(text[at : at + cells], cells)[0])
+        reach = at + len(_first_cells(text[at : at + cells], cells))
         end = after = reach
         if reach < len(text):
             after = _code_break(text, max(body, (at + reach) // 2), reach)
