@@ -19,8 +19,8 @@ from tests.support.agents import Yes, events_of, make_agent
 from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.provider import ScriptedProvider, call, last_user_text, say
 from tui.agent.agent import Agent
-from tui.app.commands.hooks import hook_lines
 from tui.app.commands.rewind import points
+from tui.app.reports.hooks import hook_lines, hook_rows
 from tui.context.file_changes import changes, restore
 from tui.core import facts
 from tui.core.fact_words import fact_lines as said
@@ -366,11 +366,9 @@ async def test_one_that_is_interrupted_is_recorded_and_said(
     assert said(ended) == (f"The {event} hook {ended.command} was stopped.",)
     (record,) = (one.data for one in agent.session.records if one.type == "hook")
     assert (record["event"], record["outcome"], record["exit_code"]) == (event, "cancelled", None)
-    assert f"{event}: {ended.command}" in hook_lines(agent.find_hooks(), agent.session.records)
-    assert any(
-        one.endswith("ran 1 time, last cancelled")
-        for one in hook_lines(agent.find_hooks(), agent.session.records)
-    )
+    lines = hook_lines(hook_rows(agent.find_hooks(), agent.session.records))
+    assert any(ended.command in one for one in lines), lines
+    assert any("Ran 1 time, last at" in one and " cancelled in " in one for one in lines), lines
     await agent.close()
 
 

@@ -50,7 +50,7 @@ async def test_the_server_says_which_models_there_are(tmp_path: Path) -> None:
     assert set(MODELS) <= rows.keys()
     assert rows["claude-opus-5-5"].source == "server"
     assert rows["claude-opus-5-5"].window == 1_000_000
-    assert rows["claude-opus-5-5"].price == "$4 in, $20 out"
+    assert rows["claude-opus-5-5"].price == "$4/$20"
 
 
 async def test_a_newer_model_of_the_list_is_what_a_short_name_stands_for(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_the_screen_is_never_loaded(work: Path, env: dict[str, str]) -> None:
             ("/context", "/context all"),
             ("/diff", "No files changed"),
             ("/usage", "Cost: last prompt"),
-            ("/permissions", "auto_grant"),
+            ("/permissions", "write freely"),
             ("/doctor", "storage"),
         ):
             pause(screen)

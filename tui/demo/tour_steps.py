@@ -240,7 +240,7 @@ STEPS: Final[tuple[TourStep, ...]] = (
          Cue(CHAT, "Press `F2` to see the context item by item, with the size of each."),
          Cue(CONTEXT, "`Esc` returns to the conversation.", "",
              lambda seen: "full" in seen.views,
-             "Undone. Nothing that is hidden or left out is lost: the session file keeps it all."),
+             "Undone. Nothing hidden or left out is lost: the session file keeps it."),
          Cue(CONTEXT, "Press `u` to undo that.", "", lambda seen: "masked" in seen.views,
              "The model will see one line instead."),
          Cue(CONTEXT, "The largest result is selected: press `m` to hide it.", "",

@@ -350,7 +350,7 @@ async def test_b_shows_the_effect_before_it_masks() -> None:
 async def test_the_bulk_dialog_is_there_before_its_price() -> None:
     agent, known = worked(), asyncio.Event()
 
-    async def late(_: Sequence[Overlay], saved: int) -> ChangePrice:
+    async def late(changes: Sequence[Overlay], saved: int) -> ChangePrice:
         await known.wait()
         return ChangePrice(saved, 41_000, 0)
 
@@ -359,9 +359,9 @@ async def test_the_bulk_dialog_is_there_before_its_price() -> None:
         await pilot.press("b")
         await until(pilot, lambda: isinstance(pilot.app.screen, BulkMenu))
         menu = pilot.app.screen
-        await until(pilot, lambda: "mask 1 result: …" in text_of(menu, "#price"))
+        await until(pilot, lambda: "hide 1 result: …" in text_of(menu, "#price"))
         known.set()
-        await until(pilot, lambda: "41.0k written again once" in text_of(menu, "#price"))
+        await until(pilot, lambda: "41.0k cached again once" in text_of(menu, "#price"))
 
 
 async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:

@@ -111,14 +111,14 @@ async def test_typing_filters_keys_commands_and_the_manual_together() -> None:
     async with running(World()) as (app, pilot):
         await pilot.press("f1")
         screen = await opened(app, pilot)
-        await pilot.press(*"mask bulk")
-        await until(pilot, lambda: "mask in bulk" in listed(screen))
+        await pilot.press(*"hide several")
+        await until(pilot, lambda: "hide several results" in listed(screen))
         lines = [line.split("  ")[0] for line in listed(screen).splitlines() if line]
         assert lines[:2] == ["Context (F2)", "b"]
         assert "Manual" in lines
         assert "F3" not in lines
         await pilot.press("enter")
-        await until(pilot, lambda: "mask in bulk" in read(screen))
+        await until(pilot, lambda: "hide several results" in read(screen))
         await pilot.press("escape", "escape")
         assert screen.view == "keys"
         assert app.screen is screen

@@ -183,7 +183,7 @@ async def test_a_file_hides_nothing_from_who_reads_it(tmp_path: Path) -> None:
         assert isinstance(reading, ReadScreen)
         first, *_, last = reading.text.splitlines()
         assert first == "run\\u202e\\x1b[8m this"
-        assert last == "… 16 more bytes are not shown"
+        assert last == "… 16 more bytes aren't shown"
 
 
 async def test_a_skill_is_read_and_used(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ from tui.ui.toolkit.themes import contrast
 from tui.ui.widgets.questions import Choice
 
 TOPICS = (QUESTIONS, PANELS, SESSIONS, CONTEXT, TASKS, WELCOME, PROMPT)
-ELSEWHERE = {"SettingsScreen"}
-"""It has its pictures in a file of its own."""
+ELSEWHERE = {"KeysScreen", "SettingsScreen"}
+"""They have their pictures in a file of their own."""
 LIGHT = ("daylight", "linen")
 SMALL, LEAST = (60, 20), (40, 10)
 READABLE = 4.5

@@ -216,7 +216,7 @@ def test_what_is_left_out_of_the_middle_is_not_called_unchanged() -> None:
     """Someone decides about it: a changed line that is not shown must not look like an old one."""
     rows = [("+", f"line {n}") for n in range(30)]
     drawn = shown(draw_diff(hunk_of(rows), 60, STYLES, rows_max=10, ends=True))
-    assert "… 21 lines are not shown here, 21 of them changed" in drawn
+    assert "… 21 lines aren't shown here, 21 of them changed" in drawn
     rows = [("+", "a"), *[(" ", f"line {n}") for n in range(30)], ("+", "b")]
     drawn = shown(draw_diff(hunk_of(rows), 60, STYLES, rows_max=10, ends=True))
     assert "… 23 unchanged lines" in drawn

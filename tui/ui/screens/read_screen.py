@@ -72,5 +72,5 @@ async def _show_file(app: App[Any], path: Path) -> None:
     else:
         text = visible(data.decode(errors="replace").strip("\n"))
         if (more := state.st_size - len(data)) > 0:
-            text += f"\n\n… {more:,} more bytes are not shown"
+            text += f"\n\n… {more:,} more bytes aren't shown"
         app.push_screen(ReadScreen(one_line(visible(shorten(path))), text))

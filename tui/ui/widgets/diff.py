@@ -182,7 +182,7 @@ def _omission(rows: Sequence[_Row | _Mark]) -> str:
     changed = sum(not isinstance(row, _Row) or row.sign in _CHANGED for row in rows)
     if not changed:
         return f"… {len(rows):,} unchanged lines"
-    return f"… {len(rows):,} lines are not shown here, {changed:,} of them changed"
+    return f"… {len(rows):,} lines aren't shown here, {changed:,} of them changed"
 
 
 def draw_diff(
