@@ -503,9 +503,10 @@ class HoldfastApp(ThemedApp):
                 await self.pass_on(DoubtfulKey(events.Key("escape", None), follows=event.follows))
             await self.take_up([(events.Key("slash", "/"), self.arrived_at)])
             return
-        if self.screen is self.chat and not self._settled and early_keys.depends_on_text(event):
-            await self._letters_typed()
-        if self.screen is self.chat and not self._has_what_it_needs(event):
+        chatting = self.screen is self.chat
+        if chatting and not self._settled and early_keys.depends_on_text(event):
+            await self._letters_typed()  # a question may open meanwhile, which gets no such key
+        if chatting and not self._has_what_it_needs(event):
             self._keep(event)
         elif isinstance(event, CommandLine):
             if not await self._do(event.text):

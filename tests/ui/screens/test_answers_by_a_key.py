@@ -146,6 +146,24 @@ async def test_enter_right_after_a_key_that_erases_only_selects(kind: str, erase
         assert there.answers == []
 
 
+@pytest.mark.parametrize("key", ["enter", "an answer"])
+async def test_a_key_before_a_question_is_on_the_screen_answers_nothing(
+    kind: str, key: str
+) -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        there = Asked(world, app, pilot, kind)
+        world.clock.elapsed += SURE
+        app.push_screen(there.screen, there.answers.append)
+        pressed = key if key == "enter" else there.key
+        typed = None if key == "enter" else there.key
+        await app.pass_on(events.Key(pressed, typed))  # in the time until it is mounted
+        await until(pilot, lambda: there.screen.is_mounted)
+        await pilot.pause()
+        assert there.answers == []
+        assert there.draft == (typed or "")
+
+
 async def test_without_a_draft_one_press_answers(kind: str) -> None:
     async with asked(kind) as there:
         await there.press(there.key)

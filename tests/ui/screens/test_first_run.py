@@ -39,7 +39,7 @@ async def test_a_paste_without_a_field_says_so() -> None:
         await pilot.press("down", "down")
         app.post_message(keys.Paste("sk-ant-secret"))
         problem = app.screen.query_one("#problem", Static)
-        await until(pilot, lambda: "choose first" in str(problem.render()))
+        await until(pilot, lambda: "belongs first" in str(problem.render()))
         assert app.chat.prompt.value == ""
 
 

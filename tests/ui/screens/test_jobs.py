@@ -54,7 +54,7 @@ async def test_they_are_listed_followed_and_stopped(tmp_path: Path) -> None:
             " seq 1 90; sleep 1000")  # fmt: skip
         await pilot.press("f6")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
-        await until(pilot, lambda: "● job-2 echo up" in row(app) and "  up" in row(app))
+        await until(pilot, lambda: "● job-2 echo up" in row(app) and "\nup" in shown(app, "about"))
         await until(pilot, lambda: "✗ job-1 echo built" in row(app, 1))
         assert "exit code 2" in row(app, 1)
         assert "2 jobs" not in str(app.chat.status.render())

@@ -269,7 +269,8 @@ def _widths(rows: Sequence[Row], width: int) -> Sequence[int]:
             return [name, *values[:-1], min(values[-1], width - fixed - name)]
         shorter = width - fixed - least
         if len(values) == 1 and shorter >= min(name, max(12, width // 3)):
-            return [shorter, *values[:-1], least]
+            least = min(values[-1], width // 3)
+            return [width - fixed - least, least]
         values.pop()
     return [max(1, min(name, width))]
 

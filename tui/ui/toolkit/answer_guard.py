@@ -44,6 +44,7 @@ _ANSWERING: Final = {"enter", "escape"}
 _ACTING: Final = {"enter", "delete"}
 _ERASING: Final = {"backspace", "delete", "ctrl+w", "ctrl+u", "ctrl+k"}
 _NEVER: Final = float("-inf")
+_ALWAYS: Final = float("inf")
 
 
 class Draft(Protocol):
@@ -141,6 +142,8 @@ class AnswerGuard:
             return self._holds_action(event, at, focused, over)
         if writes(focused):
             return self._holds_field(place, event, at)
+        if place.unseen:
+            return self._is_early(event)
         if event.key in _ERASING:  # meant for the prompt, so the next key may be too
             place.presses.quiet_from = at
         if event.key == "backspace":
@@ -151,6 +154,12 @@ class AnswerGuard:
         if not place.answers_key(event) or (text and at < place.presses.typing_until):
             return bool(text) and self._types(place, text, at)
         return not self._answers(place, event, text, at)
+
+    def _is_early(self, event: events.Key) -> bool:
+        """True if a key would answer what nobody has seen yet. Text goes into the draft."""
+        if event.is_printable and event.character and self.draft is not None:
+            self.draft.insert(event.character)
+        return event.is_printable or event.key in _ANSWERING
 
     def takes_paste(self, event: events.Paste, focused: Widget | None, over: Widget) -> bool:
         """Put a pasted text into the draft, since it answers nothing, and nothing else takes it.
@@ -305,8 +314,13 @@ class AnswerPlace:
 
     @cached_property
     def presses(self) -> Presses:
-        """The keys that were pressed here."""
-        return Presses()
+        """The keys that were pressed here. What comes by itself waits for `await_quiet` first."""
+        return Presses(_ALWAYS if self.unasked else _NEVER)
+
+    @property
+    def unseen(self) -> bool:
+        """True before it is on the screen, if it comes by itself."""
+        return self.presses.quiet_from == _ALWAYS
 
     @property
     def widget(self) -> Widget:
