@@ -18,7 +18,7 @@ ENTRY_LIMIT = 10_000
 """Characters of an entry that goes to disk; longer ones live until the program ends."""
 
 Span: TypeAlias = tuple[int, int]
-"""Where a part of a text begins and ends."""
+"""The beginning and the end of a part of a text."""
 
 _log = logging.getLogger(__name__)
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 ESC, BEL = "\x1b", "\x07"
 SHIFT_ENTER = ("\x1bOM", "\x1bO2M")
-"""What Konsole sends for Shift+Enter, and XTerm for that of a keypad. Alone, a keypad's Enter sends
-it in a mode that is not asked for."""
+"""Shift+Enter as Konsole sends it, and as XTerm sends that of a keypad. Alone, a keypad's Enter
+sends it in a mode that is not asked for."""
 DIRECTIVES = "/!@#?"
 """Characters that begin something in a prompt. Behind an Esc in one read they are no key with Alt:
 Esc was pressed just before."""

@@ -79,12 +79,12 @@ class ModelPrice:
 
     @property
     def short(self) -> str:
-        """What a million tokens of input and of output cost, as in a table."""
+        """The prices of a million tokens of input and of output, as in a table."""
         return f"{_rate(self.rates.input)}/{_rate(self.rates.output)}"
 
     @property
     def words(self) -> str:
-        """What a million tokens cost, by their kind."""
+        """The prices of a million tokens, by their kind."""
         above = f"; {self.long.words} above {tokens(self.long_from)}" if self.long else ""
         return f"{self.rates.words} per million tokens{above}"
 

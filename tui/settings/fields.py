@@ -31,7 +31,7 @@ class Field:
 
     @property
     def words(self) -> str:
-        """What it does, and what its choices mean."""
+        """The effect of the setting, then of each choice."""
         names = {"": '""'}
         what = ". ".join(f"{names.get(name, name)}: {one}" for name, one in self.choices.items())
         return f"{self.help} {what}." if what else self.help

@@ -78,7 +78,7 @@ class Setting:
 
     @property
     def choices(self) -> Mapping[str, str]:
-        """What the options mean, for those of which that is known."""
+        """The meanings of those options that have one."""
         return self.description.choices
 
     @property

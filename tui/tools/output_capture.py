@@ -162,7 +162,7 @@ class Capture:
 
     @property
     def picture(self) -> str:
-        """What is drawn over several lines now, as in `TerminalText`."""
+        """The lines that are drawn over now, as in `TerminalText`."""
         return self._terminal.picture
 
     @property

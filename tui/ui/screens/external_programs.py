@@ -121,9 +121,9 @@ async def open_text(app: App[Any], text: bytes, program: Program) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EditedText:
-    """What came of a text in the person's editor: `text` is as they left it, None if nothing is to
-    change. `problem` says why; `refused` is what an editor saved that failed, or that was left in
-    the way that gives an edit up (`:cq`)."""
+    """The outcome of an edit in the person's editor: `text` is as they left it, None if nothing is
+    to change. `problem` says why; `refused` is what an editor saved that failed, or that was left
+    in the way that gives an edit up (`:cq`)."""
 
     text: str | None = None
     problem: str = ""

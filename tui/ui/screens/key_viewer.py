@@ -170,7 +170,7 @@ def _quoted(text: str) -> str:
 
 
 class Meanings:
-    """What keys do in a screen, by the tables, the person's own keys and the bindings."""
+    """The meaning of keys in a screen, by the tables, the person's own keys and the bindings."""
 
     def __init__(self, screen: Screen[Any], keymap: Keymap) -> None:
         self._screen, self._texts = screen, dict[str, str]()

@@ -67,7 +67,7 @@ class Panel(TableDialog[ResultT | None]):
     NONE: ClassVar[str] = ""
     KEYS: ClassVar[Mapping[str, str]] = {}
     LEAVE: ClassVar[str] = "close"
-    """What Esc does: it closes, or it goes back."""
+    """The effect of Esc: it closes, or it goes back."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter", show=False),
         Binding("escape,q,ctrl+c", "close", "close", show=False),

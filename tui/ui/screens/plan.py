@@ -140,7 +140,7 @@ class PlanModal(_PlanDialog[PlanReview], ChoicePlace):
         self.plan_title, self.plan = title, plan
         self._first = plan
         self._refused = ""
-        """What an editor saved that then failed."""
+        """The text that an editor saved which then failed."""
 
     def compose(self) -> ComposeResult:
         with self.framed(Vertical(), "", *_KEYS) as box:

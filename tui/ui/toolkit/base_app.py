@@ -288,7 +288,7 @@ class ThemedApp(KeySequencer):
     """The error that ended the app, if any."""
 
     copies_selection = True
-    """Whether a text is copied as soon as it is selected."""
+    """True if a text is copied as soon as it is selected."""
 
     _copied: Mapping[Widget, Selection] = MappingProxyType({})
     _signal = 0

@@ -30,4 +30,4 @@ INSTEAD: Final[Mapping[str, str]] = {
     "f8": "Holdfast has no voice input.",
     "ctrl+]": "Click a link in the conversation to open it.",
 }
-"""What is said about a key of another agent for which there is nothing here."""
+"""The sentence about a key of another agent for which there is nothing here."""

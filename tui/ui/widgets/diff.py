@@ -86,7 +86,7 @@ class _Mark:
 
 
 _Sides: TypeAlias = "tuple[_Row | None, _Row | None]"
-"""What is side by side in one row: the old line and the new one."""
+"""The old line and the new one, side by side in one row."""
 
 
 class Diff:

@@ -55,7 +55,7 @@ class PlaceholderArea(CharacterArea):
         super().__init__(id=id, highlight_cursor_line=False)
         self.disable_messages(self.SelectionChanged)  # nobody needs it, five times for each key
         self._pastes: dict[str, str] = {}
-        """What the words stand for. Those of a text that was sent stay, since it may come back."""
+        """The texts of the words. Those of a text that was sent stay, since it may come back."""
         self._pasted = 0
         self._images: PromptImages | None = None
         self._unlooked: list[str] = []  # pasted before `images` was known
