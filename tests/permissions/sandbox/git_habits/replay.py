@@ -33,6 +33,7 @@ _LOOKS = (
 )  # fmt: skip
 _CHANGES = re.compile(
     r"0\.\d+ seconds|\(\d+ seconds[^)]*\)|\b[\d.]+ (?:bytes|KiB|MiB)[^\n]*|(?<=pid )\d+"
+    r"|Rewrite [0-9a-f]{40} \(\d+/\d+\)"  # filter-branch says by the clock how far it is
 )
 _FILES = ("info/exclude", "info/sparse-checkout", "info/attributes", "MERGE_HEAD", "rr-cache")
 
