@@ -1,0 +1,480 @@
+"""This program beside others, on the same work: `python -m tests.benchmarks.peers [NAME …]`.
+
+Not a part of the suite, since it fetches two programs: Claude Code and Codex, pinned, are installed
+with npm in a temporary folder. Each is started in turn, as a whole process and in a pty of its own,
+with default settings and a home of its own, against a server on the loopback which plays the same
+answers in the form that each one speaks. A figure is the median of `--runs`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from tests.benchmarks.streamed import essay
+from tests.support.terminal import HOLDFAST, Terminal
+
+PACKAGES: Final = ("@anthropic-ai/claude-code@2.1.332", "@openai/codex@0.171.0")
+ENDED: Final = "◙"
+"""The end of each answer: one character, since a screen may be drawn in any pieces."""
+PIECE: Final = 4
+"""Characters of a token."""
+MANY, PER_SECOND, SECONDS = 20_000, 100, 30
+PRINTING: Final = "seq 1000000 3862499"
+"""22.9 MB, in a command that only reads."""
+KEYS: Final = "ΩΨΦΣΠΞΛΘΔΓЖЦЧШЩЭЮЯБД"
+PATIENCE_S: Final = 90
+RESTS_S: Final = 0.08
+"""Processor seconds a second, above which a program is still busy with its start."""
+
+
+def answer_to(prompt: str, result: str) -> dict[str, Any]:
+    """The turn that answers a prompt, or the result of its command: its text and the pause after
+    each token, or a command."""
+    if result:
+        there = "much output" not in prompt or "1000001" in result or "3862498" in result
+        return {"text": f"It printed. {ENDED}" if there else f"No output: {result[-500:]}"}
+    if "short command" in prompt:
+        return {"command": "seq 1 3"}
+    if "much output" in prompt:
+        return {"command": PRINTING}
+    if "all at once" in prompt:
+        return {"text": f"{essay(MANY * PIECE)}\n\n{ENDED}"}
+    if "steadily" in prompt:
+        text = essay(SECONDS * PER_SECOND * PIECE)
+        return {"text": f"{text}\n\n{ENDED}", "every_s": 1 / PER_SECOND}
+    return {"text": f"Hello. {ENDED}"}
+
+
+# The server, in a process of its own.
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The Messages API and the Responses API, as far as a turn needs them."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 - its name
+
+    def do_GET(self) -> None:
+        self._answer({"data": [], "has_more": False, "models": []})
+
+    def do_POST(self) -> None:
+        size = int(self.headers.get("content-length") or 0)
+        body = json.loads(self.rfile.read(size) or b"{}")
+        path = self.path.partition("?")[0]
+        if not path.endswith(("/messages", "/responses")):
+            self._answer({"input_tokens": 100})
+            return
+        events = _responses(body) if path.endswith("/responses") else _messages(body)
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for event, pause in events:
+            line = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            if pause:
+                self.wfile.flush()
+                time.sleep(pause)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _answer(self, value: Mapping[str, Any]) -> None:
+        data = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+Events = Generator[tuple[dict[str, Any], float]]
+
+
+def _last_words(items: Sequence[Mapping[str, Any]]) -> str:
+    """The last prompt, without what programs add to one."""
+    for item in reversed(items):
+        content = item.get("content")
+        blocks = [{"text": content}] if isinstance(content, str) else content or []
+        for block in reversed(blocks):
+            text = str(block.get("text") or "")
+            if item.get("role") == "user" and text.startswith("Please "):
+                return text
+    return ""
+
+
+def _pieces(turn: Mapping[str, Any]) -> Generator[tuple[str, float]]:
+    text, pause = str(turn["text"]), float(turn.get("every_s", 0))
+    for start in range(0, len(text), PIECE):
+        yield text[start : start + PIECE], pause
+
+
+def _messages(body: Mapping[str, Any]) -> Events:
+    result = json.dumps(body["messages"][-1])
+    called = '"type": "tool_result"' in result
+    turn = answer_to(_last_words(body["messages"]), result if called else "")
+    usage = {"input_tokens": 100, "output_tokens": 1}
+    message: dict[str, Any] = {
+        "id": f"msg_{time.time_ns()}", "type": "message", "role": "assistant", "content": [],
+        "model": body["model"], "stop_reason": None, "stop_sequence": None, "usage": usage,
+    }  # fmt: skip
+    yield {"type": "message_start", "message": message}, 0
+    if "command" in turn:
+        named = {tool["name"] for tool in body.get("tools", ())}
+        name = next(one for one in ("Bash", "run_command", "bash") if one in named)
+        block: dict[str, Any] = {
+            "type": "tool_use",
+            "id": f"toolu_{time.time_ns()}",
+            "name": name,
+            "input": {},
+        }
+        given = json.dumps({"command": turn["command"], "description": "count"})
+        if name != "Bash":
+            given = json.dumps({"command": turn["command"]})
+        deltas = iter([({"type": "input_json_delta", "partial_json": given}, 0.0)])
+    else:
+        block = {"type": "text", "text": ""}
+        deltas = (({"type": "text_delta", "text": text}, pause) for text, pause in _pieces(turn))
+    yield {"type": "content_block_start", "index": 0, "content_block": block}, 0
+    for delta, pause in deltas:
+        yield {"type": "content_block_delta", "index": 0, "delta": delta}, pause
+    yield {"type": "content_block_stop", "index": 0}, 0
+    reason = "tool_use" if "command" in turn else "end_turn"
+    ended = {"stop_reason": reason, "stop_sequence": None}
+    yield {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 50}}, 0
+    yield {"type": "message_stop"}, 0
+
+
+def _responses(body: Mapping[str, Any]) -> Events:
+    items = body["input"]
+    called = str(items[-1].get("type", "")).endswith("_call_output")
+    turn = answer_to(_last_words(items), json.dumps(items[-1]) if called else "")
+    response = {"id": f"resp_{time.time_ns()}", "object": "response", "status": "in_progress"}
+    yield {"type": "response.created", "response": response}, 0
+    item: dict[str, Any]
+    if "command" in turn:
+        item = {
+            "type": "function_call", "id": "fc_1", "call_id": f"call_{time.time_ns()}",
+            "name": "exec_command", "arguments": json.dumps({"cmd": turn["command"]}),
+        }  # fmt: skip
+        yield {"type": "response.output_item.added", "output_index": 0, "item": item}, 0
+    else:
+        item = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+        yield {"type": "response.output_item.added", "output_index": 0, "item": item}, 0
+        for text, pause in _pieces(turn):
+            delta = {"type": "response.output_text.delta", "item_id": "msg_1", "delta": text}
+            yield {**delta, "output_index": 0, "content_index": 0}, pause
+        item = {**item, "content": [{"type": "output_text", "text": turn["text"]}]}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}, 0
+    usage = {"input_tokens": 100, "output_tokens": 50, "total_tokens": 150}
+    yield {"type": "response.completed", "response": {**response, "usage": usage}}, 0
+
+
+@contextmanager
+def serving() -> Generator[str]:
+    """The address of a server in a process of its own."""
+    argv = [sys.executable, "-m", __spec__.name if __spec__ else "tests.benchmarks.peers", "serve"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def serve() -> None:
+    """Play the answers until the process is ended; its address is the first line printed."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()
+
+
+# The programs.
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How a program is started, on its screen (`ready` is there when it takes a prompt) or for one
+    prompt without a screen."""
+
+    name: str
+    screen: Sequence[str]
+    once: Sequence[str]
+    environment: Mapping[str, str]
+    ready: str
+
+
+def _holdfast(home: Path, url: str) -> Program:
+    environment = {"HOLDFAST_HOME": str(home), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k"}
+    return Program("holdfast", HOLDFAST, [*HOLDFAST, "-p"], environment, "Ask for anything")
+
+
+def _claude(home: Path, url: str, modules: Path, work: Path) -> Program:
+    folder = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    state = {
+        "hasCompletedOnboarding": True, "theme": "dark", "autoUpdates": False,
+        "lastOnboardingVersion": PACKAGES[0].rpartition("@")[2],
+        "customApiKeyResponses": {"approved": ["k" * 20], "rejected": []},
+        "projects": {str(work): folder},
+    }  # fmt: skip
+    (home / ".claude.json").write_text(json.dumps(state))
+    environment = {
+        "HOME": str(home), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k" * 20,
+        "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }  # fmt: skip
+    binary = str(modules / ".bin/claude")
+    allowed = "--allowedTools=Bash(seq:*)"
+    return Program("claude", [binary, allowed], [binary, allowed, "-p"], environment, "for agents")
+
+
+def _codex(home: Path, url: str, modules: Path, work: Path) -> Program:
+    (home / "config.toml").write_text(
+        f'model = "gpt-5"\nmodel_provider = "here"\n'
+        f'[model_providers.here]\nname = "here"\nbase_url = "{url}/v1"\nenv_key = "K"\n'
+        f'wire_api = "responses"\n[projects."{work}"]\ntrust_level = "trusted"\n'
+    )
+    environment = {"CODEX_HOME": str(home), "HOME": str(home), "K": "k"}
+    binary = str(modules / ".bin/codex")
+    once = [binary, "exec", "--skip-git-repo-check"]
+    return Program("codex", [binary], once, environment, "Ask Codex to do anything")
+
+
+@contextmanager
+def installed(folder: str) -> Generator[Path]:
+    """The `node_modules` with the other programs: of a folder given, or of a new one."""
+    if folder:
+        yield Path(folder) / "node_modules"
+        return
+    with tempfile.TemporaryDirectory() as new:
+        subprocess.run(["npm", "install", "--silent", *PACKAGES], cwd=new, check=True)
+        yield Path(new) / "node_modules"
+
+
+# What is measured.
+
+
+_TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(slots=True)
+class Family:
+    """The processor time and the memory of a process and of all that it starts."""
+
+    pid: int
+    peak_mb: float = 0
+
+    def look(self) -> float:
+        """The processor seconds so far; what ended counts once its parent has waited for it."""
+        ticks = pages = 0
+        left = [self.pid]
+        while left:
+            process = Path(f"/proc/{left.pop()}")
+            try:
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+                for thread in (process / "task").iterdir():
+                    left += map(int, (thread / "children").read_text().split())
+            except OSError:
+                continue
+            ticks += sum(map(int, fields[11:15]))
+            pages += int(fields[21])
+        self.peak_mb = max(self.peak_mb, pages * _PAGE / 1e6)
+        return ticks / _TICKS
+
+
+Figures = dict[str, float]
+
+
+def once(program: Program, prompt: str, work: Path) -> Figures:
+    """Seconds and processor seconds of the whole process that answers one prompt."""
+    before, started = os.times(), time.perf_counter()
+    done = subprocess.run(
+        [*program.once, prompt], cwd=work, env=_environment(program), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    took, after = time.perf_counter() - started, os.times()
+    assert ENDED in done.stdout, done.stdout[-500:] + done.stderr[-500:]
+    spent = after.children_user + after.children_system
+    return {"s": took, "cpu s": spent - before.children_user - before.children_system}
+
+
+def _environment(program: Program) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
+    return kept | dict(program.environment)
+
+
+@contextmanager
+def started(program: Program, work: Path) -> Generator[Terminal]:
+    """The program in a pty, which takes prompts."""
+    with Terminal(
+        program.screen, cwd=work, env=_environment(program), columns=120, rows=40
+    ) as screen:
+        _until(screen, lambda: program.ready in screen.text, program.ready)
+        family, before = Family(screen.process.pid), -1.0
+        screen.listen(4)  # some show their prompt before they take one
+        while family.look() - before > RESTS_S:
+            before = family.look()
+            screen.listen(1)
+        yield screen
+
+
+def _until(
+    screen: Terminal, over: Callable[[], bool], what: str, family: Family | None = None
+) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while not over():
+        assert time.monotonic() < until, f"no {what}: …{screen.text[-1500:]}"
+        assert screen.process.poll() is None, f"it ended: …{screen.text[-1500:]}"
+        screen.read(0.02)
+        if family is not None:
+            family.look()
+
+
+def _ask(screen: Terminal, prompt: str) -> float:
+    """Type a prompt and send it. Returns when Enter was pressed."""
+    screen.forget()
+    for letter in prompt:  # one by one: many at once are taken for a paste
+        screen.type(letter)
+        screen.listen(0.02)
+    screen.listen(0.5)
+    screen.forget()
+    screen.type("\r")
+    return time.perf_counter()
+
+
+def first_seconds(program: Program, work: Path) -> Figures:
+    """Processor seconds of the first four seconds of a screen where nothing is done."""
+    with Terminal(
+        program.screen, cwd=work, env=_environment(program), columns=120, rows=40
+    ) as screen:
+        screen.listen(4)
+        return {"cpu s": Family(screen.process.pid).look()}
+
+
+def answered(program: Program, work: Path, prompt: str) -> Figures:
+    """Seconds, processor seconds and peak megabytes from Enter to the end of the answer."""
+    with started(program, work) as screen:
+        family = Family(screen.process.pid)
+        before = family.look()
+        at = _ask(screen, prompt)
+        _until(screen, lambda: ENDED.encode() in screen.raw, "end", family)
+        took = time.perf_counter() - at
+        screen.listen(0.5)
+        return {"s": took, "cpu s": family.look() - before, "peak MB": family.peak_mb}
+
+
+def keys(program: Program, work: Path, prompt: str = "") -> Figures:
+    """Milliseconds from a key to its echo, at rest or while an answer comes; memory at rest."""
+    with started(program, work) as screen:
+        resident = Family(screen.process.pid)
+        resident.look()
+        if prompt:
+            _ask(screen, prompt)
+            screen.listen(1)
+        waits = list[float]()
+        for n in range(100):
+            waits.append(1e3 * screen.echo(KEYS[n % len(KEYS)]))
+            screen.listen(0.1)
+            if n % len(KEYS) == len(KEYS) - 1:
+                screen.type("\x15")
+                screen.listen(0.3)
+    figures = {"median ms": statistics.median(waits), "p95": statistics.quantiles(waits, n=20)[-1]}
+    return {**figures, "max": max(waits), "idle MB": resident.peak_mb}
+
+
+def first_key(program: Program, work: Path) -> Figures:
+    """Seconds from the start until a key, pressed again and again, is on the screen."""
+    begun = time.perf_counter()
+    with Terminal(
+        program.screen, cwd=work, env=_environment(program), columns=120, rows=40
+    ) as screen:
+        mode = termios.tcgetattr(screen.slave)
+        mode[3] &= ~termios.ECHO  # what the terminal shows by itself doesn't count
+        termios.tcsetattr(screen.slave, termios.TCSANOW, mode)
+        while KEYS[0] not in screen.text:
+            screen.type(KEYS[0])
+            screen.listen(0.005)
+            assert time.perf_counter() - begun < PATIENCE_S
+        return {"s": time.perf_counter() - begun}
+
+
+ROWS: Final[Mapping[str, Callable[[Program, Path], Figures]]] = {
+    "-p hello": lambda program, work: once(program, "Please say hello", work),
+    "-p with a command": lambda program, work: once(program, "Please run a short command", work),
+    "the first four seconds": first_seconds,
+    "the first key": first_key,
+    "a key at rest": keys,
+    "a key while streaming": lambda program, work: keys(program, work, "Please write steadily"),
+    "30 s at 100 tokens/s": lambda program, work: answered(program, work, "Please write steadily"),
+    "20,000 tokens at once": lambda program, work: answered(
+        program, work, "Please write all at once"
+    ),
+    "22.9 MB of a command": lambda program, work: answered(
+        program, work, "Please print much output"
+    ),
+}
+
+
+def _programs(names: Sequence[str], base: Path, url: str, modules: Path) -> list[Program]:
+    made = list[Program]()
+    for name in names:
+        home, work = base / name, base / name / "work"
+        work.mkdir(parents=True)
+        (work / "README.md").write_text("# A project\n")
+        match name:
+            case "holdfast":
+                made.append(_holdfast(home, url))
+            case "claude":
+                made.append(_claude(home, url, modules, work))
+            case _:
+                made.append(_codex(home, url, modules, work))
+    return made
+
+
+def main() -> int:
+    """Print a table of each row and program. Returns the exit code."""
+    known = ("holdfast", "claude", "codex")
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.peers")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    parser.add_argument("--row", action="append", choices=list(ROWS), help="this row (repeatable)")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--modules", default="", help="a folder where npm has installed them")
+    asked = parser.parse_args()
+    names = asked.names or known
+    if unknown := set(names) - set(known):
+        parser.error(f"no such program: {', '.join(sorted(unknown))}")
+    with (
+        tempfile.TemporaryDirectory(dir=Path.home(), ignore_cleanup_errors=True) as folder,
+        installed(
+            "" if set(names) > {"holdfast"} and not asked.modules else asked.modules
+        ) as modules,
+        serving() as url,
+    ):
+        programs = _programs(names, Path(folder), url, modules)
+        for row in asked.row or ROWS:
+            for program in programs:
+                work = Path(folder) / program.name / "work"
+                runs = [ROWS[row](program, work) for _ in range(asked.runs)]
+                shown = (f"{key} {statistics.median(r[key] for r in runs):.2f}" for key in runs[0])
+                print(f"{row:24} {program.name:9} {' · '.join(shown)}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["serve"]:
+        serve()
+    else:
+        raise SystemExit(main())
