@@ -54,6 +54,18 @@ async def test_letters_move_once_a_key_has_led_there() -> None:
         assert app.chat.prompt.text == ""
 
 
+async def test_space_pages_there_and_writes_nothing() -> None:
+    async with running(World()) as (app, pilot):
+        await talk(app, pilot)
+        await pilot.press("tab", "g", "space")
+        assert app.chat.conversation.scroll_y > 1
+        assert app.focused is app.chat.conversation
+        await pilot.press("enter")  # no blank was sent with it
+        assert app.chat.prompt.text == ""
+        await pilot.press(*"fix it")
+        assert app.chat.prompt.text == "fix it"
+
+
 async def test_any_other_letter_goes_to_the_prompt() -> None:
     async with running(World()) as (app, pilot):
         await talk(app, pilot)

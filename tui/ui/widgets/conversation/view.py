@@ -69,6 +69,7 @@ class ConversationView(ItemsView):
         Binding("N", "letter('next(-1)')", "Previous prompt", show=False),
         Binding("y", "letter('copy_item')", "Copy", show=False),
         Binding("slash", "letter('screen.find')", "Find", show=False),
+        Binding("space", "letter('screen.page(1)')", "Page down", show=False),
     ]
 
     @dataclass
