@@ -229,11 +229,18 @@ def test_one_repair_and_many() -> None:
 
 
 def test_a_command_that_a_hook_changed_comes_back_as_it_ran() -> None:
-    said = {"call_id": "c1", "tool": "run_command", "answer": "allow", "by": "safe", "reason": ""}
     (item,) = items_of(
         [
             record("assistant", content=[_call("c1", command="make all")]),
-            record("permission", subject="make -n all", **said),
+            record(
+                "permission",
+                call_id="c1",
+                tool="run_command",
+                subject="make -n all",
+                answer="allow",
+                by="safe",
+                reason="",
+            ),
             _result("c1", "ok"),
         ]
     )

@@ -286,6 +286,8 @@ class ConversationView(ItemsView):
         offset = event.get_content_offset(self)
         if event.button != 1 or offset is None or self.text_selection is not None:
             return
+        if event.chain > 1:  # selects
+            return
         pill = self._pill()
         if pill and offset.y == self._viewport.height - 1:
             edge = self._width - 1
