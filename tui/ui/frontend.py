@@ -146,6 +146,7 @@ class ScreenFrontend:
 
         text = "\n".join(report.lines)
         self.chat.add(NoticeItem(report.title, report.level, text, folded=False))
+        self.chat.conversation.follow()  # who asked for it may have scrolled up
 
     def show(self, event: Fact) -> None:
         self.renderer.show(event)

@@ -9,7 +9,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.core.config import Config
 from tui.ui.app import HoldfastApp
-from tui.ui.widgets.conversation.items import AssistantItem, Item, ToolItem, UserItem
+from tui.ui.widgets.conversation.items import AssistantItem, Item, NoticeItem, ToolItem, UserItem
 from tui.ui.widgets.line_view import view
 
 
@@ -64,6 +64,15 @@ async def test_space_pages_there_and_writes_nothing() -> None:
         assert app.chat.prompt.text == ""
         await pilot.press(*"fix it")
         assert app.chat.prompt.text == "fix it"
+
+
+async def test_what_a_command_reports_is_seen_by_who_had_scrolled_up() -> None:
+    async with running(World()) as (app, pilot):
+        await talk(app, pilot)
+        await pilot.press("tab", "g")
+        await say(pilot, "/status")
+        await until(pilot, lambda: isinstance(app.chat.conversation.items[-1], NoticeItem))
+        assert app.chat.conversation.following
 
 
 async def test_any_other_letter_goes_to_the_prompt() -> None:
