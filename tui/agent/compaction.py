@@ -449,7 +449,7 @@ class Compactor:
             self._announced = True
             turns = "1 turn" if forecast == 1 else f"{forecast} turns"
             planned = await self.plan()
-            cost = f" Now: {planned.price.text}." if planned and planned.price else ""
+            cost = f" Now: {planned.price.sentence}." if planned and planned.price else ""
             self.ctx.publish(
                 facts.Notice(
                     f"Holdfast will compact the context in about {turns}. /compact does it "
