@@ -39,6 +39,7 @@ async def test_the_whole_of_a_long_trouble_is_shown() -> None:
         await until(pilot, lambda: app.chat.notice.display)
         notice = app.chat.notice
         rows = notice.lines(notice.content_size.width)
+        assert "make the folder writable" in notice.text
         assert rows[-1].plain.rstrip().endswith("automatically.")
         assert len(rows) <= notice.content_size.height
 

@@ -59,7 +59,10 @@ TO_ASK = "Ask for anything · / commands · @ files · ! shell"
 TO_READ = "Read-only: can't send · /fork continues in a copy"
 """Texts of the empty prompt."""
 NOT_SAVED = "✗ Not saved:"
-UNSAVED = "Free up disk space. Your work is in memory; saving retries automatically."
+UNSAVED = (
+    "Free up disk space, or make the folder writable. Your work is in memory; "
+    "saving retries automatically."
+)
 """Advice for when the session cannot be written."""
 
 _BACK: Final = KeyHint("esc", "back", "screen.stop_or_close")
