@@ -20,6 +20,7 @@ from tui.core.fact_words import job_end
 from tui.core.facts import Fact, JobFinished
 from tui.core.messages import text_of
 from tui.core.paths import Folders
+from tui.permissions.types import Answer, Call, Decision
 from tui.provider.base import Request
 from tui.session.records import Record
 from tui.session.session import Session
@@ -106,6 +107,28 @@ async def test_what_command_status_returned_is_not_said_again(tmp_path: Path) ->
     assert not unreported(agent.session.records)
     await events_of(agent, "again")
     assert last_texts(provider.requests[3]) == ["again"]
+    await agent.close()
+
+
+async def test_a_command_that_is_shown_can_be_moved_before_it_starts(tmp_path: Path) -> None:
+    """Its row is there while hooks and questions are not through."""
+    (tmp_path / "go").touch()
+    provider = ScriptedProvider([call("run_command", "1", command=LOOP)], say("it runs"))
+    moved_early: list[int] = []
+
+    class Moves(Yes):
+        async def ask(self, call: Call, decision: Decision) -> Answer:
+            moved_early.append(agent.jobs.move_to_background())
+            return await super().ask(call, decision)
+
+    agent = make_agent(tmp_path, provider, approver=Moves())
+    await events_of(agent, "go")
+    assert moved_early == [1]
+    (moved,) = of(agent, "job_moved")
+    assert (moved["by"], moved["call_id"]) == ("person", "1")
+    assert agent.jobs.move_to_background() == 0
+    (owned,) = agent.jobs.all
+    await owned.job.stop("person")
     await agent.close()
 
 

@@ -157,6 +157,8 @@ async def test_three_work_at_the_same_time_and_are_linked_both_ways(make: Make) 
         "tool_finished",
     ]
     assert nested[0].to_json()["event"]["type"] == "user_message"
+    printed = [one.text for one in shown if isinstance(one, facts.ToolOutputChunk)]
+    assert printed == ["▸ List .\n"]  # on its card, in the words of any other call
     await agent.close()
 
 

@@ -65,7 +65,8 @@ async def test_content_is_written_as_given(folder: Folder) -> None:
 async def test_33_a_file_that_was_not_read_is_not_replaced(folder: Folder) -> None:
     path = folder.write("a.txt", "mine\n")
     error = await folder.error(write_file, path="a.txt", content="yours\n")
-    assert error.startswith("a.txt exists and hasn't been read in this session. Read it")
+    why = "a.txt exists and hasn't been read since this session was opened. Read it"
+    assert error.startswith(why)
     assert path.read_text() == "mine\n"
 
 

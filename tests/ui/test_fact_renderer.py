@@ -228,6 +228,26 @@ def test_one_repair_and_many() -> None:
     assert "in 2 places" in two.text
 
 
+def test_a_command_that_a_hook_changed_comes_back_as_it_ran() -> None:
+    (item,) = items_of(
+        [
+            record("assistant", content=[_call("c1", command="make all")]),
+            record(
+                "permission",
+                call_id="c1",
+                tool="run_command",
+                subject="make -n all",
+                answer="allow",
+                by="safe",
+                reason="",
+            ),
+            _result("c1", "ok"),
+        ]
+    )
+    assert isinstance(item, ToolItem)
+    assert item.label == "make -n all"
+
+
 def test_a_long_hook_is_named_in_short_with_the_whole_below() -> None:
     fact = HookFinished("PreToolUse", "npx guard " + "--x " * 90, "failed", 1, 5, "no such " * 90)
     item = fact_item(fact, None)

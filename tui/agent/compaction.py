@@ -112,6 +112,8 @@ class Compactor:
     """That it will soon be time has been said."""
     _gave_up: str = ""
     """The id of the prompt in whose turn it failed."""
+    _hashed: tuple[str, str] = "", ""
+    """The last record that a plan covered, and the hash of all up to it."""
     _asked: Sequence[ServerSummarizer | WarmSummarizer | Summarizer] = ()
     """The models asked for the summary that is being made, in turn."""
 
@@ -145,8 +147,7 @@ class Compactor:
         from tui.agent.exam import forecast  # noqa: PLC0415 - on demand
 
         view = prepare(self.requests).view
-        request = self._for_server()
-        planned = self._cut_plan(request, view) if request else self._plan(view)
+        request, planned = self._next(view)
         if planned is None:
             return None
         items = {item.id: item for item in self.ctx.ledger.items()}
@@ -199,8 +200,7 @@ class Compactor:
         if reason != "overflow" and await self._blocked_by_hooks(reason, focus):
             return False
         view, fill = prepare(self.requests).view, reason == "automatic"
-        request = self._for_server(fill=fill)
-        planned = self._cut_plan(request, view) if request else self._plan(view, fill=fill)
+        request, planned = self._next(view, fill=fill)
         if planned is None:
             self._gave_up = _last_prompt(self.ctx.records)
             return False
@@ -357,7 +357,7 @@ class Compactor:
 
     async def compact_now(self, focus: str) -> None:
         """Compact for the person, who may interrupt it; say so where there is nothing to do."""
-        if await self.plan() is None:
+        if self._next(prepare(self.requests).view)[1] is None:
             self.ctx.publish(facts.Notice("Nothing to compact yet."))
             return
         with suppress(asyncio.CancelledError), self.ctx.events.interruptible():
@@ -375,6 +375,14 @@ class Compactor:
         prepare(self.requests)
         shown = structs.replace(undone, tokens=self.ctx.ledger.tokens)
         await self.ctx.recorder.show(shown, self.requests.meter.measure())
+
+    def _next(
+        self, view: View, *, fill: bool = False
+    ) -> tuple[SummaryRequest | None, CompactionPlan | None]:
+        """Return what the server is asked for, if it makes the summary, and the plan: None where
+        there is nothing to compact."""
+        request = self._for_server(fill=fill)
+        return request, self._cut_plan(request, view) if request else self._plan(view, fill=fill)
 
     def _plan(self, view: View, *, fill: bool = False) -> CompactionPlan | None:
         """Plan what goes and what stays; with `fill` as much stays as there is room for."""
@@ -417,6 +425,14 @@ class Compactor:
         prepare(self.requests)
         return finished, checked
 
+    def _prefix(self, planned: CompactionPlan) -> str:
+        """The hash of what a summary is to stand for; for the price and the record it is the same,
+        and in a long session it takes a while."""
+        if self._hashed[0] != planned.covers:
+            hashed = compaction_view.covered_sha256(self.ctx.records, planned)
+            self._hashed = planned.covers, hashed
+        return self._hashed[1]
+
     def _finished(self, made: _Made, reason: Reason, *, before: int) -> facts.CompactionFinished:
         """A compaction as it is recorded."""
         return facts.CompactionFinished(
@@ -426,7 +442,7 @@ class Compactor:
             made.summary,
             reason,
             covers=made.plan.covers,
-            prefix_sha256=compaction_view.covered_sha256(self.ctx.records, made.plan),
+            prefix_sha256=self._prefix(made.plan),
             model=self.ctx.link.model.id,
             usage=made.usage,
             verbatim=made.verbatim,
@@ -449,7 +465,7 @@ class Compactor:
             self._announced = True
             turns = "1 turn" if forecast == 1 else f"{forecast} turns"
             planned = await self.plan()
-            cost = f" Now: {planned.price.text}." if planned and planned.price else ""
+            cost = f" Now: {planned.price.sentence}." if planned and planned.price else ""
             self.ctx.publish(
                 facts.Notice(
                     f"Holdfast will compact the context in about {turns}. /compact does it "

@@ -25,6 +25,7 @@ from tui.core.messages import ToolOutput, string_of, tool_calls
 from tui.core.server_results import is_result, result_of
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
+from tui.tools.registry import title, verb
 
 if TYPE_CHECKING:
     from tui.agent.sub_agent_worktree import SubAgentWorktree
@@ -244,9 +245,9 @@ def _follow(one: SubAgent, event: Fact) -> None:
             one.now = "answering"
         case facts.ToolStarted(name=name, label=label):
             one.calls += 1
-            one.now = f"{name} {one_line(label)}".strip()
+            one.now = one_line(title(name, label))
         case facts.PermissionAsked(name=name):
-            one.asks, one.now = True, f"asks: {name}"
+            one.asks, one.now = True, f"asks: {verb(name)}"
         case facts.QuestionAsked():
             one.asks, one.now = True, "asks you"
         case facts.PermissionAnswered() | facts.QuestionAnswered():
@@ -270,9 +271,9 @@ def _line_of(event: Fact) -> str:
         case facts.AssistantMessage(text=text, stop_reason="tool_use"):
             return _short(text)
         case facts.ToolStarted(name=name, label=label):
-            return f"▸ {name} {one_line(label)}".rstrip()
+            return f"▸ {one_line(title(name, label))}"
         case facts.ToolFinished(name=name, is_error=True, summary=summary):
-            return f"✗ {name}: {one_line(summary)}"
+            return f"✗ {verb(name)}: {one_line(summary)}"
         case RetryScheduled(delay_s=delay, reason=reason):
             return f"Retry in {delay:.0f} s: {one_line(reason)}"
         case _:

@@ -10,7 +10,7 @@ from tui.app.commands import find, split, unknown
 from tui.app.commands.own import command_turn, turn_variables
 from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
 from tui.core.errors import HoldfastError, UsageError
-from tui.core.partly_typed import PartlyTyped, count_typed
+from tui.core.partly_typed import PartlyTyped, note_of
 from tui.settings.user_commands import find as find_own
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ async def route(conversation: Conversation, text: str) -> Submitted | None:
         return conversation.submit(text)
     if text.startswith("!") and text.lstrip("!").strip():
         return conversation.run_shell(text[1:].strip())
-    named = ("memory", note) if (note := _note(text)) else split(text)
+    named = ("memory", note) if (note := note_of(text)) else split(text)
     if text.rstrip() in QUIT_WORDS:
         named = ("quit", "")
     if named is None:
@@ -69,13 +69,6 @@ async def route_own(conversation: Conversation, text: str, attached: str = "") -
         if find_own(conversation.user_commands.commands, named[0]):
             return await _user_command(conversation, text, *named)
     return conversation.submit(text, attached)
-
-
-def _note(text: str) -> str:
-    """Return what comes after `# ` in a line that was typed: a note to keep. A paste is none."""
-    if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():
-        return ""
-    return text[2:].strip()
 
 
 async def _directive(conversation: Conversation, text: str) -> Submitted | None:

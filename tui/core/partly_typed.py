@@ -23,3 +23,10 @@ def count_typed(text: str) -> int:
     """Return how many of the first characters of a text were typed: of any other text, all of
     them."""
     return text.typed if isinstance(text, PartlyTyped) else len(text)
+
+
+def note_of(text: str) -> str:
+    """Return what comes after `# ` in a line that was typed: a note to keep. A paste is none."""
+    if not text.startswith("# ") or count_typed(text) < len(text) or "\n" in text.strip():
+        return ""
+    return text[2:].strip()

@@ -86,7 +86,7 @@ class FileLedger:
         seen = self._seen.get(found.path)
         if seen is None:
             raise ToolError(
-                f"{shown} exists and hasn't been read in this session.",
+                f"{shown} exists and hasn't been read since this session was opened.",
                 hint="Read it with read_file first, so that nothing in it is lost unseen.",
             )
         return None if seen.is_still(found) else seen

@@ -286,6 +286,7 @@ class Jobs:
         self._clock = clock or SystemClock()
         self._jobs: dict[str, Job] = {}
         self._in_front: list[asyncio.Event] = []
+        self._coming: list[asyncio.Event] = []
 
     async def start(
         self,
@@ -319,11 +320,22 @@ class Jobs:
         return await self.adopt(command, path=path, limits=limits, origin=Origin(call_id))
 
     @contextmanager
+    def coming(self) -> Generator[None]:
+        """Hold while a command is looked at that is to run in the foreground: one that is shown can
+        be moved, although hooks or a question come before its start."""
+        wanted = asyncio.Event()
+        self._coming.append(wanted)
+        try:
+            yield
+        finally:
+            self._coming.remove(wanted)
+
+    @contextmanager
     def in_front(self) -> Generator[asyncio.Event]:
         """Yield an event while a command runs in the foreground: it is set once the command is to
         be moved, or left."""
         wanted = asyncio.Event()
-        if self.leaving:
+        if self.leaving or any(one.is_set() for one in self._coming):
             wanted.set()
         self._in_front.append(wanted)
         try:
@@ -333,9 +345,10 @@ class Jobs:
 
     def move(self) -> int:
         """Ask the commands in the foreground to move here. Returns how many there are."""
-        for wanted in self._in_front:
+        asked = self._in_front or self._coming
+        for wanted in asked:
             wanted.set()
-        return len(self._in_front)
+        return len(asked)
 
     def leave(self) -> None:
         """Let everything that runs continue without this program: a later run takes it over."""

@@ -131,13 +131,8 @@ class FactRenderer:
             case facts.PermissionAsked(id_) | facts.QuestionAsked(id_):
                 self._calls.change(id_, state="waiting")
                 self._show_calls()
-            case facts.PermissionAnswered(id_, _, "no" | "deny", _, reason):
-                self._calls.change(id_, state="denied", summary=reason)
-                self._show_calls()
-            case facts.PermissionAnswered(id_, by=by, level=level):
-                now, elevated = chat.clock.monotonic(), by == "elevated"
-                changed = {"state": "running", "started": now, "level": level}
-                self._calls.change(id_, elevated=elevated, **changed)
+            case facts.PermissionAnswered():
+                self._calls.decide(event)
                 self._show_calls()
             case facts.QuestionAnswered(id_):
                 self._calls.change(id_, state="running", started=chat.clock.monotonic())

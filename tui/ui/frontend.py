@@ -146,6 +146,7 @@ class ScreenFrontend:
 
         text = "\n".join(report.lines)
         self.chat.add(NoticeItem(report.title, report.level, text, folded=False))
+        self.chat.conversation.follow()  # who asked for it may have scrolled up
 
     def show(self, event: Fact) -> None:
         self.renderer.show(event)
@@ -472,6 +473,7 @@ class ScreenFrontend:
         """Offer interrupted work on a card above the prompt, which stays until something else
         begins."""
         from tui.app.interruption import known, take_over  # noqa: PLC0415 - on demand
+        from tui.tools.registry import verb  # noqa: PLC0415
         from tui.ui.widgets.resume_card import OpenItem, ResumeCard  # noqa: PLC0415
 
         remaining = await take_over(self.conversation, work)
@@ -479,7 +481,7 @@ class ScreenFrontend:
             return
         work = remaining
         calls = [
-            OpenItem(call.tool, call.label, known(call), call.outcome != "unknown")
+            OpenItem(verb(call.tool), call.label, known(call), call.outcome != "unknown")
             for call in work.calls
         ]
         commands: list[OpenItem] = []

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tui.core.facts import ToolFinished
+from tui.core.facts import PermissionAnswered, ToolFinished
 from tui.core.text_cleaning import one_line
 from tui.ui.screens.chat import ChatScreen
 from tui.ui.widgets.conversation.items import Item, ToolItem
@@ -20,6 +20,7 @@ from tui.ui.widgets.record_items import (
     close,
     fill,
     label_of_written,
+    show_decision,
     title_of,
 )
 
@@ -137,6 +138,13 @@ class ToolCalls:
         if item := self._items.get(id_):
             for name, value in changes.items():
                 setattr(item, name, value)
+            self._chat.conversation.changed(item)
+
+    def decide(self, event: PermissionAnswered) -> None:
+        """Show that a call may run, from now on, or may not."""
+        if item := self._items.get(event.id):
+            item.state, item.started = "running", self._chat.clock.monotonic()
+            show_decision(item, event)
             self._chat.conversation.changed(item)
 
     def hear(self, id_: str, text: str, picture: str = "") -> None:

@@ -65,6 +65,24 @@ async def test_k47_elevated_is_shown_and_marks_the_calls_it_let_through() -> Non
         assert (item.summary, item.elevated) == ("built", True)
 
 
+@pytest.mark.parametrize("answer", ["allow", "deny"])
+async def test_a_command_that_a_hook_changed_is_shown_as_it_runs(answer: str) -> None:
+    world = World()
+    world.scripts.append(
+        turn(
+            facts.ToolStarted("t1", "run_command", {"command": "make all"}, "make all"),
+            facts.PermissionAnswered(
+                "t1", "run_command", answer, "safe", subject="make -n all\necho done"
+            ),
+        )
+    )
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        (item,) = items(app, ToolItem)
+        assert item.label == "make -n all echo done"
+
+
 @pytest.mark.parametrize(
     ("key", "expected"),
     [

@@ -12,6 +12,7 @@ from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
 from tests.ui.screens.test_questions_snapshots import asked_before
 from tui.agent.compaction import CompactionPreview
+from tui.agent.request.break_cost import ChangePrice
 from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
 from tui.core.config import Permissions
@@ -53,6 +54,7 @@ async def test_compact_says_what_would_happen_before_it_does(
             pinned=(Item("p", "result", "the plan", 700, "full", pinned=True),),
             tokens_before=45_900,
             tokens_kept=900,
+            price=ChangePrice(44_000, 900, 0),
         )
         await say(pilot, "/compact the tests")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
@@ -63,6 +65,7 @@ async def test_compact_says_what_would_happen_before_it_does(
         assert "pinned: 1 item, 700 tokens" in told
         assert "the plan" in told
         assert "and 3 more" in told
+        assert "Price: 44.0k fewer tokens per request; 900 cached again once." in modal.text
         assert "focuses on: the tests" in modal.text
         await pilot.press("escape")
         assert world.agent.compacted == []

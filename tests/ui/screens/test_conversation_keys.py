@@ -9,7 +9,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.core.config import Config
 from tui.ui.app import HoldfastApp
-from tui.ui.widgets.conversation.items import AssistantItem, Item, UserItem
+from tui.ui.widgets.conversation.items import AssistantItem, Item, NoticeItem, ToolItem, UserItem
 from tui.ui.widgets.line_view import view
 
 
@@ -52,6 +52,27 @@ async def test_letters_move_once_a_key_has_led_there() -> None:
         await pilot.press("ctrl+u")
         assert app.chat.conversation.scroll_y == 0
         assert app.chat.prompt.text == ""
+
+
+async def test_space_pages_there_and_writes_nothing() -> None:
+    async with running(World()) as (app, pilot):
+        await talk(app, pilot)
+        await pilot.press("tab", "g", "space")
+        assert app.chat.conversation.scroll_y > 1
+        assert app.focused is app.chat.conversation
+        await pilot.press("enter")  # no blank was sent with it
+        assert app.chat.prompt.text == ""
+        await pilot.press(*"fix it")
+        assert app.chat.prompt.text == "fix it"
+
+
+async def test_what_a_command_reports_is_seen_by_who_had_scrolled_up() -> None:
+    async with running(World()) as (app, pilot):
+        await talk(app, pilot)
+        await pilot.press("tab", "g")
+        await say(pilot, "/status")
+        await until(pilot, lambda: isinstance(app.chat.conversation.items[-1], NoticeItem))
+        assert app.chat.conversation.following
 
 
 async def test_any_other_letter_goes_to_the_prompt() -> None:
@@ -107,6 +128,37 @@ async def drag(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int])
     await pilot.hover("#conversation", offset=end)
     await pilot.mouse_up("#conversation", offset=end)
     await pilot.pause()
+
+
+@pytest.mark.parametrize(
+    ("column", "times", "copied"),
+    [
+        (5, 2, "see"),
+        (8, 2, "tui/app/x.py:10"),
+        (4, 2, "see"),
+        (7, 2, ""),  # the blank between them
+        (8, 3, "see tui/app/x.py:10."),
+    ],
+)
+async def test_a_double_click_copies_the_word_and_a_third_the_row(
+    column: int, times: int, copied: str
+) -> None:
+    async with running(World()) as (app, pilot):
+        app.chat.fill([UserItem("see tui/app/x.py:10."), AssistantItem("one two")])
+        await pilot.pause()
+        await pilot.click("#conversation", offset=(column, 0), times=times)
+        await pilot.pause()
+        assert app.clipboard == copied
+
+
+async def test_a_double_click_on_a_call_leaves_it_unfolded() -> None:
+    async with running(World()) as (app, pilot):
+        call = ToolItem("t1", "run_command", "make", "ok", preview="built")
+        app.chat.fill([call])
+        await pilot.pause()
+        await pilot.click("#conversation", offset=(8, 0), times=2)
+        await pilot.pause()
+        assert not call.folded
 
 
 async def test_what_the_mouse_selects_is_copied_once() -> None:

@@ -106,3 +106,19 @@ async def test_a_command_of_ones_own_does_not_look_like_a_prompt() -> None:
         await until(pilot, lambda: standing()[1].endswith("hidden from the model"))
         app.chat.prompt.put("a prompt")
         await until(pilot, lambda: standing() == before)
+
+
+async def test_a_note_says_that_it_is_one_before_it_is_saved() -> None:
+    async with running(World()) as (app, pilot):
+
+        def standing() -> tuple[str, str]:
+            return app.chat.prompt_rule.right.plain, keys(app, 1)[0]
+
+        await pilot.press(*"# use tabs")
+        await until(pilot, lambda: standing() == ("note to MEMORY.md", "enter save"))
+        await pilot.press("shift+enter", "x")  # several lines are a prompt
+        await until(pilot, lambda: standing() == ("ask first", "enter send"))
+        app.chat.prompt.put("")
+        app.chat.prompt.add_paste("# a heading")
+        await until(pilot, lambda: app.chat.prompt.text == "# a heading")
+        assert standing() == ("ask first", "enter send")

@@ -29,6 +29,21 @@ async def test_storage_trouble_is_shown_until_it_is_over() -> None:
         assert app.chat.notice.text == "✓ Everything is saved again."
 
 
+async def test_the_whole_of_a_long_trouble_is_shown() -> None:
+    where = "/home/somebody/.local/share/holdfast/sessions/work-1b0f9f7a/20261129T053625Z-7eb.jsonl"
+    trouble = f"only part of a line fit; the disk may be full: can't write {where}."
+    world, hold = World(), Hold()
+    world.scripts.append(turn(facts.StorageChanged(False, trouble), hold))
+    async with running(world, (80, 24)) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.notice.display)
+        notice = app.chat.notice
+        rows = notice.lines(notice.content_size.width)
+        assert "make the folder writable" in notice.text
+        assert rows[-1].plain.rstrip().endswith("automatically.")
+        assert len(rows) <= notice.content_size.height
+
+
 async def test_todos_live_while_something_is_open() -> None:
     world, hold = World(), Hold()
     todo = {"text": "test it", "status": "in_progress"}

@@ -29,6 +29,7 @@ from tui.session.lock import SessionLock, lock_of
 from tui.session.reader import read
 from tui.tools.process import born, end_group
 from tui.ui.app import HoldfastApp
+from tui.ui.widgets.panes import TextLines
 from tui.ui.widgets.questions import Choice, ChoiceDialog, Confirmation
 from tui.ui.widgets.resume_card import ResumeCard
 
@@ -70,6 +71,11 @@ async def test_tell_the_model_says_what_is_known_and_no_more(
     path = interrupted(world)
     async with running(world, size, choice=SessionChoice(path)) as (app, pilot):
         await until(pilot, lambda: card(app) is not None)
+        found = card(app)
+        assert found is not None
+        await until(pilot, lambda: bool(found.query(TextLines)))
+        rows = [row.plain for one in found.query(TextLines) for row in one.lines(60)]
+        assert any(row.startswith("Write a.py") for row in rows)  # as on its card
         await press(app, "tell")
         await until(pilot, lambda: bool(world.agent.sent))
         (sent,) = world.agent.sent

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from tui.agent.calls import finish
 from tui.agent.calls.decide import decide, refusal
@@ -24,7 +24,8 @@ from tui.agent.pause import TurnPausedError
 from tui.core.cancellation import to_the_end
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, as_meant, blocks_of, string_of, tool_calls
-from tui.tools.run_command import CommandDetachedError
+from tui.tools.base import Params, Tool
+from tui.tools.run_command import CommandDetachedError, RunCommandParams
 
 log = logging.getLogger(__name__)
 
@@ -177,6 +178,13 @@ class ToolDispatcher:
         """Take one call through the stations that make its output. Raises what its tool raises."""
         shared = self.shared
         tool, params = parse(shared.ctx, state, await shared.commands.seconds(state.id))
+        if isinstance(params, RunCommandParams) and not params.background:
+            with shared.ctx.toolbox.jobs.coming():
+                return await self._of(state, tool, params)
+        return await self._of(state, tool, params)
+
+    async def _of(self, state: PendingCall, tool: Tool[Any], params: Params) -> ToolOutput:
+        shared = self.shared
         resumed = await resume(shared, state, tool, params) if tool.effect == "run" else None
         if resumed is not None:
             return resumed

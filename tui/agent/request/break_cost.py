@@ -38,9 +38,17 @@ class ChangePrice:
 
     @property
     def text(self) -> str:
-        """In words, as part of a line."""
+        """In short, as part of a line."""
         sign = "−" if self.saved >= 0 else "+"
-        words = f"{sign}{tokens_text(abs(self.saved))} tokens per request"
+        return self._after(f"{sign}{tokens_text(abs(self.saved))} tokens per request")
+
+    @property
+    def sentence(self) -> str:
+        """As `text`, for a question, which spells out signs that look like others."""
+        which = "fewer" if self.saved >= 0 else "more"
+        return self._after(f"{tokens_text(abs(self.saved))} {which} tokens per request")
+
+    def _after(self, words: str) -> str:
         if not self.tokens and not self.thoughts:
             return words
         usd = f" (≈ {money(self.cost_usd)})" if self.cost_usd is not None else ""

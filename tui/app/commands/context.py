@@ -55,7 +55,7 @@ async def compact(conversation: Conversation, focus: str) -> None:
         "Undo with /uncompact."
     )
     if planned.price:
-        text += f"\n\nPrice: {planned.price.text}."
+        text += f"\n\nPrice: {planned.price.sentence}."
     if planned.exam:
         text += f"\nExam of the summary: {planned.exam}."
     if planned.focus:
@@ -154,7 +154,7 @@ async def _when_to_prune(
         return "now"
     question = ChoiceQuestion(
         "Leave out old results?",
-        f"Leave out {plural(len(changes), 'result')}: {price.text}.",
+        f"Leave out {plural(len(changes), 'result')}: {price.sentence}.",
         (
             AnswerOption("n", "Now", "now"),
             AnswerOption("w", "When the cache restarts anyway", "wait"),

@@ -296,7 +296,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         if self._allowed and not elevated and self._mode != "plan":
             text += f", except {plural(self._allowed, 'rule')}"
         text, style = footer.READ_ONLY if self._read_only else (text, style)
-        text, style = footer.SHELL.get(self._to, (text, style))
+        text, style = footer.RECIPIENTS.get(self._to, (text, style))
         vim = (f"{self._vim_mode} · ", footer.VIM_MODES[self._vim_mode]) if self._vim_mode else ""
         self.prompt_rule.right = Content.assemble(vim, (text, style))
 
@@ -469,7 +469,8 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         """Show what the keys do; while the output covers the conversation, Esc leads back."""
         keys = footer.footer(self.focused, self._keys)
         if self._to:
-            keys = tuple(footer.RUN if hint == footer.SEND else hint for hint in keys)
+            enter = footer.SAVE if self._to == "#" else footer.RUN
+            keys = tuple(enter if hint == footer.SEND else hint for hint in keys)
         if self.has_class("-narrow") and self.has_class("-over"):
             keys = (
                 footer.BACK,

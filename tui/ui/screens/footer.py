@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 BACK = KeyHint("esc", "conversation", "screen.stop_or_close")
 OUTPUT = KeyHint("f4", "output", "app.output", "output")
 NEXT = KeyHint("tab", "next pane", "screen.next_pane", "next_pane")
-SEND, QUEUE, RUN = (KeyHint("enter", text, name="send") for text in ("send", "queue", "run"))
+SEND, QUEUE, RUN, SAVE = (
+    KeyHint("enter", text, name="send") for text in ("send", "queue", "run", "save")
+)
 IDLE_HINTS = (
     SEND,
     KeyHint("ctrl+p", "commands", "app.palette", "palette"),
@@ -45,18 +47,22 @@ VIM_MODES: Mapping[str, str] = {"NORMAL": "bold $text-accent", "INSERT": "$text-
 """Names and styles of vim's modes, shown before the mode over the prompt."""
 ELEVATED = ("no prompts", "$text-error")
 """Shown in place of a mode that would ask."""
-SHELL: Mapping[str, tuple[str, str]] = {
+RECIPIENTS: Mapping[str, tuple[str, str]] = {
     "!": ("shell command, run by you", "$text-accent"),
     "!!": ("shell command, hidden from the model", "$text-accent"),
+    "#": ("note to MEMORY.md", "$text-accent"),
 }
-"""Shown in place of a mode, by how a command of the person's own begins."""
+"""Shown in place of a mode, by how a text begins that is not for the model."""
 READ_ONLY = ("read-only", "$text-warning")
 """Shown in place of a mode if nothing can be asked."""
 TO_ASK = "Ask for anything · / commands · @ files · ! shell"
 TO_READ = "Read-only: can't send · /fork continues in a copy"
 """Texts of the empty prompt."""
 NOT_SAVED = "✗ Not saved:"
-UNSAVED = "Free up disk space. Your work is in memory; saving retries automatically."
+UNSAVED = (
+    "Free up disk space, or make the folder writable. Your work is in memory; "
+    "saving retries automatically."
+)
 """Advice for when the session cannot be written."""
 
 _BACK: Final = KeyHint("esc", "back", "screen.stop_or_close")

@@ -32,9 +32,10 @@ class PromptSide(CachedVertical):
         yield PaneRule(id="foot-rule")
 
     def address(self, to: str) -> None:
-        """Show whom the typed text is for: "" is the model, anything else the shell."""
-        self._caret.update("$" if to else "›")
-        self._caret.set_class(bool(to), "-shell")
+        """Show whom the typed text is for; see `Prompt.Addressed`."""
+        shell = to.startswith("!")
+        self._caret.update("$" if shell else "›")
+        self._caret.set_class(shell, "-shell")
 
     async def suggest(self, sources: Sources) -> None:
         """Let the prompt show suggestions. Called once."""

@@ -118,7 +118,7 @@ PANE_KEYS = (
     Key("m", "", "m, p", "hide the output's result from the model; pin it (F2)"),
     Key("u", "", "u", "undo a rewind, until you send something"),
     Key("home,end", "", "Home, End", "first and last (g, G)"),
-    Key("ctrl+u,ctrl+d", "", "Ctrl+U, Ctrl+D", "half a page up or down"),
+    Key("ctrl+u,ctrl+d", "", "Ctrl+U, Ctrl+D", "half a page up or down (Space: a page)"),
     Key("n,N", "", "n, N", "next/previous prompt, or match while searching"),
     Key("left,right", "", "Left, Right, h, l", "scroll the output sideways"),
     Key("w", "", "w", "wrap long output lines (toggle)"),

@@ -47,7 +47,8 @@ def notice_lines(notice: NoticeText, width: int) -> list[Content]:
 
 
 class NoticeLine(TextLines):
-    """Hidden when there is nothing to say. At most three rows; the text is never markup."""
+    """Hidden when there is nothing to say. At most three rows, five where there is
+    room; the text is never markup."""
 
     DEFAULT_CSS = """
     NoticeLine { height: auto; max-height: 3; width: 1fr; padding: 0 1; display: none; }

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.app.prompt_history import PromptHistory
-from tui.core.partly_typed import PartlyTyped
+from tui.core.partly_typed import PartlyTyped, note_of
 from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, SCREEN_KEYS, bindings
 from tui.ui.widgets.vim_area import VimArea
 
@@ -70,7 +70,7 @@ class Prompt(VimArea):
     @dataclass
     class Addressed(Message):
         """The text has another recipient. `to` is "!" for a shell, "!!" for one hidden from the
-        model, "" for the model."""
+        model, "#" for the notes, "" for the model."""
 
         to: str
 
@@ -199,6 +199,8 @@ class Prompt(VimArea):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         event.stop()
         to = next((mark for mark in ("!!", "!") if self.text.startswith(mark)), "")
+        if self.text.startswith("# ") and note_of(self.submission):
+            to = "#"
         if to != self._to:
             self._to = to
             self.post_message(self.Addressed(to))

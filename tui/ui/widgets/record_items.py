@@ -25,7 +25,7 @@ from tui.core.facts import Fact, Told, ToolFinished
 from tui.core.formatting import moment_of, plural
 from tui.core.messages import blocks_of, text_of
 from tui.core.retold import answer_facts, retold
-from tui.core.text_cleaning import printed_text
+from tui.core.text_cleaning import one_line, printed_text
 from tui.session.reader import read_end
 from tui.session.records import Record
 from tui.tools.patch_format import label_of, named_paths
@@ -212,16 +212,25 @@ def _add_fact(
     """Put on its card what is told of a call."""
     match told:
         case facts.PermissionAnswered():
-            item.label = item.label or told.subject
-            if told.answer in {"no", "deny"}:
-                item.state, item.summary = "denied", told.reason
-            else:
-                item.elevated, item.level = told.by == "elevated", told.level
+            show_decision(item, told)
         case facts.CallBegan():
             item.summary = BEGUN
             item.label = item.label or told.label
         case ToolFinished():
             fill(item, told)
+
+
+def show_decision(item: ToolItem, decided: facts.PermissionAnswered) -> None:
+    """Put on its card if a call may run, and the command as it runs, which a hook may have changed
+    after the model wrote it."""
+    subject, written = decided.subject, item.input.get("command")
+    if item.name == "run_command" and subject and written not in {None, subject}:
+        item.label = one_line(subject)
+    item.label = item.label or subject
+    if decided.answer in {"no", "deny"}:
+        item.state, item.summary = "denied", decided.reason
+    else:
+        item.elevated, item.level = decided.by == "elevated", decided.level
 
 
 def _answer_item(part: Fact, calls: dict[str, ToolItem]) -> list[Item]:

@@ -69,6 +69,7 @@ class ConversationView(ItemsView):
         Binding("N", "letter('next(-1)')", "Previous prompt", show=False),
         Binding("y", "letter('copy_item')", "Copy", show=False),
         Binding("slash", "letter('screen.find')", "Find", show=False),
+        Binding("space", "letter('screen.page(1)')", "Page down", show=False),
     ]
 
     @dataclass
@@ -284,6 +285,8 @@ class ConversationView(ItemsView):
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
         if event.button != 1 or offset is None or self.text_selection is not None:
+            return
+        if event.chain > 1:  # selects
             return
         pill = self._pill()
         if pill and offset.y == self._viewport.height - 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from textual.strip import Strip
 from tui.ui.widgets.markdown.text import Line
 
 _SHIFT = 20
+_WORD = re.compile(r"""[^\s()\[\]{}<>"'`,;│]+""")
+"""A word as terminals select it, with what paths and addresses are made of."""
 
 
 def key(index: int, row: int) -> int:
@@ -70,6 +73,17 @@ def paint(segments: list[Segment], start: int, end: int, style: Style) -> list[S
 def extent(row: Line) -> tuple[int, int]:
     """Return the range of characters of a line that can be selected."""
     return row.start, len(row.text) if row.end is None else row.end
+
+
+def word_at(row: Line, at: int) -> tuple[int, int]:
+    """Return the range of a line's word at a character: a path, a name or an address is one. An
+    empty range for a blank."""
+    start, end = extent(row)
+    for word in _WORD.finditer(row.text, start, end):
+        if word.start() <= at < word.end():
+            stop = len(word[0].rstrip(".:!?"))
+            return word.start(), word.end() if at >= word.start() + stop else word.start() + stop
+    return at, at
 
 
 def make(row: Line, width: int, base: Style) -> Strip:

@@ -329,6 +329,22 @@ class LineView(ScrollView, can_focus=True):
             self._selected_timer.stop()
         self._selected_timer = self.set_timer(SELECTED_S, self._end_selection)
 
+    def on_click(self, event: events.Click) -> None:
+        """Select the word at a double click, the row at a third: Textual would select all."""
+        if event.chain < 2 or event.button != 1:
+            return
+        event.prevent_default()
+        _, at = self.screen.get_widget_and_offset_at(event.screen_x, event.screen_y)
+        if at is None:
+            return
+        index, row = place(at.y)
+        line = self._picture(index).lines[row]
+        span = strips.word_at(line, at.x) if event.chain == 2 else strips.extent(line)
+        if span[0] < span[1]:
+            start, end = (Offset(x, at.y) for x in span)
+            self.screen.selections = {self: Selection.from_offsets(start, end)}
+            self._end_selection()
+
     def _end_selection(self) -> None:
         """Tell what is told of the mouse when it is released."""
         self._selected_timer = None
