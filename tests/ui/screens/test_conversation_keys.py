@@ -121,6 +121,8 @@ async def test_what_the_mouse_selects_is_copied_once() -> None:
         await pilot.mouse_up("#splitter")
         await pilot.pause()
         assert app.clipboard == "something else"
+        await drag(pilot, (3, 0), (8, 0))  # the same text, selected again
+        assert app.clipboard == "hello"
 
 
 async def test_what_keys_select_is_copied_once_they_rest(monkeypatch: pytest.MonkeyPatch) -> None:
