@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, Final
 from unicodedata import category
 
-from tests.terminals.record import HERE, SOFTWARE, TERMINALS
+from tests.terminals.record import HERE, TERMINALS, WESTON, environment, started
 
 DISPLAY: Final = os.environ.get("HOLDFAST_DISPLAY", ":111")
 LAYOUTS: Final = ("fr", "de", "ru", "gr", "il", "ara", "in", "th", "ge", "am", "et", "us")
@@ -478,26 +478,15 @@ def use(one: Used) -> None:
 
 @contextmanager
 def display(folder: Path) -> Generator[dict[str, str]]:
-    """An X server, and a Wayland compositor in it."""
-    env = {**os.environ, **SOFTWARE, "DISPLAY": DISPLAY, "XDG_RUNTIME_DIR": str(folder)}
-    env |= {"HOME": str(folder), "QT_QPA_PLATFORM": "xcb", "SCREENDIR": str(folder / "screen")}
-    env |= {"XDG_CONFIG_HOME": str(folder / ".config")}
+    """An X server."""
+    env = environment(folder, DISPLAY) | {"XDG_CONFIG_HOME": str(folder / ".config")}
     for name in ("TMUX", "STY", "TERM_PROGRAM", "TERM_PROGRAM_VERSION"):
         env.pop(name, None)
-    (folder / "screen").mkdir(mode=0o700)
     unasked = folder / ".config/xfce4/terminal"
     unasked.mkdir(parents=True)
     (unasked / "terminalrc").write_text("[Configuration]\nMiscShowUnsafePasteDialog=FALSE\n")
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = [
-        subprocess.Popen(["Xvfb", DISPLAY, "-screen", "0", "1000x700x24", "-noreset"], **quiet)
-    ]
-    time.sleep(2)
-    try:
+    with started("Xvfb", DISPLAY, "-screen", "0", "1000x700x24", "-noreset", env=env):
         yield env
-    finally:
-        for process in reversed(started):
-            process.terminate()
 
 
 @contextmanager
@@ -507,15 +496,8 @@ def compositor(name: str, layout: str, env: dict[str, str]) -> Generator[None]:
         yield
         return
     subprocess.run(["setxkbmap", layout], check=False, env=env)
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    weston = ["weston", "--backend=x11-backend.so", "--use-pixman", "--socket=record"]
-    process = subprocess.Popen(weston, env=env, **quiet)
-    time.sleep(2.5)
-    try:
+    with started(*WESTON, env=env):
         yield
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def main(out: str, names: list[str]) -> None:

@@ -23,7 +23,7 @@ import termios
 import time
 import tty
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,6 +74,7 @@ PASTED: Final = {
     "escape inside": b"a\x1b[201~b\x1b[31mc",
     "controls": b"a\x03b\x08c\x00d\x7fe",
 }
+WESTON: Final = ("weston", "--backend=x11-backend.so", "--use-pixman", "--socket=record")
 HERE: Final = "@"
 TERMINALS: Final[dict[str, tuple[str, list[str]]]] = {
     "xterm": ("xterm", ["xterm", "-geometry", "100x30", "-e", HERE]),
@@ -225,28 +226,39 @@ def ask(one: Asked) -> None:
     one.send(f"{ESC}[?1004l")
 
 
+def environment(folder: Path, display: str) -> dict[str, str]:
+    """Return the environment of a terminal whose home is `folder`."""
+    (folder / "screen").mkdir(mode=0o700)
+    own = {"DISPLAY": display, "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder)}
+    own |= {"QT_QPA_PLATFORM": "xcb", "SCREENDIR": str(folder / "screen")}
+    return {**os.environ, **SOFTWARE, **own}
+
+
+@contextmanager
+def started(*argv: str, env: dict[str, str]) -> Generator[None]:
+    """Run a server beside the terminals."""
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(argv, env=env, **quiet)
+    time.sleep(2.5)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
 @contextmanager
 def displays(folder: Path, layout: str = "us") -> Generator[dict[str, str]]:
     """An X server, and a Wayland compositor in it where there is one."""
-    env = {**os.environ, **SOFTWARE, "DISPLAY": DISPLAY, "XDG_RUNTIME_DIR": str(folder)}
-    env |= {"HOME": str(folder), "QT_QPA_PLATFORM": "xcb", "SCREENDIR": str(folder / "screen")}
-    (folder / "screen").mkdir(mode=0o700)
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = [
-        subprocess.Popen(["Xvfb", DISPLAY, "-screen", "0", "1400x1000x24", "-noreset"], **quiet)
-    ]
-    time.sleep(2)
-    subprocess.run(["setxkbmap", layout], env=env, check=False)
-    if shutil.which("weston"):
-        weston = ["weston", "--backend=x11-backend.so", "--use-pixman", "--socket=record"]
-        started.append(subprocess.Popen(weston, env=env, **quiet))
-        time.sleep(2)
-    try:
+    env = environment(folder, DISPLAY)
+    with ExitStack() as servers:
+        servers.enter_context(
+            started("Xvfb", DISPLAY, "-screen", "0", "1400x1000x24", "-noreset", env=env)
+        )
+        subprocess.run(["setxkbmap", layout], env=env, check=False)
+        if shutil.which("weston"):
+            servers.enter_context(started(*WESTON, env=env))
         yield env
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait()
 
 
 def main(out: str, names: list[str]) -> None:

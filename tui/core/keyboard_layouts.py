@@ -8,6 +8,7 @@ Some terminals say the place; for the others this table does. The rows are those
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -36,6 +37,12 @@ _ROWS: Final[Mapping[str, str]] = {
 def latin(letter: str) -> str:
     """Return what is on a Latin keyboard in the place of a letter, "" if that is not known."""
     return _places(_language()).get(letter, "")
+
+
+def digit(character: str | None) -> str:
+    """Return the ASCII digit for one of any script, such as an input method types; else ""."""
+    value = unicodedata.decimal(character, None) if character and len(character) == 1 else None
+    return "" if value is None else str(value)
 
 
 def _language() -> str:

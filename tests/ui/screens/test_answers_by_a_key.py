@@ -572,3 +572,15 @@ def test_whoever_is_waited_for_is_guarded() -> None:
     waiting = [kind for kind in below(BaseScreen) if getattr(kind, "awaited", False)]
     assert len(waiting) > 8
     assert [kind.__name__ for kind in waiting if not issubclass(kind, AnswerPlace)] == []
+
+
+@pytest.mark.parametrize("typed", ["１", "१", "۱", "๑"])
+async def test_a_digit_of_another_script_answers_and_stays_itself_in_a_text(typed: str) -> None:
+    async with asked("approval") as there:
+        await there.press(typed)
+        await until(there.pilot, lambda: len(there.answers) == 1)
+    async with asked("approval", DRAFT) as there:
+        await there.press(typed)
+        await there.press("x", after=0.01)
+        assert there.answers == []
+        assert typed in there.draft

@@ -173,6 +173,8 @@ async def test_what_the_mouse_selects_is_copied_once() -> None:
         await pilot.mouse_up("#splitter")
         await pilot.pause()
         assert app.clipboard == "something else"
+        await drag(pilot, (3, 0), (8, 0))  # the same text, selected again
+        assert app.clipboard == "hello"
 
 
 async def test_what_keys_select_is_copied_once_they_rest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,3 +234,38 @@ async def test_copy_offers_the_blocks_with_their_first_lines() -> None:
         await until(pilot, lambda: len(popup.choices) == 2)
         offered = [(choice.value, choice.detail) for choice in popup.choices]
         assert offered == [("1", "first"), ("2", "other")]
+
+
+async def test_a_key_of_the_prompt_acts_there_after_a_click_in_the_conversation() -> None:
+    async with running(World()) as (app, pilot):
+        await talk(app, pilot)
+        await pilot.press(*"draft")
+        await pilot.click(app.chat.conversation)
+        assert app.focused is app.chat.conversation
+        await pilot.press("ctrl+home")
+        assert app.chat.conversation.scroll_y == 0
+        await pilot.click(app.chat.conversation)
+        await pilot.press("ctrl+s")
+        assert app.chat.prompt.stashed == "draft"
+        assert app.focused is app.chat.prompt
+
+
+async def test_a_key_that_ones_own_keys_gave_to_the_prompt_acts_there_too() -> None:
+    world = World()
+    world.config = Config(keys={"stash": "f9"})
+    async with running(world) as (app, pilot):
+        await pilot.press(*"draft")
+        await pilot.click(app.chat.conversation)
+        await pilot.press("ctrl+s")
+        assert app.chat.prompt.text == "draft"
+        await pilot.press("f9")
+        assert app.chat.prompt.stashed == "draft"
+
+
+@pytest.mark.parametrize("key", ["ctrl+d", "ctrl+u", "ctrl+y"])
+async def test_a_key_that_the_conversation_has_itself_stays_there(key: str) -> None:
+    async with running(World()) as (app, pilot):
+        await talk(app, pilot)
+        await pilot.click(app.chat.conversation)
+        await pilot.press(key)
+        assert app.focused is app.chat.conversation

@@ -25,9 +25,10 @@ from tui.ui.screens.output_side import OutputSide
 from tui.ui.screens.pane_layout import TALL, WIDE, Panes
 from tui.ui.screens.prompt_side import PromptSide
 from tui.ui.start.first_frame import prompt_place
+from tui.ui.toolkit.answer_guard import writes
 from tui.ui.toolkit.base_app import BaseScreen
 from tui.ui.widgets.bars import HeaderBar, KeyHint, StatusLine
-from tui.ui.widgets.keys import CHAT_KEYS, bindings
+from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, bindings
 from tui.ui.widgets.panes import (
     CachedHorizontal,
     CachedRender,
@@ -431,6 +432,16 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
             event.stop()
             self.prompt.focus()
             self.prompt.add_paste(event.text)
+
+    @on(events.Key)
+    def _give_to_prompt(self, event: events.Key) -> None:
+        """Focus the prompt for a key of its own that the focused pane has not taken; the app then
+        looks for its binding there."""
+        if writes(self.focused) or event.key in self.active_bindings:
+            return
+        keymap = self.prompt.keymap
+        if any(event.key in keymap[key.name] for key in PROMPT_KEYS if key.name and key.action):
+            self.set_focus(self.prompt)
 
     @on(Prompt.Edited)
     def _typed_on(self) -> None:

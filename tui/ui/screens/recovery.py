@@ -80,7 +80,7 @@ class RecoveryScreen(Dialog[str | None], AnswerPlace):
 
     def _number(self, event: events.Key) -> int | None:
         """Return the index of the option that a digit means."""
-        typed = event.character or ""
+        typed = event.key
         known = typed.isdecimal() and 1 <= int(typed) <= len(self.trouble.ways)
         return int(typed) - 1 if known else None
 

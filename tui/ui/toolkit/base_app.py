@@ -39,7 +39,7 @@ from tui.core import clipboard
 from tui.core.clock import Clock
 from tui.core.errors import ConfigError
 from tui.core.formatting import plural
-from tui.core.keyboard_layouts import latin
+from tui.core.keyboard_layouts import digit, latin
 from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
@@ -317,9 +317,9 @@ class ThemedApp(KeySequencer):
     def on_text_selected(self) -> None:
         """Copy what was selected, once."""
         screen = self.screen
-        if not self.copies_selection or screen.selections == self._copied:
+        if not self.copies_selection or screen.selections is self._copied:
             return
-        self._copied = dict(screen.selections)
+        self._copied = screen.selections
         text = screen.get_selected_text()
         if text and text.strip():
             copy(next(iter(screen.selections)), text)
@@ -359,6 +359,9 @@ class ThemedApp(KeySequencer):
         if isinstance(event, events.Paste):
             taken = self.guard.takes_paste(event, self.focused, self.screen)
         elif isinstance(event, events.Key):
+            place = place_of(self.focused or self.screen)
+            if place and not writes(self.focused) and (number := digit(event.character)):
+                event.key = number  # its character stays, in case it begins a text
             taken = self.guard.takes(event, self.arrived_at, self.focused, self.screen)
             taken = taken or self.claims(event)
         if not taken:

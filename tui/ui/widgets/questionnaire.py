@@ -151,7 +151,7 @@ class QuestionnaireModal(Dialog[tuple[UserAnswer, ...]], ChoicePlace):
             self._choose(row)
 
     def _row_of(self, event: events.Key) -> AnswerRow | None:
-        return next((row for row in self._rows if row.key == event.character), None)
+        return next((row for row in self._rows if row.key == event.key), None)
 
     def _page_rows(self) -> Sequence[AnswerRow]:
         """Return new rows for the first question without an answer."""

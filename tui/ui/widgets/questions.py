@@ -96,7 +96,7 @@ class ChoicePlace(AnswerPlace):
 
     def choice_key(self, event: events.Key) -> str | None:
         """Return the key of the choice that a key press means."""
-        return "esc" if event.key == "escape" else event.character
+        return "esc" if event.key == "escape" else event.key
 
 
 class QuestionDialog(Dialog[ResultT], ChoicePlace):
@@ -174,7 +174,7 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
             self.answer(answer.name)
 
     def _answer_of(self, event: events.Key) -> Choice | None:
-        return next((answer for answer in self.answers if event.character == answer.key), None)
+        return next((answer for answer in self.answers if event.key == answer.key), None)
 
     @on(Choice.Answered)
     def _chosen(self, event: Choice.Answered) -> None:

@@ -102,7 +102,7 @@ class ResumeCard(Vertical, ChoicePlace):
 
     def answers_key(self, event: events.Key) -> bool:
         keys = {choice.key for choice in self.query(Choice)}
-        return event.character in keys or event.key in {"enter", "space"}
+        return event.key in keys or event.key in {"enter", "space"}
 
     def action_answer(self, name: str) -> None:
         if choice := next((c for c in self.query(Choice) if c.name == name), None):
