@@ -388,7 +388,7 @@ async def test_a_text_typed_while_dialogs_come_and_go_arrives_whole(seed: int) -
         app.chat.prompt.insert("go")
         typed, answers, closed_at = "go", list[object](), float("-inf")
         for _ in range(60):
-            world.clock.elapsed += random.uniform(0.02, 0.45)
+            world.clock.elapsed += 0.02
             what, covered = random.random(), app.screen is not app.chat
             if what < 0.15 and len(app.screen_stack) < 3:
                 app.push_screen(DIALOGS[random.choice(UNASKED)][0](), answers.append)
@@ -398,11 +398,13 @@ async def test_a_text_typed_while_dialogs_come_and_go_arrives_whole(seed: int) -
                 closed_at = world.clock.elapsed
             elif what < 0.5:
                 if covered or world.clock.elapsed - closed_at < QUIET_S:
-                    await pilot.press(random.choice(["enter", "enter", "escape"]))
+                    await pilot.press(random.choice(["enter", "escape"]) if covered else "enter")
+                    world.clock.elapsed += random.uniform(0.02, 0.4)
             else:
                 character = random.choice("1234ynabrj f")
                 await press(app, "space" if character == " " else character)
                 typed += character
+                world.clock.elapsed += random.uniform(0.02, 0.4)
                 if random.random() < 0.5:
                     await pilot.pause()
         while app.screen is not app.chat:

@@ -306,8 +306,10 @@ class AnswerGuard:
         presses.focus_before = None
 
     def give_up(self, place: AnswerPlace) -> None:
-        """Put what only marked an answer into the draft: the place closes without one."""
-        self._flush(place)
+        """Put what was just typed into the draft: the place closes by itself, or another covers
+        it."""
+        if self.clock.monotonic() - self._last.at < REPEAT_S:
+            self._flush(place)
 
     def _rubs_out(self, place: AnswerPlace) -> bool:
         presses = place.presses

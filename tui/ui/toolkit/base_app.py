@@ -350,6 +350,10 @@ class ThemedApp(KeySequencer):
     def _opened(self, screen: Screen[Any]) -> None:
         if isinstance(screen, BaseScreen) and not screen.is_mounted:
             screen.opened_at = self.clock.monotonic()
+            beneath = next(iter(self.screen_stack[-2:-1]), None)
+            comes_by_itself = isinstance(screen, AnswerPlace) and screen.unasked
+            if comes_by_itself and isinstance(beneath, AnswerPlace):
+                self.guard.give_up(beneath)
         if isinstance(screen, AnswerPlace):
             screen.call_later(lambda: self.guard.greet(screen, screen.focused))
 
