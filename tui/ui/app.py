@@ -25,9 +25,10 @@ from tui.ui.screens.chat import ChatScreen
 from tui.ui.screens.footer import MODES
 from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.base_app import NOTED_S, BaseScreen, ThemedApp, TooSmall, note_for
+from tui.ui.toolkit.answer_guard import SEND_AGAIN, USELESS_S, writes
+from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall, note_for
 from tui.ui.toolkit.familiar_keys import INSTEAD
-from tui.ui.toolkit.key_parser import DoubtfulKey
+from tui.ui.toolkit.key_parser import AltKey, DoubtfulKey, typed
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
 from tui.ui.widgets.conversation.view import ConversationView
 from tui.ui.widgets.keys import APP_KEYS, bindings
@@ -55,7 +56,7 @@ SHOW_EARLY_S = 0.3
 """Seconds after which a key that waits is shown."""
 _TYPED_S = 0.25
 """Seconds to wait for letters to be in the prompt, in case its own work takes long."""
-_WAITING = "waits for the session."
+_WAITING = "waits for the"
 
 
 class HoldfastApp(ThemedApp):
@@ -94,6 +95,7 @@ class HoldfastApp(ThemedApp):
         self._load = load
         self._waiting: list[str] = []
         self.early: deque[tuple[Pressed, float]] = deque()
+        self._early_goes_on = False  # to the screen that a command opens
         self._quit = DoublePress(self.clock, QUIT_WITHIN_S)
         self._asks_to_quit = False
         self._rewind = DoublePress(self.clock, REWIND_WITHIN_S)
@@ -316,6 +318,9 @@ class HoldfastApp(ThemedApp):
 
     @on(Prompt.Submitted)
     async def _submitted(self, event: Prompt.Submitted) -> None:
+        if not self.guard.sends(self.arrived_at):
+            self.chat.note(SEND_AGAIN)
+            return
         if await self._do(event.text):
             event.prompt.accept(event.text)
         self._edited()
@@ -384,7 +389,7 @@ class HoldfastApp(ThemedApp):
         elif not self.chat.notice.text:
             other = INSTEAD.get(key.lower(), "")
             hint = "" if other else "F1 shows the keys."
-            self._say_for(NOTED_S, other or f"{key} does nothing here.", hint=hint)
+            self._say_for(USELESS_S, other or f"{key} does nothing here.", hint=hint)
 
     def _say_for(self, seconds: float, text: str, *, hint: str = "") -> None:
         """Show a notice for that many seconds."""
@@ -497,13 +502,15 @@ class HoldfastApp(ThemedApp):
         return submitted != "refused"
 
     async def pass_on(self, event: Pressed) -> None:
-        if isinstance(event, events.Key) and event.key == "alt+slash" and self._is_slash(event):
-            # Esc and / that came together, as over a slow line. With more after them that is sure.
+        if isinstance(event, AltKey | DoubtfulKey) and self._is_text_after_esc(event):
+            # Esc and a letter that came together, as over a slow line. With more after them that is
+            # sure.
             if isinstance(event, DoubtfulKey):
                 await self.pass_on(DoubtfulKey(events.Key("escape", None), follows=event.follows))
-            await self.take_up([(events.Key("slash", "/"), self.arrived_at)])
+            letter = DoubtfulKey(typed(event.types), follows=False)
+            await self.take_up([(letter, self.arrived_at)])
             return
-        chatting = self.screen is self.chat
+        chatting = self.screen is self.chat or self._early_goes_on
         if chatting and not self._settled and early_keys.depends_on_text(event):
             await self._letters_typed()  # a question may open meanwhile, which gets no such key
         if chatting and not self._has_what_it_needs(event):
@@ -514,10 +521,14 @@ class HoldfastApp(ThemedApp):
         else:
             await super().pass_on(event)
 
-    def _is_slash(self, event: events.Key) -> bool:
-        """True if Alt+/ means nothing else here; vim's modes take the Esc in it themselves."""
+    def _is_text_after_esc(self, event: AltKey | DoubtfulKey) -> bool:
+        """True if a letter with Alt means nothing here; vim's modes take the Esc in it
+        themselves."""
         vim = self.chat.prompt.has_focus and self.chat.prompt.has_vim_keys
-        return not vim and event.key not in self.screen.active_bindings
+        if not event.types or vim or event.key in self.screen.active_bindings:
+            return False
+        sure = isinstance(event, DoubtfulKey)
+        return sure or (writes(self.focused) and event.key not in INSTEAD)
 
     @property
     def _settled(self) -> bool:
@@ -527,9 +538,15 @@ class HoldfastApp(ThemedApp):
         """True unless a key or a command has to wait for a session, or for one before it."""
         if early_keys.needs_nothing(event, self.screen):
             return True
+        if self._command_opens:
+            return False
         return not self.early and (
             self._settled or early_keys.acts_now(event, self.chat, loaded=self.ready)
         )
+
+    @property
+    def _command_opens(self) -> bool:
+        return self._settled and self.frontend.command_opens
 
     async def _letters_typed(self) -> None:
         """Wait until the prompt has the letters that were pressed before."""
@@ -547,15 +564,21 @@ class HoldfastApp(ThemedApp):
             self._act_on_early()
 
     def _show_early(self) -> None:
-        if self.early and not self._settled:
+        if self.early and (not self._settled or self._command_opens):
             waiting = early_keys.named(event for event, _ in self.early)
             say = self.frontend.say if self.ready else self.chat.notice.say
-            say(f"{waiting} {_WAITING}", hint="Ctrl+C cancels.")
+            for_what = "session" if not self._settled else "command"
+            say(f"{waiting} {_WAITING} {for_what}.", hint="Ctrl+C cancels.")
 
     @work(group="early")
     async def _act_on_early(self) -> None:
-        """Let what came early act, in its order, once a session is open and nothing covers the
-        chat."""
+        """Let what came early act, in its order: on the screen of the command that it waits for,
+        else once a session is open and nothing covers the chat."""
+        if self._command_opens:
+            self._early_goes_on = True
+            await self.frontend.command_settled()
+            self.call_later(self._take_up_early)
+            return
         await self.conversation.settle()
         uncovered = asyncio.Event()
         screens = cast("Signal[Screen[Any]]", self.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
@@ -574,9 +597,10 @@ class HoldfastApp(ThemedApp):
         self.call_later(self._take_up_early)
 
     async def _take_up_early(self) -> None:
-        if self.screen is not self.chat:
+        if self.screen is not self.chat and not self._early_goes_on:
             self._act_on_early()
             return
+        self._early_goes_on = False
         held = list(self.early)
         self.early.clear()
         if _WAITING in self.chat.notice.text:

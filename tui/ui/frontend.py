@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -68,10 +68,21 @@ FindView: TypeAlias = Callable[["ScreenFrontend", str, str], Coroutine[Any, Any,
 """Returns the coroutine for a command that only the full screen has, by name and argument; None for
 a command with a shared handler."""
 
-_KEYS_WAIT_S = 0.25
+_AT_ONCE_S = 0.25
+"""Seconds within which most commands are done, or have opened a screen."""
+_KEYS_WAIT_S = 2.0
 """Seconds that keys wait for the screen that a command opens."""
 _ROOMY = 48
 """Cells of a row; narrower ones only say how many files have changed since a prompt."""
+
+
+@dataclass(slots=True, eq=False)
+class RunningCommand:
+    """A command that runs. `settled` is set once keys need not wait for it: it is done, has opened
+    a screen, or begun something else."""
+
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    opened: bool = False
 
 
 class ScreenFrontend:
@@ -106,6 +117,9 @@ class ScreenFrontend:
         app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self._model = ""
         self._in_turn = False
+        self._commands: list[RunningCommand] = []
+        screens = cast("Signal[Screen[Any]]", app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
+        screens.subscribe(chat, self._screen_changed, immediate=True)
         settings.apply(lambda now: now.motion == "reduced", self._be_calm)
         chat.prompt.images = self.conversation.images
         chat.prompt.take_back = self.conversation.take_back
@@ -254,6 +268,8 @@ class ScreenFrontend:
 
     def began(self, kind: Kind, phase: str) -> None:
         self.chat.query("ResumeCard").remove()
+        for command in self._commands:
+            command.settled.set()
         if kind != "side":
             self.chat.conversation.follow()
         agent = self.conversation.agent
@@ -275,27 +291,52 @@ class ScreenFrontend:
             self.app.post_message(TurnEnded(result.outcome, result.error))
 
     async def run_command(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a command until it is done or has opened a screen, but not much longer than keys can
-        wait: what is typed after it is meant for what it opened."""
-        settled = asyncio.Event()
-        screens = cast("Signal[Screen[Any]]", self.app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
+        """Run a command. Most are done at once, or have opened a screen; while another has not,
+        `command_opens`."""
+        command = RunningCommand()
+        self._commands.append(command)
 
         async def carry_out() -> None:
             try:
                 await work
             finally:
-                settled.set()
+                self._commands.remove(command)
+                command.settled.set()
+                if not any(other.opened for other in self._commands):
+                    self.app.guard.command_done()
 
-        # On the chat: unsubscribing takes all of a node's callbacks away, and the app has others.
-        screens.subscribe(self.chat, lambda _: settled.set(), immediate=True)
-        try:
-            self.app.run_worker(carry_out(), group="command")
+        self.app.run_worker(carry_out(), group="command")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_AT_ONCE_S):
+                await command.settled.wait()
+
+    def _screen_changed(self, screen: Screen[Any]) -> None:
+        """Note that commands have a screen. Once that is closed, a key may be meant for the next
+        one of the same command."""
+        for command in self._commands:
+            if screen is not self.chat:
+                command.opened = True
+                command.settled.set()
+            elif command.opened:
+                self.app.guard.hold_sending()
+
+    @property
+    def command_opens(self) -> bool:
+        """True while keys wait for the screen that a command may open: what is typed after it is
+        meant for that."""
+        return any(not command.settled.is_set() for command in self._commands)
+
+    async def command_settled(self) -> None:
+        """Wait until keys need not wait for a command, but not for long. Nothing is sent by those
+        that waited in vain, as the screen may yet come."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(_KEYS_WAIT_S):
-                await settled.wait()
-        except TimeoutError:
-            pass  # it continues by itself
-        finally:
-            screens.unsubscribe(self.chat)
+                for command in list(self._commands):
+                    await command.settled.wait()
+        if self.command_opens:
+            self.app.guard.hold_sending(self.services.clock.monotonic())
+        for command in self._commands:
+            command.settled.set()
 
     async def painted(self) -> None:
         await self.app.painted()

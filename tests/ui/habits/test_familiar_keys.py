@@ -73,18 +73,19 @@ async def test_an_approval_that_opens_by_itself_takes_none_of_them(key: str) -> 
         assert world.agent.answers == []
 
 
-async def test_a_question_that_was_asked_for_is_moved_through_and_never_left() -> None:
+async def test_no_letter_moves_through_a_question_or_leaves_it() -> None:
+    """Not one that was asked for either: where letters answer, a letter is an answer or text."""
     async with running(World()) as (app, pilot):
         options = (AnswerOption("a", "One", "one"), AnswerOption("b", "Two", "two"))
         app.push_screen(dialog := ChoiceDialog(ChoiceQuestion("t", "text", options)))
         await pilot.pause()
         first, second = list(dialog.query(Choice))[:2]
-        assert dialog.focused is first
-        await pilot.press("j")
-        assert dialog.focused is second
-        await pilot.press("k", "q")
-        assert dialog.focused is first
+        for key in ("h", "j", "k", "l", "g", "G", "q"):
+            await pilot.press(key)
+            assert dialog.focused is first
         assert app.screen is dialog
+        await pilot.press("down")
+        assert dialog.focused is second
 
 
 async def test_ctrl_x_alone_cuts_no_line() -> None:

@@ -34,6 +34,7 @@ from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.screens.repair import RepairScreen
 from tui.ui.toolkit import answer_guard
 from tui.ui.toolkit.answer_guard import (
+    DRAFTED,
     HELD_S,
     INTO_DRAFT,
     PASTED,
@@ -161,8 +162,9 @@ async def test_a_key_before_a_question_is_on_the_screen_answers_nothing(
         await until(pilot, lambda: there.screen.is_mounted)
         await pilot.pause()
         assert there.answers == []
+        unasked = isinstance(there.screen, AnswerPlace) and there.screen.unasked
         # Only what comes by itself can meet a text: a key after one's own command was its answer.
-        assert there.draft == (typed or "" if there.screen.unasked else "")
+        assert there.draft == (typed or "" if unasked else "")
 
 
 async def test_without_a_draft_one_press_answers(kind: str) -> None:
@@ -181,6 +183,22 @@ async def test_with_a_draft_the_first_press_only_selects(kind: str) -> None:
         await until(there.pilot, lambda: len(there.answers) == 1)
         await there.pilot.pause()
         assert (there.draft, there.app.chat.prompt.cursor_location) == (DRAFT, cursor)
+
+
+@pytest.mark.parametrize("width", [120, 40])
+async def test_a_dialog_says_from_the_start_that_a_draft_asks_for_two_presses(
+    kind: str, width: int
+) -> None:
+    async with asked(kind, DRAFT) as there:
+        await there.pilot.resize_terminal(width, 12)
+        await until(there.pilot, lambda: DRAFTED in there.foot)
+        await there.press(there.key, there.key)
+        await until(there.pilot, lambda: len(there.answers) == 1)
+
+
+async def test_without_a_draft_it_says_nothing(kind: str) -> None:
+    async with asked(kind) as there:
+        assert DRAFTED not in there.foot
 
 
 async def test_a_sentence_that_begins_with_an_answer_goes_on_into_the_draft(kind: str) -> None:

@@ -90,6 +90,11 @@ async def choose(app: HoldfastApp, pilot: Pilot[None], *keys: str) -> None:
     await pilot.press(*keys, "enter")
 
 
+async def commands_over(app: HoldfastApp, pilot: Pilot[None]) -> None:
+    """Wait until no command runs, which might yet ask something."""
+    await until(pilot, lambda: not any(w.group == "command" and w.is_running for w in app.workers))
+
+
 @pytest.mark.parametrize(
     ("size", "count"),
     [(WIDE, "1 file changed since"), (NARROW, "1 file changed since"), ((40, 10), "1 file")],
@@ -138,6 +143,8 @@ async def test_33_the_conversation_and_the_files_go_back(tmp_path: Path) -> None
         assert not loaded.findings
         assert len(loaded.records) > before, "nothing was taken out of the file"
         assert world.real[-1].session.path == path
+        await commands_over(app, pilot)
+        world.clock.elapsed += 1
         await pilot.press("enter")
         await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
         texts = [r.data.get("text") for r in read(path).branch if r.type == "user"]
@@ -284,6 +291,8 @@ async def test_what_a_command_changed_goes_back_and_comes_again(tmp_path: Path) 
         names = sorted(path.name for path in root.rglob("*") if ".holdfast" not in path.parts)
         assert names == ["a.txt", "b", "gone", "mine"]
         assert (root / "a.txt").read_text() == "one\n"
+        await commands_over(app, pilot)
+        world.clock.elapsed += 1
         await pilot.press("ctrl+c")
         await say(pilot, "/rewind undo")
         await until(pilot, (root / "new" / "c").exists)

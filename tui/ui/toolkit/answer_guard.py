@@ -6,7 +6,12 @@ first press only marks the answer and shows "Press 1 again"; a second press, hal
 answers. Anything else that is typed shows that the first press was text too: both go into the
 draft. So someone who types a sentence never answers with it, neither by a digit nor by Enter.
 
-A key that is held too long on one screen answers nothing on the next, and sends no draft there.
+A key that is held too long on one screen answers nothing on the next, and neither sends nor stops
+anything there. A key that came before a question was there only marks an answer: nobody can have
+read it. In a list, what follows within half a second of a letter that means nothing is text too.
+
+Nothing is sent by a key that may have been meant for a dialog: while a command that had one still
+runs, and for half a second after one has closed by itself. The text stays; a second press sends it.
 
 Ctrl+C and function keys are no answers and always pass. Times are those at which keys arrive, so a
 key that waits for its turn gets no older meanwhile.
@@ -20,6 +25,7 @@ from typing import Final, Protocol, cast
 
 from textual import events
 from textual.app import App
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
@@ -36,10 +42,16 @@ REPEAT_S: Final = 1.0
 """Seconds within which a key that is held down comes again for the first time."""
 TYPING_S: Final = 2.0
 """Seconds after a letter for the draft in which the next one belongs to it too."""
+AT_ONCE_S: Final = 0.1
+"""Seconds that nobody notices."""
+USELESS_S: Final = 3.0
+"""Seconds for which it is said that a key does nothing."""
 
 REPORTS: Final = "Terminal reports hold keys back; Ctrl+C works."
 INTO_DRAFT: Final = "Typing goes into your draft; pause to answer."
 PASTED: Final = "Pasted into your draft."
+DRAFTED: Final = "Draft below: press a key twice"
+SEND_AGAIN: Final = "Press again to send."
 _ANSWERING: Final = {"enter", "escape"}
 _ACTING: Final = {"enter", "delete"}
 _ERASING: Final = {"backspace", "delete", "ctrl+w", "ctrl+u", "ctrl+k"}
@@ -85,20 +97,24 @@ class Presses:
 @dataclass(frozen=True, slots=True)
 class _LastKey:
     """The last key, when it came, and on which screen. `held` is true if it has been held since
-    another screen, `deliberate` if it was neither held nor part of a text."""
+    another screen, `may_be_held` also if it comes again for the first time, `deliberate` if it was
+    neither held nor part of a text."""
 
     name: str = ""
     at: float = _NEVER
     over: Widget | None = None
     held: bool = False
+    may_be_held: bool = False
     deliberate: bool = True
 
     def next(self, event: events.Key, at: float, over: Widget) -> _LastKey:
         name, since = event.key, at - self.at
-        again = name == self.name and since < QUIET_S
-        held = again and (self.held or over is not self.over)
-        repeated = isinstance(event, DoubtfulKey) or (name == self.name and since < REPEAT_S)
-        return _LastKey(name, at, over, held, not repeated)
+        same, elsewhere = name == self.name, over is not self.over
+        again, repeated = same and since < QUIET_S, same and since < REPEAT_S
+        held = again and (self.held or elsewhere)
+        may_be_held = (again and self.may_be_held) or (repeated and elsewhere)
+        deliberate = not (repeated or isinstance(event, DoubtfulKey))
+        return _LastKey(name, at, over, held, may_be_held, deliberate)
 
 
 @dataclass(slots=True)
@@ -107,6 +123,10 @@ class AnswerGuard:
 
     clock: Clock
     draft: Draft | None = None
+    sends_from: float = _NEVER
+    """The time from which a key sends the draft at its first press."""
+    _sending_held_at: float = _NEVER
+    _in_vain_at: float = _NEVER
     _unclassified_at: float = _NEVER
     _held_since: float = field(default=_NEVER)
     _last: _LastKey = field(default_factory=_LastKey)
@@ -131,12 +151,52 @@ class AnswerGuard:
         now = self.clock.monotonic()
         return now - place.presses.quiet_from >= QUIET_S and not self.unsettled(now)
 
+    def press(self, event: events.Key, at: float, over: Widget) -> None:
+        """Note a key before anything gets it."""
+        if over is not self._last.over:
+            self._in_vain_at = _NEVER
+        self._last = self._last.next(event, at, over)
+
+    def pressed_in_vain(self, event: events.Key, at: float) -> None:
+        """Note a key that means nothing where it was pressed: a letter may begin a text."""
+        if event.is_printable:
+            self._in_vain_at = at
+
+    def hold_sending(self, until: float = _ALWAYS) -> None:
+        """Let no key that comes before then send the draft at its first press."""
+        self.sends_from = max(self.sends_from, until)
+        self._sending_held_at = self.clock.monotonic()
+
+    def command_done(self) -> None:
+        """Let keys send again: the command whose dialogs they were meant for is over. If it went
+        on for a while after one, nobody knows that yet."""
+        if self.sends_from == _ALWAYS:
+            now = self.clock.monotonic()
+            at_once = now - self._sending_held_at < AT_ONCE_S
+            self.sends_from = now if at_once else now + QUIET_S
+
+    def sends(self, at: float) -> bool:
+        """True if a key that came `at` that time sends the draft; else its next press does."""
+        if at >= self.sends_from:
+            return True
+        self.sends_from = at + QUIET_S
+        return False
+
+    def greet(self, place: AnswerPlace, focused: Widget | None) -> None:
+        """Say at once if an answer will need a second press."""
+        if self._drafting and not place.told and not writes(focused):
+            place.tell(self.usual(place))
+
+    def usual(self, place: AnswerPlace) -> str:
+        """Return what is said about the keys while none waits for a second press."""
+        waits = self._drafting and not place.presses.confirmed and isinstance(place, Screen)
+        return DRAFTED if waits else ""
+
     def takes(self, event: events.Key, at: float, focused: Widget | None, over: Widget) -> bool:
         """True if a key is no answer here, so that nothing else is done with it.
 
         `over` is the screen on top; `at` is when the key arrived.
         """
-        self._last = self._last.next(event, at, over)
         place = place_of(focused or over)
         if place is None:
             return self._holds_action(event, at, focused, over)
@@ -187,9 +247,9 @@ class AnswerGuard:
             return False
         sure = name == presses.key or presses.confirmed or not (presses.key or self._drafting)
         alone = not isinstance(event, DoubtfulKey)
-        if quiet and alone and sure and not (self._last.held or self.unsettled(at)):
+        if quiet and alone and sure and not (self._last.may_be_held or self.unsettled(at)):
             place.presses = Presses(confirmed=presses.confirmed or name == presses.key)
-            place.tell("")
+            place.tell(self.usual(place))
             return True
         if not presses.key:
             presses.focus_before = place.widget.screen.focused
@@ -217,7 +277,7 @@ class AnswerGuard:
         if self.unsettled(self.clock.monotonic()):
             self._release_later(place)
         elif place.told == REPORTS:
-            place.tell(place.presses.again)
+            place.tell(place.presses.again or self.usual(place))
 
     def _types(self, place: AnswerPlace, text: str, at: float) -> bool:
         """Put a text into the draft, after what was pressed before it. False if it gets there by
@@ -245,12 +305,18 @@ class AnswerGuard:
         presses.key = presses.again = presses.text = ""
         presses.focus_before = None
 
+    def give_up(self, place: AnswerPlace) -> None:
+        """Put what was just typed into the draft: the place closes by itself, or another covers
+        it."""
+        if self.clock.monotonic() - self._last.at < REPEAT_S:
+            self._flush(place)
+
     def _rubs_out(self, place: AnswerPlace) -> bool:
         presses = place.presses
         if presses.key:
             presses.text = presses.text[:-1]
             self._flush(place)
-            place.tell("")
+            place.tell(self.usual(place))
         elif self.draft is not None and self._drafting and not place.takes_text:
             self.draft.action_delete_left()
             place.tell(INTO_DRAFT)
@@ -272,17 +338,25 @@ class AnswerGuard:
     ) -> bool:
         """True for a key that must not act.
 
-        Elsewhere a key acts at once, but not right after something unclassified, nor if it was held
-        since another screen; and a held Enter that has answered sends no draft.
+        Elsewhere a key acts at once, but not right after something unclassified, nor within a text,
+        nor if it was held since another screen; and a held Enter that has answered sends no draft,
+        a held Esc stops nothing.
         """
         acts = event.key in _ACTING or event.is_printable
         consumed = focused is not None and focused.check_consume_key(event.key, event.character)
-        if isinstance(focused, TextArea):
-            held = event.key == "enter" and self._last.held
+        in_chat = self.draft is not None and over is self.draft.screen
+        if event.key == "escape":
+            held = in_chat and self._last.may_be_held
+        elif isinstance(focused, TextArea):
+            held = event.key == "enter" and self._last.may_be_held
         else:
-            held = acts and not consumed and (self._last.held or self.unsettled(at, event))
+            in_text = at - self._in_vain_at < QUIET_S or _may_be_between_words(event)
+            accident = self._last.held or in_text or self.unsettled(at, event)
+            held = acts and not consumed and accident
         if not held:
             return False
+        if at - self._in_vain_at < QUIET_S:
+            self.pressed_in_vain(event, at)
         cast("Noting", over).note(_press_again(event, ""))
         return True
 
@@ -345,6 +419,19 @@ class AnswerPlace:
         """Show which answer a key means, and return its label; "" if it has none."""
         return ""
 
+    def tell_useless(self, key: str) -> None:
+        """Say for a while that a key does nothing here."""
+        before, text = self.told, f"{key} does nothing here."
+        if before.endswith("does nothing here."):
+            before = guard_of(self.widget).usual(self)
+
+        def release() -> None:
+            if self.told == text:
+                self.tell(before)
+
+        self.tell(text)
+        self.widget.set_timer(USELESS_S, release)
+
     def tell(self, text: str) -> None:
         """Show a line about the keys; "" removes it."""
         if text != self.told:
@@ -369,6 +456,10 @@ def guard_of(widget: Widget) -> AnswerGuard:
 def writes(focused: Widget | None) -> bool:
     """True if typing goes into a field."""
     return isinstance(focused, (Input, TextArea)) and not focused.disabled
+
+
+def _may_be_between_words(event: events.Key) -> bool:
+    return event.key == "space" and isinstance(event, DoubtfulKey)
 
 
 def _press_again(event: events.Key, answer: str) -> str:

@@ -44,11 +44,19 @@ from tui.core.keymap import DEFAULT_KEYS, Keymap, shown
 from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
-from tui.ui.toolkit.answer_guard import QUIET_S, AnswerGuard, AnswerPlace, Noting, place_of, writes
+from tui.ui.toolkit.answer_guard import (
+    QUIET_S,
+    USELESS_S,
+    AnswerGuard,
+    AnswerPlace,
+    Noting,
+    place_of,
+    writes,
+)
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
-from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
+from tui.ui.toolkit.familiar_keys import MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
-from tui.ui.toolkit.key_parser import Received, Unclassified
+from tui.ui.toolkit.key_parser import DoubtfulKey, Received, Unclassified
 from tui.ui.toolkit.key_sequencer import CommandLine, KeySequencer, Pressed
 from tui.ui.toolkit.late_stylesheet import LateStylesheet
 from tui.ui.toolkit.screen_diff import PaintedScreen
@@ -158,6 +166,9 @@ class BaseScreen(Widget):
     """True if its answer is awaited. A key that opens another screen then leaves it open; screens
     that are not awaited close first."""
 
+    opened_at = float("-inf")
+    """The time at which it opened; a key that came earlier was pressed before anyone saw it."""
+
     _echoed_at = float("-inf")
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -264,8 +275,6 @@ ENDING: Final = (
 )
 """Signals that end a program unless they are handled. None comes from the keyboard: there Ctrl+C is
 a key."""
-NOTED_S: Final = 3.0
-"""Seconds for which it is said that a key does nothing."""
 LONGEST_S: Final = 5.0
 """Seconds after a signal from which another one ends the program at once."""
 
@@ -291,6 +300,7 @@ class ThemedApp(KeySequencer):
     """True if a text is copied as soon as it is selected."""
 
     _copied: Mapping[Widget, Selection] = MappingProxyType({})
+    _to_copy: str | None = None
     _signal = 0
     _signalled_at = 0.0
     _heed: Callable[[int], object] | None = None
@@ -311,8 +321,16 @@ class ThemedApp(KeySequencer):
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a text by the terminal, by tmux and by the desktop's own program."""
         super().copy_to_clipboard(text)
-        if not self.is_headless:
-            self.run_worker(asyncio.to_thread(clipboard.write, text), group="copy")
+        copies, self._to_copy = self._to_copy is not None, text
+        if not copies and not self.is_headless:
+            self.run_worker(self._copy(), group="copy")
+
+    async def _copy(self) -> None:
+        """Hand what was copied to other programs, one text after the other: the last one stays."""
+        text = None
+        while text != self._to_copy and (text := self._to_copy) is not None:
+            await asyncio.to_thread(clipboard.write, text)
+        self._to_copy = None
 
     def on_text_selected(self) -> None:
         """Copy what was selected, once."""
@@ -327,13 +345,31 @@ class ThemedApp(KeySequencer):
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, lambda _: self.resumed())  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
         self.screen_change_signal.subscribe(self, lambda _: self._cover(self.size))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
+        self.screen_change_signal.subscribe(self, self._opened, immediate=True)  # pyright: ignore[reportUnknownMemberType]
+
+    def _opened(self, screen: Screen[Any]) -> None:
+        if isinstance(screen, BaseScreen) and not screen.is_mounted:
+            screen.opened_at = self.clock.monotonic()
+            beneath = next(iter(self.screen_stack[-2:-1]), None)
+            comes_by_itself = isinstance(screen, AnswerPlace) and screen.unasked
+            if comes_by_itself and isinstance(beneath, AnswerPlace):
+                self.guard.give_up(beneath)
+        if isinstance(screen, AnswerPlace):
+            screen.call_later(lambda: self.guard.greet(screen, screen.focused))
 
     def pop_screen(self) -> AwaitComplete:
         """Close the screen on top. If it closes by itself, a key that was meant for it answers
-        nothing below it."""
-        closed, now = super().pop_screen(), self.clock.monotonic()
-        if isinstance(self.screen, AnswerPlace) and now - self.arrived_at >= QUIET_S:
+        nothing below it, and sends nothing."""
+        top, now = self.screen, self.clock.monotonic()
+        if self.key_acts and now - self.arrived_at < QUIET_S:
+            return super().pop_screen()
+        if isinstance(top, AnswerPlace):
+            self.guard.give_up(top)
+        closed = super().pop_screen()
+        if isinstance(self.screen, AnswerPlace):
             self.screen.presses.quiet_from = now
+        elif self.guard.draft is not None and self.screen is self.guard.draft.screen:
+            self.guard.hold_sending(now + QUIET_S)
         return closed
 
     async def on_event(self, event: events.Event) -> None:
@@ -350,6 +386,12 @@ class ThemedApp(KeySequencer):
             # Whoever presses a key is here, also where a terminal has not told that they returned;
             # and the guard has to know which field has the focus.
             self.app_focus = True
+        if isinstance(event, events.Key):
+            if isinstance(self.screen, BaseScreen) and self._is_unseen(self.screen):
+                event = DoubtfulKey(event, follows=False)
+                if self.wait_for_mount(event):
+                    return
+            self.guard.press(event, self.arrived_at, self.screen)
         if (
             isinstance(self.screen, BaseScreen)
             and not isinstance(event, CommandLine)
@@ -366,6 +408,13 @@ class ThemedApp(KeySequencer):
             taken = taken or self.claims(event)
         if not taken:
             await super().pass_on(event)
+
+    def _is_unseen(self, screen: BaseScreen) -> bool:
+        """True if the current key was pressed before a screen was there that the person opens. What
+        comes by itself takes no such key: it was meant for the prompt."""
+        if isinstance(screen, AnswerPlace) and screen.unasked:
+            return False
+        return not screen.is_mounted or self.arrived_at < screen.opened_at
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
         """Run a key's binding; for a letter of another script that nothing took, that of the key in
@@ -392,17 +441,22 @@ class ThemedApp(KeySequencer):
             for first in (True, False):
                 if await textual._check_bindings(key, priority=first):  # noqa: SLF001 - as above
                     return
-        name = event.key
-        tells = event.is_printable or "+" in name or name[1:].isdigit()
-        if tells and name not in self._useless and not place_of(self.focused or self.screen):
+        name, place = event.key, place_of(self.focused or self.screen)
+        self.guard.pressed_in_vain(event, self.arrived_at)
+        if not (event.is_printable or "+" in name or name[1:].isdigit()):
+            return
+        text = shown(name) if not event.is_printable else event.character or name
+        if isinstance(place, BaseScreen):
+            place.tell_useless(text)
+        elif name not in self._useless and not place:
             self._useless.add(name)
-            self.say_useless(shown(name) if not event.is_printable else event.character or name)
+            self.say_useless(text)
 
     def _meant_by(self, event: events.Key) -> Sequence[str]:
         """Return the keys that a key may stand for here, the likeliest first."""
         place = place_of(self.focused or self.screen)
-        if place and (place.unasked or event.key in LEAVES):
-            return ()
+        if place and (place.unasked or event.is_printable):
+            return ()  # there a letter is an answer, or text
         if event.is_printable and writes(self.focused):
             return ()
         enter = self.screen.active_bindings.get("enter")
@@ -412,7 +466,7 @@ class ThemedApp(KeySequencer):
 
     def say_useless(self, key: str) -> None:
         """Say that a key does nothing here."""
-        note_for(self.screen, NOTED_S, f"{key} does nothing here. F1 shows the keys.")
+        note_for(self.screen, USELESS_S, f"{key} does nothing here. F1 shows the keys.")
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Send only what the terminal does not show yet, once it has drawn what it got."""

@@ -21,9 +21,6 @@ MEANT: Final[Mapping[str, str]] = {
 """The key that each of them stands for: in lists and texts, those of vim, less, lazygit and Emacs.
 Space stands for Enter where that chooses a row."""
 
-LEAVES: Final = frozenset({"q", "question_mark", "space"})
-"""Those that would answer, leave or hide a question, which only a key of its own does."""
-
 INSTEAD: Final[Mapping[str, str]] = {
     "alt+o": "Holdfast has no fast mode; F5 changes how hard the model thinks.",
     "alt+w": "Task files do what workflows do: Ctrl+T.",

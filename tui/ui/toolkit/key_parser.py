@@ -125,6 +125,20 @@ class TypedKey(events.Key):
 TypedKey.handler_name = events.Key.handler_name
 
 
+class AltKey(events.Key):
+    """A key that came right after Esc, as most terminals send one with Alt.
+
+    `types` is what it types if Esc was a key of its own.
+    """
+
+    def __init__(self, key: str, types: str) -> None:
+        super().__init__(key, None)
+        self.types = types
+
+
+AltKey.handler_name = events.Key.handler_name
+
+
 class DoubtfulKey(TypedKey):
     """A key that may not have been pressed as one.
 
@@ -137,6 +151,7 @@ class DoubtfulKey(TypedKey):
     def __init__(self, key: events.Key, *, follows: bool) -> None:
         super().__init__(key.key, key.character)
         self.follows = follows
+        self.types = key.types if isinstance(key, AltKey | DoubtfulKey) else ""
 
 
 DoubtfulKey.handler_name = events.Key.handler_name
@@ -222,9 +237,9 @@ class KeyParser:
     def _events(self, part: InputPart) -> Iterable[Message]:
         match part.kind:
             case "text":
-                return map(_typed, clusters(part.text))
+                return map(typed, clusters(part.text))
             case "control":
-                return [_typed(part.text)]
+                return [typed(part.text)]
             case "escape":
                 return [events.Key("escape", ESC)]
             case "alt":
@@ -289,7 +304,7 @@ def _name(char: str) -> str:
     return KEY_NAME_REPLACEMENTS.get(name := character_to_key(char), name)
 
 
-def _typed(char: str) -> events.Key:
+def typed(char: str) -> events.Key:
     """Return the key of a character, including control characters."""
     named = ANSI_SEQUENCES_KEYS.get(char)
     if isinstance(named, tuple):
@@ -304,9 +319,9 @@ def _with_alt(char: str) -> events.Key:
     Most terminals send it as Esc and the key together; a Ctrl key pressed right after Esc looks the
     same.
     """
-    key = _typed(char)
+    key = typed(char)
     if key.is_printable:
-        return _combined({"alt"}, char)
+        return AltKey(_combined({"alt"}, char).key, char)
     return _key({"alt"}, key.key) if key.key in SPECIAL_KEY_TO_CHARACTER else key
 
 
@@ -336,7 +351,7 @@ def _named(sequence: str) -> list[events.Key]:
     """Return the keys that Textual knows by a whole sequence."""
     named = ANSI_SEQUENCES_KEYS.get(sequence)
     if isinstance(named, str):
-        return [_typed(named)]
+        return [typed(named)]
     return [events.Key(key.value, None) for key in named] if isinstance(named, tuple) else []
 
 

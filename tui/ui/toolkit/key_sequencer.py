@@ -91,6 +91,23 @@ class KeySequencer(App[None]):
         if event.is_forwarded and not _is_text(event, start):
             self._follow(start)
 
+    @property
+    def key_acts(self) -> bool:
+        """True until the current key has taken effect."""
+        return self._key_ahead is not None
+
+    def wait_for_mount(self, event: Pressed) -> bool:
+        """Let a key and those after it wait until the screen on top is mounted. True if it was
+        not."""
+        if self.screen.is_mounted:
+            return False
+        self._follow(self.screen)
+        if self._key_ahead is None:
+            return False
+        self._keys_behind.appendleft((event, self.arrived_at))
+        self.set_timer(CHECK_S, partial(self._check_arrival, self._key_ahead))
+        return True
+
     def _follow(self, start: Widget, *, last: bool = False) -> None:
         arrived = self.Arrived(start, self.screen, last=last)
         self._key_ahead = arrived if start.post_message(arrived) else None
