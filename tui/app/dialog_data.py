@@ -98,6 +98,11 @@ class ProfileSetup:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundSetup:
+    """What another program or window has set up while this was asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class SetupQuestion:
     """The question how a model is to be reached. `why` that is asked, `problem` what was wrong with
     the last answer; `profile` is the one of this machine that can be used. `session`: one is open,
@@ -136,7 +141,7 @@ class FailedRequest:
     before: tuple[str, ...] = ()
 
 
-Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup
+Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup | FoundSetup
 
 
 @dataclass(frozen=True, slots=True)

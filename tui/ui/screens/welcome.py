@@ -17,6 +17,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.app.dialog_data import (
+    FoundSetup,
     KeySetup,
     PracticeSetup,
     ProfileSetup,
@@ -24,6 +25,7 @@ from tui.app.dialog_data import (
     Setup,
     SetupQuestion,
 )
+from tui.app.passing_questions import until
 from tui.core.text_cleaning import one_line
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
@@ -59,7 +61,8 @@ _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     """Dismissed with the chosen setup, or None to leave. `probe` finds the servers on this
-    machine."""
+    machine; `found` says if another program has set up a model, which answers the question unless
+    the person asked it."""
 
     awaited = True
     takes_text = True
@@ -75,10 +78,12 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         self,
         probe: Callable[[], Awaitable[Sequence[LocalServer]]],
         question: SetupQuestion,
+        found: Callable[[], bool],
     ) -> None:
         super().__init__()
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall")]
-        self._probe, self._question = probe, question
+        self._probe, self._question, self._found = probe, question, found
+        self._entering = False
         self._servers: dict[str, LocalServer] = {}
         self._chosen = "profile" if question.profile else "key"
 
@@ -119,6 +124,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     def on_mount(self) -> None:
         if not self._question.session:  # it opens by itself
             self.await_quiet()
+            self.leave_when_found()
         self._show_form(self._chosen)
         self._say(self._question.problem)
         self.offer_servers()
@@ -156,6 +162,17 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         choices.clear_options()
         choices.add_options([*options[:at], *offered, *options[at:]])
         choices.highlighted = choices.get_option_index(chosen)
+
+    @work(exclusive=True, group="found")
+    async def leave_when_found(self) -> None:
+        """Leave once another program has set up a model, but never while something is entered
+        here: the next keys would be a prompt."""
+        await until(self._found)
+        await until(lambda: self.is_current and not self._entering)
+        self.dismiss(FoundSetup())
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        self._entering = isinstance(event.widget, Input)
 
     def action_back(self) -> None:
         choices = self.query_one("#choices", OptionList)
