@@ -23,8 +23,9 @@ from tui.core.config import Permissions
 from tui.core.fact_words import break_price
 from tui.core.paths import folders
 from tui.session.records import Record
+from tui.ui.screens.permissions import PermissionsScreen
 from tui.ui.screens.picker import PickScreen, ThemePicker
-from tui.ui.screens.reports import DiffScreen, PermissionsScreen
+from tui.ui.screens.reports import DiffScreen
 from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.questions import ChoiceDialog
 
@@ -244,15 +245,17 @@ async def test_permissions_shows_the_rules_and_every_decision(
     async with running(world, size, choice=choice) as (app, pilot):
         await say(pilot, "/permissions")
         await until(pilot, lambda: isinstance(app.screen, PermissionsScreen))
-        text = "\n".join(str(static.render()) for static in app.screen.query(Static))
-        assert "run_command(git push*)" in text
+        panel = app.screen
+        assert isinstance(panel, PermissionsScreen)
+        height = panel.rows.size.height
+        text = "\n".join(panel.rows.render_line(n).text for n in range(height))
+        assert "✗ run_command(git push*)" in text
         assert "2 decisions" in text
-        assert "The rule denies it." in text
-        await pilot.press("up")
-        await until(
-            pilot,
-            lambda: "Read-only." in str(app.screen.query_one("#whole", Static).render()),
-        )
+        about = panel.query_one("#about", Static)
+        await pilot.press("end")
+        await until(pilot, lambda: "Read-only." in str(about.render()))
+        await pilot.press("up")  # the newest decision comes first
+        await until(pilot, lambda: "The rule denies it." in str(about.render()))
         await pilot.press("escape")
         assert app.screen is app.chat
 

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
@@ -154,18 +155,16 @@ async def permissions(frontend: ScreenFrontend, argument: str) -> None:
     if argument:
         await editor.permissions(frontend.conversation, argument)
         return
-    from tui.app.reports.permissions import permissions_report  # noqa: PLC0415 - on demand
-    from tui.ui.screens.reports import PermissionsScreen  # noqa: PLC0415
+    from tui.app.reports.permissions import permission_rows  # noqa: PLC0415 - on demand
+    from tui.ui.screens.permissions import PermissionsScreen  # noqa: PLC0415
 
     agent = frontend.conversation.open_agent()
     if agent is None:
         return
     elevated = frontend.chat.header.state.elevated
-    screen = PermissionsScreen(
-        await permissions_report(agent, frontend.services, elevated=elevated)
-    )
-    if await frontend.app.push_screen_wait(screen) == "revoke":
-        await editor.permissions(frontend.conversation, "revoke")
+    load = partial(permission_rows, agent, frontend.services, elevated=elevated)
+    revoke = partial(editor.revoke, frontend.conversation, agent)
+    frontend.app.push_screen(PermissionsScreen(await load(), load, revoke))
 
 
 async def mcp(frontend: ScreenFrontend, _: str) -> None:
