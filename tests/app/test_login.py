@@ -12,7 +12,7 @@ from tests.support.profile import TOKEN, write_profile
 from tests.support.server import LoopbackServer
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
-from tui.app.dialog_data import FoundSetup, KeySetup, PracticeSetup, ProfileSetup, ServerSetup
+from tui.app.dialog_data import KeySetup, PracticeSetup, ProfileSetup, ServerSetup, SetupElsewhere
 from tui.app.options.arguments import Options
 from tui.app.program import Program
 from tui.app.services import SessionChoice
@@ -133,13 +133,13 @@ async def test_what_another_program_sets_up_is_found_once_and_used(tmp_path: Pat
         waiting, other = (Program(Options(cwd=tmp_path), None) for _ in range(2))
         with pytest.raises(CredentialsError):
             await waiting.make_agent(SessionChoice(), RulesOnly())
-        assert not waiting.found_setup()
+        assert not waiting.set_up_elsewhere()
         edit.set_user_value(folders(), "theme", "linen")
-        assert not waiting.found_setup()
+        assert not waiting.set_up_elsewhere()
         await other.set_up(ServerSetup(first.url, "m-1", "k-1"))
-        assert waiting.found_setup()
-        assert not waiting.found_setup()
-        said = await waiting.set_up(FoundSetup())
+        assert waiting.set_up_elsewhere()
+        assert not waiting.set_up_elsewhere()
+        said = await waiting.set_up(SetupElsewhere())
         assert said.startswith(
             f"Set up in another window. In use: m-1 at {first.url}, with the key"
         )
@@ -147,10 +147,10 @@ async def test_what_another_program_sets_up_is_found_once_and_used(tmp_path: Pat
         await agent.start()
         await ask(agent, "one")
         await other.set_up(ServerSetup(second.url, "m-2", "k-2"))
-        assert waiting.found_setup()
-        await waiting.set_up(FoundSetup())
+        assert waiting.set_up_elsewhere()
+        await waiting.set_up(SetupElsewhere())
         await waiting.reconnect(agent)
-        assert not waiting.found_setup()
+        assert not waiting.set_up_elsewhere()
         await ask(agent, "two")
         await agent.close()
     assert [len(server.posts) for server in (first, second)] == [1, 1]

@@ -98,7 +98,7 @@ class ProfileSetup:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSetup:
+class SetupElsewhere:
     """What another program or window has set up while this was asked."""
 
 
@@ -141,7 +141,7 @@ class FailedRequest:
     before: tuple[str, ...] = ()
 
 
-Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup | FoundSetup
+Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup | SetupElsewhere
 
 
 @dataclass(frozen=True, slots=True)

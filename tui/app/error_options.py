@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import FailedRequest, FoundSetup, RecoveryOption
+from tui.app.dialog_data import FailedRequest, RecoveryOption, SetupElsewhere
 from tui.app.models import choose_model
 from tui.app.open_session import reconnect, set_up, switch_session
 from tui.app.passing_questions import answer_while, until
@@ -121,7 +121,7 @@ async def _offer(conversation: Conversation, trouble: FailedRequest) -> None:
     over = until(lambda: _is_over(conversation, agent, trouble))
     name = await answer_while(frontend.choose(trouble), over, "over")
     if name == "over":
-        await _use_found(conversation, agent)
+        await _use_setup_elsewhere(conversation, agent)
     elif name is None or conversation.agent is not agent:
         frontend.say("Dismissed.", hint="/retry brings these options back.")
     else:
@@ -157,13 +157,13 @@ def _is_over(conversation: Conversation, agent: Agent, trouble: FailedRequest) -
     another key where one helps. Blocks."""
     if agent is not conversation.agent or agent.session.read_only:
         return True
-    return _KEY in trouble.ways and conversation.services.found_setup()
+    return _KEY in trouble.ways and conversation.services.set_up_elsewhere()
 
 
-async def _use_found(conversation: Conversation, agent: Agent) -> None:
+async def _use_setup_elsewhere(conversation: Conversation, agent: Agent) -> None:
     """Use what another program has set up. Only the person says when to send it."""
     if agent is conversation.agent and not agent.session.read_only:
-        done = await conversation.services.set_up(FoundSetup())
+        done = await conversation.services.set_up(SetupElsewhere())
         await reconnect(conversation)
         conversation.frontend.say(done, "success", hint="/retry uses it.")
 

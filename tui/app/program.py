@@ -18,7 +18,6 @@ from tui.agent.launch import Launch, OwnParts
 from tui.agent.model_access import asked_model, known_model, refresh_models
 from tui.app import launch_config
 from tui.app.dialog_data import (
-    FoundSetup,
     KeySetup,
     ModelRow,
     PracticeSetup,
@@ -26,6 +25,7 @@ from tui.app.dialog_data import (
     ServerSetup,
     SessionRow,
     Setup,
+    SetupElsewhere,
 )
 from tui.app.options.arguments import BatchOptions, Options
 from tui.app.services import LiveSettings, Opening, SessionChoice
@@ -200,7 +200,7 @@ class Program:
                 return f"In use: {launch.model}{server}, with {words}."
         return f"In use: {launch.model}{server}."
 
-    def found_setup(self) -> bool:
+    def set_up_elsewhere(self) -> bool:
         """True once another program has set up another way to reach a model. Blocks."""
         mark, now = credentials.mark_of(os.environ, self.folders), self.launch
         if mark == self._mark:
@@ -373,7 +373,7 @@ class Program:
                 credentials.forget_key("", env=os.environ, folders=self.launch.folders)
                 self.launch = self.launch.signed_by(profile).reached(practice=False)
                 return f"Signed in with profile {name}.{_next_start()}"
-            case FoundSetup():
+            case SetupElsewhere():
                 self.launch = self._found or self.launch
                 return f"Set up in another window. {self.connection()}"
             case KeySetup(key):

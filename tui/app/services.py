@@ -124,7 +124,7 @@ class AppServices(Protocol):
         """Say how a model is reached now, in a sentence. Blocks."""
         ...
 
-    def found_setup(self) -> bool:
+    def set_up_elsewhere(self) -> bool:
         """True once another program has set up another way to reach a model than the one that this
         one knows. Blocks."""
         ...

@@ -464,8 +464,7 @@ class ScreenFrontend:
     async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
 
-        services = self.services
-        screen = WelcomeScreen(services.probe_servers, question, services.found_setup)
+        screen = WelcomeScreen(self.services, question)
         answer = await self.app.push_screen_wait(screen)
         self.chat.uncover()
         return answer

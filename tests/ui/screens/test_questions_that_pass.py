@@ -13,7 +13,7 @@ from tests.ui.screens.driving import app_of, running, say, turn, until
 from tests.ui.screens.test_first_run import MODEL_SET
 from tests.ui.screens.test_recovery import failed
 from tui.app import passing_questions
-from tui.app.dialog_data import FoundSetup
+from tui.app.dialog_data import SetupElsewhere
 from tui.app.services import SessionChoice
 from tui.core.errors import CredentialsError, SessionInUseError
 from tui.session.lock import SessionLock, lock_of
@@ -88,10 +88,10 @@ async def test_a_key_is_stored_in_another_window(world: World) -> None:
     app = app_of(world, choice=SessionChoice())
     async with app.run_test() as pilot:
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
-        world.found_setup = True
+        world.set_up_elsewhere = True
         await until(pilot, lambda: isinstance(app.screen, ChatScreen))
         await until(pilot, lambda: app.conversation.agent is not None)
-        assert world.set_up_with == [FoundSetup()]
+        assert world.set_up_with == [SetupElsewhere()]
         assert "Kept in the keyring." in app.chat.notice.text
 
 
@@ -102,7 +102,7 @@ async def test_the_welcome_screen_stays_while_a_key_is_entered_there(world: Worl
     async with app.run_test() as pilot:
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
         await pilot.press("enter", "s")
-        world.found_setup = True
+        world.set_up_elsewhere = True
         await pilot.press("k", "-", "1")
         assert isinstance(app.screen, WelcomeScreen)
         await pilot.press("escape")
@@ -114,7 +114,7 @@ async def test_login_stays_whatever_another_window_stores(world: World) -> None:
     async with running(world) as (app, pilot):
         await say(pilot, "/login")
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
-        world.found_setup = True
+        world.set_up_elsewhere = True
         await pilot.pause(0.2)
         assert isinstance(app.screen, WelcomeScreen)
 
@@ -124,7 +124,7 @@ async def test_another_key_is_stored_for_the_one_that_was_rejected(world: World)
     async with running(world) as (app, pilot):
         await say(pilot, "go")
         await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
-        world.found_setup = True
+        world.set_up_elsewhere = True
         await until(pilot, lambda: world.agent.reconnected == 1)
         assert app.screen is app.chat
         assert "Kept in the keyring. /retry uses it." in app.chat.notice.text

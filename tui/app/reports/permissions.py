@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tui.app.reports import Row
 from tui.core.errors import HoldfastError
@@ -73,6 +73,7 @@ def _rules_in_force(
     yield free
 
 
+PermissionRows: TypeAlias = "tuple[Sequence[Row], Mapping[str, RuleRow]]"
 REVOCABLE = frozenset({"allow", "session"})
 """The kinds of rules that a person can take back."""
 _LOOKS = {"deny": ("✗", "error"), "ask": ("?", "warning")}
@@ -85,9 +86,7 @@ _ABOUT = {
 _SUBJECT_CHARS = 60
 
 
-async def permission_rows(
-    agent: Agent, services: AppServices, *, elevated: bool
-) -> tuple[list[Row], Mapping[str, RuleRow]]:
+async def permission_rows(agent: Agent, services: AppServices, *, elevated: bool) -> PermissionRows:
     """Make the rows of a panel, and return the rules by their row's key: how calls are decided, the
     rules in the order in which they count, the decisions with the newest first."""
     rules = await asyncio.to_thread(
@@ -118,9 +117,9 @@ def _rule(key: str, rule: RuleRow) -> Row:
         f"From {rule.origin}." + (f" It decided {times} in this session." if times else ""),
         *(["Revoked, it returns next time."] if returns else []),
     )
-    actions = frozenset({"copy", *(["revoke"] if rule.kind in REVOCABLE else [])})
+    actions = {"copy", "revoke"} if rule.kind in REVOCABLE else {"copy"}
     name = one_line(visible(str(rule.rule)))
-    return Row(name, (verb, rule.origin, times), key, mark, look, about, actions)
+    return Row(name, (verb, rule.origin, times), key, mark, look, about, frozenset(actions))
 
 
 def _decision(number: int, one: DecisionRow) -> Row:

@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
@@ -155,16 +154,11 @@ async def permissions(frontend: ScreenFrontend, argument: str) -> None:
     if argument:
         await editor.permissions(frontend.conversation, argument)
         return
-    from tui.app.reports.permissions import permission_rows  # noqa: PLC0415 - on demand
-    from tui.ui.screens.permissions import PermissionsScreen  # noqa: PLC0415
+    from tui.ui.screens.permissions import PermissionsScreen, rows_of  # noqa: PLC0415 - on demand
 
-    agent = frontend.conversation.open_agent()
-    if agent is None:
-        return
-    elevated = frontend.chat.header.state.elevated
-    load = partial(permission_rows, agent, frontend.services, elevated=elevated)
-    revoke = partial(editor.revoke, frontend.conversation, agent)
-    frontend.app.push_screen(PermissionsScreen(await load(), load, revoke))
+    if agent := frontend.conversation.open_agent():
+        rows = await rows_of(frontend, agent)
+        frontend.app.push_screen(PermissionsScreen(frontend, agent, rows))
 
 
 async def mcp(frontend: ScreenFrontend, _: str) -> None:

@@ -369,9 +369,9 @@ class ContextScreen(TableScreen[None]):
         records = list(self._agent.session.records)
         stands, weigh = self._agent.context.view().stands, self._agent.context.ledger.would
         results = masks.results(records, stands=stands, weigh=weigh)
-        outdated = partial(masks.outdated, results, change_checker(self._root))
+        stale = asyncio.to_thread(masks.outdated, results, change_checker(self._root))
         menu = BulkMenu(
-            results, outdated, self._agent.models.window, self._agent.context.price_of_changes
+            results, stale, self._agent.models.window, self._agent.context.price_of_changes
         )
         plan = await self.app.push_screen_wait(menu)  # pyright: ignore[reportUnknownMemberType]
         if plan is not None and plan.targets:

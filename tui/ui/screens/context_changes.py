@@ -3,7 +3,6 @@ once."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -113,8 +112,8 @@ def effect(plan: MaskPlan, window: int) -> str:
 class BulkMenu(TableDialog[MaskPlan | None]):
     """Dialog that is dismissed with the chosen plan, or None.
 
-    `outdated` makes the plan for changed files, which takes a while; `price` works out the price of
-    changes that save so many tokens.
+    `stale` will be the plan for changed files; `price` works out the price of changes that save so
+    many tokens.
     """
 
     CSS_PATH = "context.tcss"
@@ -129,12 +128,12 @@ class BulkMenu(TableDialog[MaskPlan | None]):
     def __init__(
         self,
         found: Sequence[MaskableResult],
-        outdated: Callable[[], MaskPlan],
+        stale: Awaitable[MaskPlan],
         window: int,
         price: Callable[[Sequence[Overlay], int], Awaitable[ChangePrice]],
     ) -> None:
         super().__init__()
-        self._found, self._outdated = found, outdated
+        self._found, self._awaited = found, stale
         self._stale: MaskPlan | None = None
         self._window, self._price = window, price
         self._turns, self._chars = TURNS.index(6), CHARS.index(5_000)
@@ -153,12 +152,12 @@ class BulkMenu(TableDialog[MaskPlan | None]):
 
     def on_mount(self) -> None:
         self._draw()
-        self.look()
+        self.check_files()
 
-    @work(group="look")
-    async def look(self) -> None:
-        """Find the files that have changed."""
-        self._stale = await asyncio.to_thread(self._outdated)
+    @work(group="files")
+    async def check_files(self) -> None:
+        """Show the plan for changed files."""
+        self._stale = await self._awaited
         self._draw()
 
     def plans(self) -> list[MaskPlan]:
