@@ -12,7 +12,7 @@ from tests.support.profile import TOKEN, write_profile
 from tests.support.server import LoopbackServer
 from tui.agent.agent import Agent
 from tui.agent.prompts import parse
-from tui.app.dialog_data import KeySetup, PracticeSetup, ProfileSetup, ServerSetup
+from tui.app.dialog_data import KeySetup, PracticeSetup, ProfileSetup, ServerSetup, SetupElsewhere
 from tui.app.options.arguments import Options
 from tui.app.program import Program
 from tui.app.services import SessionChoice
@@ -20,6 +20,7 @@ from tui.core.errors import CredentialsError, HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.paths import folders
 from tui.permissions.gate import RulesOnly
+from tui.settings import edit
 
 SAID = {"turns": [{"text": "ok"}] * 3}
 
@@ -122,3 +123,35 @@ async def test_a_key_that_cannot_be_one_changes_nothing(tmp_path: Path) -> None:
             await program.set_up(ServerSetup(server.url, "m", "two words"))
     assert server.requests == []
     assert not folders().config_file.exists()
+
+
+async def test_what_another_program_sets_up_is_found_once_and_used(tmp_path: Path) -> None:
+    async with (
+        LoopbackServer({**SAID, "keys": ["k-1"]}) as first,
+        LoopbackServer({**SAID, "keys": ["k-2"]}) as second,
+    ):
+        waiting, other = (Program(Options(cwd=tmp_path), None) for _ in range(2))
+        with pytest.raises(CredentialsError):
+            await waiting.make_agent(SessionChoice(), RulesOnly())
+        assert not waiting.set_up_elsewhere()
+        edit.set_user_value(folders(), "theme", "linen")
+        assert not waiting.set_up_elsewhere()
+        await other.set_up(ServerSetup(first.url, "m-1", "k-1"))
+        assert waiting.set_up_elsewhere()
+        assert not waiting.set_up_elsewhere()
+        said = await waiting.set_up(SetupElsewhere())
+        assert said.startswith(
+            f"Set up in another window. In use: m-1 at {first.url}, with the key"
+        )
+        agent = await waiting.make_agent(SessionChoice(), RulesOnly())
+        await agent.start()
+        await ask(agent, "one")
+        await other.set_up(ServerSetup(second.url, "m-2", "k-2"))
+        assert waiting.set_up_elsewhere()
+        await waiting.set_up(SetupElsewhere())
+        await waiting.reconnect(agent)
+        assert not waiting.set_up_elsewhere()
+        await ask(agent, "two")
+        await agent.close()
+    assert [len(server.posts) for server in (first, second)] == [1, 1]
+    assert second.posts[0].headers["authorization"] == "Bearer k-2"

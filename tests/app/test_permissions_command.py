@@ -20,8 +20,7 @@ from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy
 from tui.permissions.types import Answer, Call
 from tui.settings.edit import remember_always
-from tui.ui.screens.reports import PermissionsScreen
-from tui.ui.widgets.questions import ChoiceDialog
+from tui.ui.screens.permissions import PermissionsScreen
 
 RULE = "run_command(pytest *)"
 
@@ -83,9 +82,15 @@ async def test_a_rule_of_ones_own_is_revoked_for_good() -> None:
         assert str(app.chat.prompt_rule.right).startswith("ask first, except 1 rule")
         await say(pilot, "/permissions")
         await until(pilot, lambda: isinstance(app.screen, PermissionsScreen))
+        panel = app.screen
+        assert isinstance(panel, PermissionsScreen)
+        await pilot.press("r")  # on a row that can't be revoked
+        assert "revoke" not in str(panel.query_one("#box").border_subtitle)
+        await pilot.press("slash", *"pytest", "enter")
+        await until(pilot, lambda: "revoke" in str(panel.query_one("#box").border_subtitle))
         await pilot.press("r")
-        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
-        await pilot.press("1")
+        await until(pilot, lambda: panel.row is None)
+        await pilot.press("escape", "escape")
         await until(pilot, lambda: app.screen is app.chat)
         await until(pilot, lambda: not world.agent.permissions.gate.policy.allow)
         await until(pilot, lambda: str(app.chat.prompt_rule.right) == "ask first")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import stat
 import sys
 import threading
@@ -196,7 +197,21 @@ def test_a_key_that_cannot_be_one_is_refused_without_being_shown(home: Folders, 
 def test_a_real_keyring_takes_the_key_and_no_file_is_made(home: Folders, ring: Ring) -> None:
     assert store_key(f" {KEY}\n", "", env={}, folders=home) == "keyring"
     assert list(ring.kept.values()) == [KEY]
-    assert not home.config.exists()
+    assert list(home.config.iterdir()) == []
+
+
+def test_whoever_waits_for_a_key_is_told_of_one_without_asking_the_keyring(
+    home: Folders, ring: Ring
+) -> None:
+    before = credentials.mark_of({}, home)
+    store_key(KEY, "", env={}, folders=home)
+    stored = credentials.mark_of({}, home)
+    assert before != stored == credentials.mark_of({}, home)
+    os.utime(home.config, (0, 0))
+    forgotten = credentials.mark_of({}, home)
+    credentials.forget_key("", env={}, folders=home)
+    assert ring.kept == {}
+    assert credentials.mark_of({}, home) != forgotten
 
 
 def test_moving_to_the_keyring_removes_the_copy_in_the_file(

@@ -73,6 +73,7 @@ class WorldServices:
     set_up: Callable[[Setup], CoroutineType[Any, Any, str]]
     reconnect: Callable[[Agent], CoroutineType[Any, Any, Sequence[Fact]]]
     connection: Callable[[], str]
+    set_up_elsewhere: Callable[[], bool]
     profile: Callable[[], str]
     probe_servers: Callable[[], CoroutineType[Any, Any, Sequence[LocalServer]]]
     model_info: Callable[[str], CoroutineType[Any, Any, ModelInfo]]
@@ -381,6 +382,7 @@ class World:
         self.set_up_refusals: deque[Exception] = deque()
         self.servers: tuple[LocalServer, ...] = ()
         self.connection = ""
+        self.set_up_elsewhere = False
         self.profile = ""
         self.themes_saved: list[str] = []
         self.granted: list[set[str]] = []
@@ -486,6 +488,7 @@ class World:
             set_up=set_up,
             reconnect=reconnect,
             connection=lambda: self.connection,
+            set_up_elsewhere=lambda: self.set_up_elsewhere,
             profile=lambda: self.profile,
             probe_servers=probe,
             model_info=model_info,

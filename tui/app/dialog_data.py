@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from tui.app.damage_report import Damage
     from tui.session.records import Record
@@ -98,6 +98,11 @@ class ProfileSetup:
 
 
 @dataclass(frozen=True, slots=True)
+class SetupElsewhere:
+    """What another program or window has set up while this was asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class SetupQuestion:
     """The question how a model is to be reached. `why` that is asked, `problem` what was wrong with
     the last answer; `profile` is the one of this machine that can be used. `session`: one is open,
@@ -136,7 +141,7 @@ class FailedRequest:
     before: tuple[str, ...] = ()
 
 
-Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup
+Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup | SetupElsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,8 @@ class AnswerOption:
 @dataclass(frozen=True, slots=True)
 class ChoiceQuestion:
     """A question with a few answers. `details` are shown one a line; `warning`: an answer may cost
-    something. `unasked`: it comes by itself, so what is being typed must not answer it."""
+    something. `unasked`: it comes by itself, so what is being typed must not answer it. `later` is
+    more text that takes a while, such as a price."""
 
     title: str
     text: str
@@ -159,6 +165,13 @@ class ChoiceQuestion:
     details: Sequence[str] = ()
     warning: bool = False
     unasked: bool = False
+    later: Awaitable[str] | None = None
+
+    async def complete(self) -> ChoiceQuestion:
+        """Return the question with all its text, for a front end that can't add to it."""
+        if self.later is None:
+            return self
+        return replace(self, text=f"{self.text} {await self.later}", later=None)
 
 
 @dataclass(frozen=True, slots=True)

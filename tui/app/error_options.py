@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import FailedRequest, RecoveryOption
+from tui.app.dialog_data import FailedRequest, RecoveryOption, SetupElsewhere
 from tui.app.models import choose_model
 from tui.app.open_session import reconnect, set_up, switch_session
+from tui.app.passing_questions import answer_while, until
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
 from tui.core.facts import ErrorRaised
@@ -117,10 +118,20 @@ async def _offer(conversation: Conversation, trouble: FailedRequest) -> None:
     agent, frontend = conversation.agent, conversation.frontend
     if agent is None:
         return
-    name = await frontend.choose(trouble)
-    if name is None or conversation.agent is not agent:
+    over = until(lambda: _is_over(conversation, agent, trouble))
+    name = await answer_while(frontend.choose(trouble), over, "over")
+    if name == "over":
+        await _use_setup_elsewhere(conversation, agent)
+    elif name is None or conversation.agent is not agent:
         frontend.say("Dismissed.", hint="/retry brings these options back.")
-    elif name in LEVELS or name == "retry":
+    else:
+        await _continue(conversation, agent, name)
+
+
+async def _continue(conversation: Conversation, agent: Agent, name: str) -> None:
+    """Continue in the chosen way."""
+    frontend = conversation.frontend
+    if name in LEVELS or name == "retry":
         for event in await agent.context.repair(LEVELS[name][0]) if name in LEVELS else ():
             frontend.show(event)
         conversation.resume_turn()
@@ -139,6 +150,22 @@ async def _offer(conversation: Conversation, trouble: FailedRequest) -> None:
         await switch_session(conversation, SessionChoice())
         if last and not frontend.prompt_text:
             frontend.put_prompt(last)
+
+
+def _is_over(conversation: Conversation, agent: Agent, trouble: FailedRequest) -> bool:
+    """True once the question doesn't hold any more: another program has the session, or has set up
+    another key where one helps. Blocks."""
+    if agent is not conversation.agent or agent.session.read_only:
+        return True
+    return _KEY in trouble.ways and conversation.services.set_up_elsewhere()
+
+
+async def _use_setup_elsewhere(conversation: Conversation, agent: Agent) -> None:
+    """Use what another program has set up. Only the person says when to send it."""
+    if agent is conversation.agent and not agent.session.read_only:
+        done = await conversation.services.set_up(SetupElsewhere())
+        await reconnect(conversation)
+        conversation.frontend.say(done, "success", hint="/retry uses it.")
 
 
 def failed_request(agent: Agent, error: ErrorRaised) -> FailedRequest | None:

@@ -32,24 +32,34 @@ async def choose_model(conversation: Conversation) -> bool:
     if agent is None:
         return False
     await conversation.services.refresh_models()
-    listed = await rows(conversation.services, agent)
-    name = await conversation.frontend.choose(ModelQuestion(listed))
+    choices = await rows(conversation.services, agent)
+    name = await conversation.frontend.choose(ModelQuestion(choices))
     return name is not None and await _switch(conversation, name)
 
 
 async def rows(services: AppServices, agent: Agent) -> list[ModelRow]:
     """The models that can be chosen, the one in use first."""
-    listed = list(services.models())
-    if not any(row.name == agent.models.current for row in listed):
-        listed.insert(0, ModelRow(agent.models.current, agent.models.window))
     model_rows: list[ModelRow] = []
-    for row in listed:
+    for row in await listed(services, agent.models.current):
         info = await services.model_info(row.name)
-        now = row.name == agent.models.current
-        window, source = (agent.models.window, row.source) if now else (info.window, info.source)
+        window = agent.models.window if row.now else row.window
         fit = agent.models.fits(replace(info, window=window))
-        fitted = replace(row, window=window, source=source, needs=fit.tokens, fits=fit.ok, now=now)
+        fitted = replace(row, window=window, needs=fit.tokens, fits=fit.ok)
         model_rows.append(_with_next(agent, fitted, info))
+    return model_rows
+
+
+async def listed(services: AppServices, chosen: str) -> list[ModelRow]:
+    """The models that are known, with their windows, whatever session is open. The chosen one comes
+    first, and needn't be known."""
+    known = list(services.models())
+    if not any(row.name == chosen for row in known):
+        known.insert(0, ModelRow(chosen, 0))
+    model_rows: list[ModelRow] = []
+    for row in known:
+        info = await services.model_info(row.name)
+        now = row.name == chosen
+        model_rows.append(replace(row, window=info.window, source=info.source, now=now))
     return sorted(model_rows, key=lambda row: not row.now)
 
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import tui
 from tui.agent.agent import Agent
 from tui.agent.composition import make_agent, reconnect
-from tui.agent.launch import OwnParts
+from tui.agent.launch import Launch, OwnParts
 from tui.agent.model_access import asked_model, known_model, refresh_models
 from tui.app import launch_config
 from tui.app.dialog_data import (
@@ -26,6 +25,7 @@ from tui.app.dialog_data import (
     ServerSetup,
     SessionRow,
     Setup,
+    SetupElsewhere,
 )
 from tui.app.options.arguments import BatchOptions, Options
 from tui.app.services import LiveSettings, Opening, SessionChoice
@@ -34,7 +34,7 @@ from tui.core import clipboard
 from tui.core.clipboard import Clip
 from tui.core.clock import SystemClock
 from tui.core.config import Permissions
-from tui.core.errors import CredentialsError, UsageError
+from tui.core.errors import CredentialsError, HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.messages import string_of
@@ -81,6 +81,10 @@ class Program:
         self.session: Session | None = None
         self._trust: Trust | None = None
         self._listed: list[dict[str, Any]] = []
+        self._mark: object = None
+        """The mark of what was set up when the key was looked for."""
+        self._found: Launch | None = None
+        """The launch of a program that starts with what another one has set up."""
         self._refreshing: asyncio.Task[None] | None = None
 
     def opening(self) -> Opening:
@@ -135,8 +139,7 @@ class Program:
 
     async def make_agent(self, choice: SessionChoice, approver: Approver) -> Agent:
         why, hint = "No API key found.", "Paste one, connect a server, or practice offline."
-        keyed = partial(launch_config.with_key, self.launch, without=why, hint=hint)
-        self.launch = await asyncio.to_thread(keyed)
+        await asyncio.to_thread(self._find_key, without=why, hint=hint)
         session = await asyncio.to_thread(self._open, choice)
         agent = await asyncio.to_thread(self._make, session, approver)
         if self.launch.access.short_names and self._refreshing is None:
@@ -179,7 +182,7 @@ class Program:
 
     async def reconnect(self, agent: Agent) -> Sequence[Fact]:
         """Let an agent that is open use what was set up. Raises CredentialsError, UsageError."""
-        self.launch = await asyncio.to_thread(launch_config.with_key, self.launch)
+        await asyncio.to_thread(self._find_key)
         return await reconnect(agent, self.launch, self.clock)
 
     def connection(self) -> str:
@@ -196,6 +199,26 @@ class Program:
                 words = credentials.in_words(credential, env=os.environ, folders=home)
                 return f"In use: {launch.model}{server}, with {words}."
         return f"In use: {launch.model}{server}."
+
+    def set_up_elsewhere(self) -> bool:
+        """True once another program has set up another way to reach a model. Blocks."""
+        mark, now = credentials.mark_of(os.environ, self.folders), self.launch
+        if mark == self._mark:
+            return False
+        self._mark = mark
+        try:
+            fresh = launch_config.prepare(self.options, self.scratch, self._trust)
+            fresh = replace(fresh, own=now.own).reached(around=now.access.around)
+            self._found = found = launch_config.with_key(fresh)
+        except HoldfastError:  # another thing was changed, or not all of it is written
+            return False
+        before = now.access.key, now.access.sign_in, now.base_url
+        return (found.access.key, found.access.sign_in, found.base_url) != before
+
+    def _find_key(self, **texts: str) -> None:
+        """Find what signs the requests. Blocks; raises CredentialsError with the texts given."""
+        self._mark = credentials.mark_of(os.environ, self.folders)
+        self.launch = launch_config.with_key(self.launch, **texts)
 
     def profile(self) -> str:
         """The profile of this machine that can be used, "" for none. Blocks."""
@@ -350,6 +373,9 @@ class Program:
                 credentials.forget_key("", env=os.environ, folders=self.launch.folders)
                 self.launch = self.launch.signed_by(profile).reached(practice=False)
                 return f"Signed in with profile {name}.{_next_start()}"
+            case SetupElsewhere():
+                self.launch = self._found or self.launch
+                return f"Set up in another window. {self.connection()}"
             case KeySetup(key):
                 return self._use_key(key.strip(), "", "")
             case ServerSetup(base_url, model, key):

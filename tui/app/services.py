@@ -124,6 +124,11 @@ class AppServices(Protocol):
         """Say how a model is reached now, in a sentence. Blocks."""
         ...
 
+    def set_up_elsewhere(self) -> bool:
+        """True once another program has set up another way to reach a model than the one that this
+        one knows. Blocks."""
+        ...
+
     def profile(self) -> str:
         """Return the name of the profile of this machine that can be used, "" for none. Blocks."""
         ...

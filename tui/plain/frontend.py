@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
+from tui.app.dialog_data import ChoiceQuestion, Question, Setup, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
@@ -224,6 +224,8 @@ class PlainFrontend:
     # Questions
 
     async def choose(self, question: Question) -> str | None:
+        if isinstance(question, ChoiceQuestion):
+            question = await question.complete()
         return await self.approver.choose(*question_lines(question))
 
     async def confirm(self, question: YesNoQuestion) -> bool:

@@ -140,10 +140,7 @@ def _is_for(sign_in: SignIn, base_url: str) -> bool:
 
 def forget_key(base_url: str, *, env: Mapping[str, str], folders: Folders) -> None:
     """Remove the key that is stored for a server. Blocks; raises CredentialsError, StorageError."""
-    server = server_of(base_url)
-    if ring := _keyring(env):
-        _in_time(lambda: ring.delete_password(_SERVICE, server))
-    _write(credentials_file(folders), server, None)
+    SecretStore(env, folders).remove(server_of(base_url))
 
 
 def in_words(found: Credential, *, env: Mapping[str, str], folders: Folders) -> str:
@@ -157,23 +154,13 @@ def in_words(found: Credential, *, env: Mapping[str, str], folders: Folders) -> 
 
 def store_key(key: str, base_url: str, *, env: Mapping[str, str], folders: Folders) -> Place:
     """Store a key for a server. Returns where. Blocks; raises CredentialsError or StorageError."""
-    key = valid_key(key.strip())
-    server, file = server_of(base_url), credentials_file(folders)
-    ring = _keyring(env)
-    if ring and _in_time(lambda: _put(ring, server, key)):
-        with suppress(CredentialsError, StorageError):  # the keyring is read before the file
-            _write(file, server, None)
-        return "keyring"
-    if ring:  # an old key there would be found before the new one
-        _in_time(lambda: ring.delete_password(_SERVICE, server))
-    _write(file, server, key)
-    return "file"
+    return SecretStore(env, folders).put(server_of(base_url), valid_key(key.strip()))
 
 
 @dataclass(frozen=True, slots=True)
 class SecretStore:
-    """Other secret texts, by name: in the keyring or the file, as keys are. Everything blocks, and
-    raises CredentialsError and StorageError."""
+    """Secret texts by name, in the keyring or the file: keys by their server, and others.
+    Everything blocks, and raises CredentialsError and StorageError."""
 
     env: Mapping[str, str] = field(repr=False)
     folders: Folders
@@ -184,26 +171,54 @@ class SecretStore:
         stored = _in_time(lambda: ring.get_password(_SERVICE, name)) if ring else None
         return stored or _read(credentials_file(self.folders)).get(name)
 
-    def put(self, name: str, text: str) -> None:
-        """Store a text."""
+    def mark(self) -> object:
+        """What is another thing after any program has stored or removed a text; see `mark_of`."""
+        return mark_of(self.env, self.folders)
+
+    def put(self, name: str, text: str) -> Place:
+        """Store a text. Returns where."""
         file, ring = credentials_file(self.folders), _keyring(self.env)
         if ring and _in_time(lambda: _put(ring, name, text)):
             with suppress(CredentialsError, StorageError):  # the keyring is read before the file
                 _write(file, name, None)
-            return
-        if ring:
+            _touch(file.parent)
+            return "keyring"
+        if ring:  # an old text there would be found before the new one
             _in_time(lambda: ring.delete_password(_SERVICE, name))
         _write(file, name, text)
+        return "file"
 
     def remove(self, name: str) -> None:
         """Forget a text."""
         if ring := _keyring(self.env):
             _in_time(lambda: ring.delete_password(_SERVICE, name))
+            _touch(self.folders.config)
         _write(credentials_file(self.folders), name, None)
 
 
 def credentials_file(folders: Folders) -> Path:
     return folders.config / "credentials.json"
+
+
+def mark_of(env: Mapping[str, str], folders: Folders) -> object:
+    """What is another thing after a program has stored or removed a text, written a setting or
+    signed in. Whoever waits for that needn't ask the keyring, which may ask the person. Blocks."""
+    try:
+        profile = saved_sign_in(env)
+    except CredentialsError:
+        profile = None
+    times: list[float] = []
+    for path in (folders.config, folders.config_file, credentials_file(folders)):
+        with suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return profile, times
+
+
+def _touch(folder: Path) -> None:
+    """Let `mark_of` differ after a change that left no trace in a file."""
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.utime(folder)
 
 
 def valid_key(key: str, what: str = "The key") -> str:

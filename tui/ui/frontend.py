@@ -493,8 +493,9 @@ class ScreenFrontend:
                 return await wait(BranchesScreen(question, self.app.clock))
             case dialog_data.FailedRequest():
                 from tui.ui.screens.recovery import RecoveryScreen  # noqa: PLC0415
+                from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415
 
-                return await wait(RecoveryScreen(question))
+                return await answer_of(self.app, RecoveryScreen(question))
 
     async def confirm(self, question: YesNoQuestion) -> bool:
         from tui.ui.widgets.dialog import answer_of  # noqa: PLC0415 - on demand
@@ -505,7 +506,7 @@ class ScreenFrontend:
     async def ask_setup(self, question: SetupQuestion) -> Setup | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
 
-        screen = WelcomeScreen(self.services.probe_servers, question)
+        screen = WelcomeScreen(self.services, question)
         answer = await self.app.push_screen_wait(screen)
         self.chat.uncover()
         return answer

@@ -76,6 +76,18 @@ async def test_a_401_is_no_failure_and_signing_in_makes_it_ready(
             assert secret not in caplog.text
 
 
+async def test_a_sign_in_of_another_program_is_noticed(home: Folders):
+    async with oauth_world() as world, reached(home, world) as door, reached(home, world) as other:
+        watch = door.watch_tokens()
+        assert not watch.signed_in()
+        await signed_in(other, world)
+        assert watch.signed_in()
+        assert not door.watch_tokens().signed_in()  # only what came since counts
+        await door.restart()
+        await asyncio.wait_for(door.connection.settled(), PATIENCE_S)
+        assert door.state == "ready"
+
+
 async def test_an_expired_token_is_refreshed_after_a_restart_and_in_mid_session(home: Folders):
     async with oauth_world() as world:
         async with reached(home, world) as door:

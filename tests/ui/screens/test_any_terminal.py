@@ -11,11 +11,14 @@ from textual.events import Resize
 from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.screen import ModalScreen
+from textual.widgets import OptionList
 
 from tests.support.world import World
-from tests.ui.screens.driving import WIDE, running, until
+from tests.ui.screens.driving import WIDE, running, say, until
+from tests.ui.screens.test_recovery import failed
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.help import HelpScreen
+from tui.ui.screens.recovery import RecoveryScreen
 from tui.ui.toolkit.base_app import TooSmall, colourless
 from tui.ui.toolkit.console_glyphs import ALIKE, ConsoleGlyphs
 from tui.ui.widgets.row_list import RowList
@@ -118,6 +121,27 @@ async def test_the_row_under_the_cursor_is_known_without_colours(
         await until(pilot, lambda: bool(cursor_row(app)))
         styles = cursor_row(app)
         assert all(style.reverse for style in styles)
+
+
+async def test_the_choice_under_the_cursor_is_known_without_colours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    world = World()
+    world.scripts.append(failed("invalid_request"))
+    async with running(world) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: isinstance(app.screen, RecoveryScreen))
+        await pilot.press("down")
+        ways = app.screen.query_one("#ways", OptionList)
+        await until(pilot, lambda: ways.highlighted == 1)
+        background = ways.background_colors[1]
+
+        def reverse(row: int) -> set[bool]:
+            drawn = app.get_line_filters()[0].apply(list(ways.render_line(row)), background)
+            return {bool(style.reverse) for text, style, _ in drawn if style and text.strip()}
+
+        assert [reverse(row) for row in range(3)] == [{False}, {True}, {False}]
 
 
 async def test_the_console_is_sent_no_glyph_that_its_fonts_lack(

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from pathlib import Path
 
 import pytest
 from textual.widgets import Static
 
+from tests.support.clock import PATIENCE_S
+from tests.support.script import MODEL
 from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
 from tests.ui.screens.test_questions_snapshots import asked_before
 from tui.agent.compaction import CompactionPreview
 from tui.agent.request.break_cost import ChangePrice
+from tui.agent.request import break_cost
 from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
+from tui.core import facts
 from tui.core.config import Permissions
 from tui.core.fact_words import break_price
 from tui.core.paths import folders
 from tui.session.records import Record
+from tui.ui.screens.permissions import PermissionsScreen
 from tui.ui.screens.picker import PickScreen, ThemePicker
-from tui.ui.screens.reports import DiffScreen, PermissionsScreen
+from tui.ui.screens.reports import DiffScreen
 from tui.ui.widgets.conversation.items import NoticeItem
 from tui.ui.widgets.questions import ChoiceDialog
 
+CACHED = {"cache_creation_input_tokens": 3000}
+LONG = "alpha beta " * 400
 SIZES = pytest.mark.parametrize("size", [WIDE, NARROW])
 
 
@@ -240,15 +248,17 @@ async def test_permissions_shows_the_rules_and_every_decision(
     async with running(world, size, choice=choice) as (app, pilot):
         await say(pilot, "/permissions")
         await until(pilot, lambda: isinstance(app.screen, PermissionsScreen))
-        text = "\n".join(str(static.render()) for static in app.screen.query(Static))
-        assert "run_command(git push*)" in text
+        panel = app.screen
+        assert isinstance(panel, PermissionsScreen)
+        height = panel.rows.size.height
+        text = "\n".join(panel.rows.render_line(n).text for n in range(height))
+        assert "✗ run_command(git push*)" in text
         assert "2 decisions" in text
-        assert "The rule denies it." in text
-        await pilot.press("up")
-        await until(
-            pilot,
-            lambda: "Read-only." in str(app.screen.query_one("#whole", Static).render()),
-        )
+        about = panel.query_one("#about", Static)
+        await pilot.press("end")
+        await until(pilot, lambda: "Read-only." in str(about.render()))
+        await pilot.press("up")  # the newest decision comes first
+        await until(pilot, lambda: "The rule denies it." in str(about.render()))
         await pilot.press("escape")
         assert app.screen is app.chat
 
@@ -347,3 +357,44 @@ async def test_repair_and_todos_say_when_there_is_nothing(world: World) -> None:
         app.chat.todos.todos = ({"text": "fix it", "status": "in_progress"},)
         await say(pilot, "/todos")
         assert items(app, NoticeItem)[-1].detail == "▸ fix it"
+
+
+def worked_on(world: World) -> SessionChoice:
+    """A session with old results that pruning has put off."""
+    told: list[Record] = []
+    for n in range(0, 90, 10):
+        call = {"type": "tool_use", "id": f"c{n}", "name": "read_file", "input": {"path": "a"}}
+        told += [
+            record("user", n, content=[{"type": "text", "text": "go"}], text="go"),
+            record("assistant", n + 1, content=[call], model=MODEL, usage=CACHED),
+            record("tool_result", n + 2, call_id=f"c{n}", content=[{"type": "text", "text": LONG}]),
+            record("assistant", n + 3, content=[{"type": "text", "text": "ok"}], model=MODEL),
+        ]
+    return resumed(world, *told)
+
+
+async def test_the_question_about_old_results_is_there_before_its_price(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = threading.Event()
+
+    def late(_: object) -> facts.ContextBroken:
+        known.wait(PATIENCE_S)
+        return facts.ContextBroken("prune", "person", tokens=41_000, thoughts=0)
+
+    monkeypatch.setattr(break_cost, "broken_next", late)
+    async with running(world, choice=worked_on(world)) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await say(pilot, "/prune")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        asked = app.screen.query_one("#asked")
+
+        def words() -> str:
+            return " ".join(str(part.render()) for part in asked.query(Static))
+
+        assert words().startswith("Leave out 3 results. …")
+        known.set()
+        await until(pilot, lambda: "41.0k cached again once" in words())
+        world.clock.elapsed += 1
+        await pilot.press("w")
+        await until(pilot, lambda: "will be left out when the cache" in app.chat.notice.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,13 +16,16 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from tests.context.sessions import answer, prompt
+from tests.support.clock import PATIENCE_S
 from tests.support.world import OldSession, World, old_path
 from tests.ui.screens.driving import ROOMY, WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.request.break_cost import ChangePrice
 from tui.app.services import SessionChoice
+from tui.context.masks import MaskPlan
 from tui.context.overrides import overlays_of, pins_of
 from tui.core.facts import ContextChanged, Fact, Overlay
+from tui.ui.screens import context
 from tui.ui.screens.context import ContextScreen
 from tui.ui.screens.context_changes import BulkMenu
 from tui.ui.screens.context_item import ContextItemScreen
@@ -362,6 +366,30 @@ async def test_the_bulk_dialog_is_there_before_its_price() -> None:
         await until(pilot, lambda: "hide 1 result: …" in text_of(menu, "#price"))
         known.set()
         await until(pilot, lambda: "41.0k cached again once" in text_of(menu, "#price"))
+
+
+async def test_the_bulk_dialog_is_there_before_it_has_looked_at_the_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = threading.Event()
+
+    def late(found: object, changed: object) -> MaskPlan:
+        known.wait(PATIENCE_S)
+        return MaskPlan("reads of files changed since", ("r1", "r2"), 900)
+
+    monkeypatch.setattr(context.masks, "outdated", late)
+    async with inspecting(worked()) as (_, pilot, _):
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(pilot.app.screen, BulkMenu))
+        menu = pilot.app.screen
+        assert isinstance(menu, BulkMenu)
+
+        def row() -> str:
+            return menu.rows.render_line(2).text.rstrip()
+
+        assert row() == " reads of files changed since    …"
+        known.set()
+        await until(pilot, lambda: "hides 2 results" in row())
 
 
 async def test_tab_shows_the_exact_request_and_y_copies_it() -> None:

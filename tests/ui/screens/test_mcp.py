@@ -15,6 +15,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.agent.agent_servers import AgentServers
 from tui.agent.request.break_cost import SwitchPrice
+from tui.app import passing_questions
 from tui.app.reports import Row
 from tui.core.config import McpServer
 from tui.core.errors import StorageError, ToolError
@@ -22,6 +23,7 @@ from tui.tools.mcp import Server
 from tui.tools.mcp.oauth import OpenPage
 from tui.tools.mcp.redirect import Paste
 from tui.tools.mcp.tool import McpTool
+from tui.ui.app import HoldfastApp
 from tui.ui.screens import mcp_sign_in
 from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.read_screen import ReadScreen
@@ -216,6 +218,26 @@ def nothing(_: str) -> str:
     return ""
 
 
+class Vault:
+    """Keeps what any program stores, in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+
+    def get(self, name: str) -> str | None:
+        return self.kept.get(name)
+
+    def put(self, name: str, text: str) -> object:
+        self.kept[name] = text
+        return None
+
+    def remove(self, name: str) -> None:
+        self.kept.pop(name, None)
+
+    def mark(self) -> object:
+        return dict(self.kept)
+
+
 class AsksToSignIn(Restarts):
     """Shows an address, takes what is pasted, and refuses anything but "right"."""
 
@@ -230,12 +252,17 @@ class AsksToSignIn(Restarts):
         self.state, self.detail = "ready", "door 1"
 
 
+def asking(folder: Path) -> AsksToSignIn:
+    config = McpServer(url="https://door.test")
+    return AsksToSignIn("door", config, folder, folder / "x.log", vault=Vault())
+
+
 @pytest.mark.parametrize("opens", [True, False])
 async def test_signing_in_shows_the_address_and_takes_what_is_pasted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, opens: bool
 ):
     monkeypatch.setattr(mcp_sign_in, "open_page", {True: str, False: nothing}[opens])
-    door = AsksToSignIn("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
+    door = asking(tmp_path)
     door.state, door.detail = "needs sign-in", "it needs you to sign in"
     world = World(mcp=(door,))
     async with running(world) as (_, pilot):
@@ -267,7 +294,7 @@ async def test_signing_in_shows_the_address_and_takes_what_is_pasted(
 
 async def test_a_sign_in_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(mcp_sign_in, "open_page", nothing)
-    door = AsksToSignIn("door", McpServer(url="https://door.test"), tmp_path, tmp_path / "x.log")
+    door = asking(tmp_path)
     door.state = "needs sign-in"
     async with running(World(mcp=(door,))) as (_, pilot):
         screen = await opened(pilot)
@@ -276,6 +303,36 @@ async def test_a_sign_in_can_be_given_up(tmp_path: Path, monkeypatch: pytest.Mon
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         assert not door.signed_in
+
+
+async def test_the_question_goes_once_another_window_has_signed_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    said: list[str] = []
+
+    def notify(_: HoldfastApp, text: str, **_options: object) -> None:
+        said.append(text)
+
+    monkeypatch.setattr(HoldfastApp, "notify", notify)
+    monkeypatch.setattr(passing_questions, "LOOK_S", 0.03)
+    monkeypatch.setattr(mcp_sign_in, "open_page", nothing)
+    door = asking(tmp_path)
+    door.state = "needs sign-in"
+    async with running(World(mcp=(door,))) as (_, pilot):
+        screen = await opened(pilot)
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(pilot.app.screen, mcp_sign_in.McpSignInDialog))
+        await pilot.press("x")  # what is being pasted is not cut short
+        assert door.vault is not None
+        door.vault.put("mcp https://door.test", '{"client": {}}')
+        door.vault.put("mcp https://door.test", '{"client": {}, "tokens": {"access_token": "t"}}')
+        await pilot.pause(0.2)
+        assert isinstance(pilot.app.screen, mcp_sign_in.McpSignInDialog)
+        await pilot.press("backspace")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert door.restarts == 1
+        assert not door.signed_in
+        assert said == ["Signed in to door in another window."]
 
 
 class SignedIn(Restarts):

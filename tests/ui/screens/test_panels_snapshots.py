@@ -27,7 +27,7 @@ from tests.ui.screens.pictures import (
     press,
     prompt,
 )
-from tests.ui.screens.test_mcp import AsksToSignIn, nothing, servers
+from tests.ui.screens.test_mcp import AsksToSignIn, Vault, nothing, servers
 from tests.ui.screens.test_recovery import ROWS
 from tests.ui.screens.test_sub_agents import child_records
 from tui.agent.agent_jobs import AgentJobs
@@ -57,9 +57,10 @@ from tui.ui.screens.help import HelpScreen
 from tui.ui.screens.installed import HooksScreen, SkillsScreen
 from tui.ui.screens.jobs import JobOutputScreen, JobsScreen
 from tui.ui.screens.mcp import McpScreen
+from tui.ui.screens.permissions import PermissionsScreen
 from tui.ui.screens.picker import ModelsScreen, ThemePicker
 from tui.ui.screens.read_screen import ReadScreen
-from tui.ui.screens.reports import DiffScreen, DoctorScreen, PermissionsScreen
+from tui.ui.screens.reports import DiffScreen, DoctorScreen
 from tui.ui.screens.settings import ChoicesScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
 from tui.ui.widgets.questions import ChoiceDialog
@@ -289,7 +290,9 @@ def signing_in(stage: Stage) -> Shot:
     stage.monkeypatch.setenv("HOME", str(stage.folder))
     stage.monkeypatch.setattr(mcp_sign_in, "open_page", nothing)
     url = "https://door.test/mcp"
-    door = AsksToSignIn("door", McpServer(url=url), stage.folder, stage.folder / "x.log")
+    door = AsksToSignIn(
+        "door", McpServer(url=url), stage.folder, stage.folder / "x.log", vault=Vault()
+    )
     door.state, door.detail = "needs sign-in", "it needs you to sign in"
     drive = command("/mcp", McpScreen, "l")
 

@@ -15,12 +15,13 @@ from textual.widgets import Input, Static, TextArea
 
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, running, say, session_open, until
+from tui.app.dialog_data import ModelRow
 from tui.core.paths import folders
 from tui.settings.layers import project_file
 from tui.settings.trust import Trust
 from tui.ui.app import HoldfastApp
 from tui.ui.screens.mcp import McpScreen
-from tui.ui.screens.picker import PickScreen
+from tui.ui.screens.picker import ModelsScreen, PickScreen
 from tui.ui.screens.settings import ChoicesScreen, SettingsScreen
 from tui.ui.widgets.questions import EditText
 
@@ -474,7 +475,9 @@ async def test_a_change_that_is_not_in_force_says_so(world: World) -> None:
     world.overrides = {"model": "other"}
     async with settings(world) as (screen, pilot):
         await pilot.press("enter")
-        await fill(pilot, "mine")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ModelsScreen))
+        world.clock.elapsed += 2
+        await pilot.press(*"mine", "enter")
         await until(pilot, lambda: "another source overrides it" in screen.notice.text)
         assert "The command line overrides your file" in screen.notice.text
         assert data()["model"] == "mine"
@@ -584,9 +587,35 @@ async def test_a_click_chooses_a_row_and_another_changes_it(world: World) -> Non
 
 
 async def test_a_click_elsewhere_leaves_the_field(world: World) -> None:
-    async with settings(world) as (screen, pilot):
+    async with settings(world, "retry.max_attempts") as (screen, pilot):
         await pilot.press("enter")
         await until(pilot, lambda: field(screen).has_focus)
         await pilot.click("#rows", offset=(5, 5))
         await until(pilot, lambda: not screen.has_class("-field"))
         assert text() == TEXT
+
+
+async def test_a_model_is_chosen_from_the_list_of_models_or_typed(world: World) -> None:
+    world.models = (
+        ModelRow("claude-sonnet-5-5", 200_000, price="$2/$10"),
+        ModelRow("claude-haiku-5-5", 200_000),
+    )
+    async with settings(world, "model") as (screen, pilot):
+        assert name(screen) == "model"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ModelsScreen))
+        picker = pilot.app.screen
+        assert isinstance(picker, ModelsScreen)
+        rows = [picker.rows.render_line(n).text.split() for n in range(3)]
+        assert rows[0][:2] == ["●", "claude-opus-5-5"]
+        assert [row[0] for row in rows[1:]] == ["claude-sonnet-5-5", "claude-haiku-5-5"]
+        world.clock.elapsed += 2
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: data()["model"] == "claude-sonnet-5-5")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        world.clock.elapsed += 2
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ModelsScreen))
+        await pilot.press(*"my-own", "enter")
+        await until(pilot, lambda: data()["model"] == "my-own")
+        assert "# the good one" in text()

@@ -89,11 +89,11 @@ async def next_break(requests: RequestState) -> ContextBroken | None:
 
 async def reload_cost(requests: RequestState) -> ContextBroken | None:
     """Return the break of a new frame, from the files as they are now; None where it would say the
-    same, and before the first request. Raises nothing."""
+    same, and before the first request. Works in a thread, too. Raises nothing."""
     supposed = supposing(requests)
     supposed.frame.renew("reload")
     await supposed.frame.make()
-    return broken_next(supposed)
+    return await asyncio.to_thread(broken_next, supposed)
 
 
 async def exchange_cost(

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tui.permissions.types import Mode
 
 _SHOWN = 6
+_AT_ONCE_S = 0.1
+"""Seconds that a price may take without anything to see."""
 
 _MODES: dict[str, Mode] = {
     "on": "plan",
@@ -101,15 +103,19 @@ async def reload(conversation: Conversation, _: str) -> None:
     agent = conversation.idle_agent()
     if agent is None:
         return
+
+    async def price() -> str:
+        return f"Price now: {price_before(await agent.context.reload_cost())}."
+
     question = ChoiceQuestion(
         "Reload instructions and tools?",
-        "The next request starts with the current versions:"
-        f" {price_before(await agent.context.reload_cost())}."
+        "The next request starts with the current versions."
         " With the next /compact this costs nothing extra.",
         (
             AnswerOption("r", "Reload now", "reload"),
             AnswerOption("w", "When the cache restarts anyway", "wait"),
         ),
+        later=asyncio.create_task(price(), name="price"),
     )
     wanted = await conversation.frontend.choose(question)
     if conversation.agent is not agent:
@@ -146,19 +152,26 @@ async def prune(conversation: Conversation, _: str) -> None:
 async def _when_to_prune(
     conversation: Conversation, agent: Agent, changes: Sequence[Overlay]
 ) -> str:
-    """Now, with the next break, or not: asked where it costs something."""
+    """Now, with the next break, or not: asked where it costs something, and where it takes long to
+    say what it costs."""
     weigh = agent.context.ledger.would
     saved = sum(weigh(change.target, None) for change in changes)
-    price = await agent.context.price_of_changes(changes, saved)
-    if not price.tokens and not price.thoughts:
+    pricing = asyncio.create_task(agent.context.price_of_changes(changes, saved), name="price")
+    await asyncio.wait({pricing}, timeout=_AT_ONCE_S)
+    if pricing.done() and not (pricing.result().tokens or pricing.result().thoughts):
         return "now"
+
+    async def words() -> str:
+        return f"{(await pricing).sentence}."
+
     question = ChoiceQuestion(
         "Leave out old results?",
-        f"Leave out {plural(len(changes), 'result')}: {price.sentence}.",
+        f"Leave out {plural(len(changes), 'result')}.",
         (
             AnswerOption("n", "Now", "now"),
             AnswerOption("w", "When the cache restarts anyway", "wait"),
         ),
+        later=asyncio.create_task(words(), name="price in words"),
     )
     return await conversation.frontend.choose(question) or ""
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion
-from tui.app.reports.permissions import FOLDER, RUN, YOURS, rule_rows
+from tui.app.reports.permissions import FOLDER, REVOCABLE, RUN, YOURS, RuleRow, rule_rows
 from tui.core.text_cleaning import visible
 from tui.permissions.types import Call
 from tui.settings import edit
@@ -49,10 +49,10 @@ def would_run(agent: Agent, command: str) -> str:
 
 
 async def _revoke(conversation: Conversation, agent: Agent) -> None:
-    """Ask which one, and take it back: out of the session, and of the person's own file."""
+    """Ask which one, and take it back."""
     folders, workspace = conversation.services.folders, conversation.services.workspace
     every_row = await asyncio.to_thread(rule_rows, agent, folders.config_file, workspace)
-    rows = [row for row in every_row if row.kind in {"allow", "session"}][: len(_KEYS)]
+    rows = [row for row in every_row if row.kind in REVOCABLE][: len(_KEYS)]
     if not rows:
         conversation.frontend.say("Nothing to revoke: no allow rules or grants yet.")
         return
@@ -68,9 +68,13 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     chosen = await conversation.frontend.choose(question)
     if chosen is None:
         return
-    row = rows[int(chosen.removeprefix("rule"))]
-    # it would be back with the next start
-    if row.origin == YOURS:
+    await revoke(conversation, agent, rows[int(chosen.removeprefix("rule"))])
+
+
+async def revoke(conversation: Conversation, agent: Agent, row: RuleRow) -> None:
+    """Take a rule back: out of the session, and of the person's own file. Raises HoldfastError."""
+    if row.origin == YOURS:  # it would be back with the next start
+        folders = conversation.services.folders
         await asyncio.to_thread(edit.forget_allowed, folders, str(row.rule))
     agent.permissions.gate.revoke(row.rule)
     conversation.frontend.refresh()

@@ -48,12 +48,17 @@ class Report:
         head = [Row("", self.columns)] if self.columns else []
         rows = [*head, *self.rows]
         names = [len(row.name) for row in rows if isinstance(row, Row)]
-        wide = max(names, default=0) + (1 if self.columns else 2)
+        wide = max(names, default=0) + (0 if self.columns else 2)
+        cells = [len(name) for name in self.columns]
+        for row in self.rows if self.columns else ():
+            if isinstance(row, Row):
+                cells = [max(pair) for pair in zip(cells, map(len, row.values), strict=True)]
         for row in rows:
             if isinstance(row, str):
                 yield row
             elif self.columns:
-                yield f"{row.name:<{wide}}" + "".join(f"{value:>12}" for value in row.values)
+                values = zip(row.values, cells, strict=True)
+                yield f"{row.name:<{wide}}" + "".join(f"  {value:>{n}}" for value, n in values)
             else:
                 yield f"{row.name:<{wide}}{', '.join(row.values)}"
         yield from self.notes

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
+from tui.app.reports import Row
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import shorten
@@ -28,6 +29,7 @@ SESSION = "this session"
 YOURS = "your config.toml"
 FOLDER = "this folder's config.toml"
 RUN = "the command line or the environment"
+ELEVATED = "no prompts; denied and blocked commands still refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +49,87 @@ async def permissions_report(
     )
     rules = list(_rules_in_force(agent, services, rows))
     if elevated:
-        rules.insert(0, ("ELEVATED", "no prompts; denied and blocked commands still refused"))
+        rules.insert(0, ("ELEVATED", ELEVATED))
     return PermissionsReport(rules, decisions(agent.session.records))
+
+
+def _settings(agent: Agent, services: AppServices) -> Iterator[tuple[str, str]]:
+    configured = services.permissions()
+    yield "mode", MODE_NAMES[agent.permissions.mode]
+    yield "folders", ", ".join(map(shorten, agent.permissions.folders))
+    yield "elevated to", configured.ceiling
+    yield "write freely", ", ".join(configured.auto_grant) or "none"
 
 
 def _rules_in_force(
     agent: Agent, services: AppServices, rows: Sequence[RuleRow]
 ) -> Iterator[tuple[str, str]]:
-    configured = services.permissions()
-    yield "mode", MODE_NAMES[agent.permissions.mode]
-    yield "folders", ", ".join(map(shorten, agent.permissions.folders))
-    yield "elevated to", configured.ceiling
+    *settings, free = _settings(agent, services)
+    yield from settings
     for name in ("deny", "ask", "allow", "session"):
         texts = [row.text for row in rows if row.kind == name]
         if texts or name != "session":
             yield name, ", ".join(texts) or "none"
-    yield "write freely", ", ".join(configured.auto_grant) or "none"
+    yield free
+
+
+PermissionRows: TypeAlias = "tuple[Sequence[Row], Mapping[str, RuleRow]]"
+REVOCABLE = frozenset({"allow", "session"})
+"""The kinds of rules that a person can take back."""
+_LOOKS = {"deny": ("✗", "error"), "ask": ("?", "warning")}
+_ABOUT = {
+    "mode": "What is asked by default. Shift+Tab switches it.",
+    "folders": "Where the tools work. /add-dir adds a folder.",
+    "elevated to": "Where file tools may go under /elevated on.",
+    "write freely": "Files that tools write without asking.",
+}
+_SUBJECT_CHARS = 60
+
+
+async def permission_rows(agent: Agent, services: AppServices, *, elevated: bool) -> PermissionRows:
+    """Make the rows of a panel, and return the rules by their row's key: how calls are decided, the
+    rules in the order in which they count, the decisions with the newest first."""
+    rules = await asyncio.to_thread(
+        rule_rows, agent, services.folders.config_file, services.workspace
+    )
+    by_key = {f"rule {rule.kind} {rule.rule}": rule for rule in rules}
+    rows = [
+        Row(name, (value,), name, about=(*([value] if "," in value else ()), _ABOUT[name]))
+        for name, value in _settings(agent, services)
+    ]
+    if elevated:
+        rows.insert(0, Row("ELEVATED", (ELEVATED,), "elevated", look="warning", about=(ELEVATED,)))
+    rows += [_rule(key, rule) for key, rule in by_key.items()]
+    made = decisions(agent.session.records)
+    if made:
+        rows.append(Row(plural(len(made), "decision"), key="decisions", dim=True))
+    rows += [_decision(len(made) - n, one) for n, one in enumerate(reversed(made))]
+    return rows, by_key
+
+
+def _rule(key: str, rule: RuleRow) -> Row:
+    mark, look = _LOOKS.get(rule.kind, ("✓", "success"))
+    times = plural(rule.matched, "call") if rule.matched else ""
+    verb = {"session": "allow"}.get(rule.kind, rule.kind)
+    returns = rule.kind in REVOCABLE and rule.origin in {FOLDER, RUN}
+    about = (
+        visible(str(rule.rule)),
+        f"From {rule.origin}." + (f" It decided {times} in this session." if times else ""),
+        *(["Revoked, it returns next time."] if returns else []),
+    )
+    actions = {"copy", "revoke"} if rule.kind in REVOCABLE else {"copy"}
+    name = one_line(visible(str(rule.rule)))
+    return Row(name, (verb, rule.origin, times), key, mark, look, about, frozenset(actions))
+
+
+def _decision(number: int, one: DecisionRow) -> Row:
+    call = f"{one.tool} {one.subject}"
+    short = call if len(call) <= _SUBJECT_CHARS else f"{call[: _SUBJECT_CHARS - 1]}…"
+    about = (call, f"{one.answer} · {one.by} · {one.reason}")
+    mark = "✗" if one.level == "error" else "✓"
+    values = one.answer, one.by, one.time
+    actions = frozenset({"copy"})
+    return Row(short, values, f"decision {number}", mark, one.level, about, actions, depth=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,6 +293,7 @@ class EditorFrontend(HeadlessFrontend):
     async def choose(self, question: Question) -> str | None:
         if not isinstance(question, ChoiceQuestion) or question.unasked:
             return await super().choose(question)
+        question = await question.complete()
         choices = [(one.name, one.label, "allow_once") for one in question.options]
         choices.append(("cancel", "Cancel", "reject_once"))
         text = visible("\n".join(filter(None, (question.text, *question.details))))

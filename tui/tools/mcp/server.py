@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from tui.tools.mcp.oauth import OpenPage
     from tui.tools.mcp.redirect import Paste
+    from tui.tools.mcp.token_store import TokenWatch
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,12 @@ class Server(Endpoint):
 
         await oauth.sign_in(self.sign_in_place, open_page, paste)
         await self.restart()
+
+    def watch_tokens(self) -> TokenWatch:
+        """Return what notices that another program signs in. Blocks; raises ToolError."""
+        from tui.tools.mcp.token_store import TokenWatch  # noqa: PLC0415 - it loads the SDK
+
+        return TokenWatch(self.sign_in_place)
 
     async def sign_out(self) -> None:
         """Forget the tokens of the sign-in, then begin to start it again. Raises a

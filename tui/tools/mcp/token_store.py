@@ -30,11 +30,13 @@ log = logging.getLogger(__name__)
 
 
 class TokenVault(Protocol):
-    """Keeps secret texts by name. All of it blocks, and may raise a HoldfastError."""
+    """Keeps secret texts by name. All of it blocks, and may raise a HoldfastError. `mark` is
+    another thing after any program has stored or removed one."""
 
     def get(self, name: str) -> str | None: ...
-    def put(self, name: str, text: str) -> None: ...
+    def put(self, name: str, text: str) -> object: ...
     def remove(self, name: str) -> None: ...
+    def mark(self) -> object: ...
 
 
 def vault_name(url: str) -> str:
@@ -55,6 +57,29 @@ class SignInPlace:
     client_secret: str = field(default="", repr=False)
     scopes: tuple[str, ...] = ()
     callback_port: int = 0
+
+
+class TokenWatch:
+    """Notices that another program has signed in to an address. All of it blocks."""
+
+    def __init__(self, place: SignInPlace) -> None:
+        self._vault, self._name = place.vault, vault_name(place.url)
+        self._mark, self._before = self._vault.mark(), self._tokens()
+
+    def signed_in(self) -> bool:
+        """True once there are other tokens than at the beginning."""
+        if (mark := self._vault.mark()) != self._mark:
+            self._mark = mark
+            tokens = self._tokens()
+            return bool(tokens) and tokens != self._before
+        return False
+
+    def _tokens(self) -> object:
+        try:
+            text = self._vault.get(self._name)
+            return object_of(json.loads(text)).get("tokens") if text else None
+        except (HoldfastError, ValueError, RecursionError):
+            return None
 
 
 class TokenStore:

@@ -154,18 +154,11 @@ async def permissions(frontend: ScreenFrontend, argument: str) -> None:
     if argument:
         await editor.permissions(frontend.conversation, argument)
         return
-    from tui.app.reports.permissions import permissions_report  # noqa: PLC0415 - on demand
-    from tui.ui.screens.reports import PermissionsScreen  # noqa: PLC0415
+    from tui.ui.screens.permissions import PermissionsScreen, rows_of  # noqa: PLC0415 - on demand
 
-    agent = frontend.conversation.open_agent()
-    if agent is None:
-        return
-    elevated = frontend.chat.header.state.elevated
-    screen = PermissionsScreen(
-        await permissions_report(agent, frontend.services, elevated=elevated)
-    )
-    if await frontend.app.push_screen_wait(screen) == "revoke":
-        await editor.permissions(frontend.conversation, "revoke")
+    if agent := frontend.conversation.open_agent():
+        rows = await rows_of(frontend, agent)
+        frontend.app.push_screen(PermissionsScreen(frontend, agent, rows))
 
 
 async def mcp(frontend: ScreenFrontend, _: str) -> None:

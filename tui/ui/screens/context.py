@@ -369,7 +369,7 @@ class ContextScreen(TableScreen[None]):
         records = list(self._agent.session.records)
         stands, weigh = self._agent.context.view().stands, self._agent.context.ledger.would
         results = masks.results(records, stands=stands, weigh=weigh)
-        stale = await asyncio.to_thread(masks.outdated, results, change_checker(self._root))
+        stale = asyncio.to_thread(masks.outdated, results, change_checker(self._root))
         menu = BulkMenu(
             results, stale, self._agent.models.window, self._agent.context.price_of_changes
         )

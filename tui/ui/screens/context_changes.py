@@ -112,8 +112,8 @@ def effect(plan: MaskPlan, window: int) -> str:
 class BulkMenu(TableDialog[MaskPlan | None]):
     """Dialog that is dismissed with the chosen plan, or None.
 
-    `stale` is the plan for changed files; `price` works out the price of changes that save so many
-    tokens.
+    `stale` will be the plan for changed files; `price` works out the price of changes that save so
+    many tokens.
     """
 
     CSS_PATH = "context.tcss"
@@ -128,12 +128,13 @@ class BulkMenu(TableDialog[MaskPlan | None]):
     def __init__(
         self,
         found: Sequence[MaskableResult],
-        stale: MaskPlan,
+        stale: Awaitable[MaskPlan],
         window: int,
         price: Callable[[Sequence[Overlay], int], Awaitable[ChangePrice]],
     ) -> None:
         super().__init__()
-        self._found, self._stale = found, stale
+        self._found, self._awaited = found, stale
+        self._stale: MaskPlan | None = None
         self._window, self._price = window, price
         self._turns, self._chars = TURNS.index(6), CHARS.index(5_000)
 
@@ -151,13 +152,20 @@ class BulkMenu(TableDialog[MaskPlan | None]):
 
     def on_mount(self) -> None:
         self._draw()
+        self.check_files()
+
+    @work(group="files")
+    async def check_files(self) -> None:
+        """Show the plan for changed files."""
+        self._stale = await self._awaited
+        self._draw()
 
     def plans(self) -> list[MaskPlan]:
         """Return the choices in their order."""
         return [
             masks.older(self._found, TURNS[self._turns]),
             masks.larger(self._found, CHARS[self._chars]),
-            self._stale,
+            self._stale or masks.outdated((), lambda _: False),
         ]
 
     def _draw(self) -> None:
@@ -187,12 +195,13 @@ class BulkMenu(TableDialog[MaskPlan | None]):
         self.query_one("#price", Static).update(f"\n{text}\n")
 
     def _row(self, plan: MaskPlan, width: int) -> list[Part]:
-        what, comes_to = plan.reason, effect(plan, self._window)
+        looking = self._stale is None and plan.reason.startswith("reads")
+        what, comes_to = plan.reason, "…" if looking else effect(plan, self._window)
         if not what.startswith("reads"):
             what = f"results {what}"
         look = "success" if plan.targets else "muted"
         if width < NARROW:
-            saved = f"~{tokens(plan.saves)}" if plan.targets else "—"
+            saved = f"~{tokens(plan.saves)}" if plan.targets else "…" if looking else "—"
             return [(cell(f" {plan.reason}", width - 9), "text"), (f"{saved:>9}", look)]
         if width < 80 and plan.targets:
             comes_to = f"{plural(len(plan.targets), 'result')}, ~{tokens(plan.saves)}"

@@ -12,8 +12,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.app.passing_questions import answer_while, until
 from tui.core.browser import open_page
-from tui.core.errors import HoldfastError
+from tui.core.errors import HoldfastError, ToolError
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.toolkit.answer_guard import AnswerPlace, guard_of
 from tui.ui.widgets.dialog import Dialog, TextField
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from tui.tools.mcp import Server
 
 _PASTE = "If the browser is on another machine, paste the address that it ends at:"
+
+
+class _SignedInElsewhereError(ToolError):
+    """Another program has signed in to the server."""
+
+    def __init__(self) -> None:
+        super().__init__("Signed in elsewhere.")
 
 
 class McpSignInDialog(Dialog[None], AnswerPlace):
@@ -66,8 +74,25 @@ class McpSignInDialog(Dialog[None], AnswerPlace):
             self.query_one("#what", Static).update(Content(f"{what}:"))
             self.query_one("#address", Static).update(Content(visible(address)))
 
+        async def signed_in_elsewhere() -> None:
+            await until(watch.signed_in)
+            await until(lambda: self.is_current and not self.query_one("#pasted", TextField).value)
+
+        async def pasted() -> str:
+            """Return what is pasted. Raises _SignedInElsewhereError."""
+            address = await answer_while(self._pasted.get(), signed_in_elsewhere(), None)
+            if address is None:
+                raise _SignedInElsewhereError
+            return address
+
+        name = one_line(visible(self._server.name))
         try:
-            await self._server.sign_in(show, self._pasted.get)
+            watch = await asyncio.to_thread(self._server.watch_tokens)
+            await self._server.sign_in(show, pasted)
+        except _SignedInElsewhereError:
+            await self._server.restart()
+            self.notify(f"Signed in to {name} in another window.", markup=False)
+            self.dismiss()
         except HoldfastError as error:
             problem = self.query_one("#problem", Static)
             problem.update(Content(f"{error} Press Enter to try again."))

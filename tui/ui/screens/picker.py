@@ -386,9 +386,11 @@ class ModelsScreen(FilterDialog[str]):
     ModelsScreen.-tall #list { margin: 0 0 1 0; }
     """
 
-    def __init__(self, rows: Sequence[ModelRow]) -> None:
-        keys = ("enter", "switch"), ("esc", "back")
-        super().__init__("model", "Filter, or type a model name", *keys, classes="-table")
+    def __init__(
+        self, rows: Sequence[ModelRow], *, title: str = "model", enter: str = "switch"
+    ) -> None:
+        keys = ("enter", enter), ("esc", "back")
+        super().__init__(title, "Filter, or type a model name", *keys, classes="-table")
         self._models = rows
         self._shown: list[ModelRow] = []
         self._columns: tuple[int, Sequence[int]] = 0, ()

@@ -25,7 +25,7 @@ from tui.settings.edit import Changes, changes_of_text, changes_to_default
 from tui.settings.schema import Setting, field_text, search
 from tui.ui.screens import setting_rows
 from tui.ui.screens.panel import Panel
-from tui.ui.screens.picker import pick_theme
+from tui.ui.screens.picker import ModelsScreen, pick_theme
 from tui.ui.screens.setting_rows import Line, SettingRows, SettingsState
 from tui.ui.screens.table_screen import TableScreen
 from tui.ui.widgets.dialog import TextField
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 NARROW: Final = 72
 """Columns of a screen below which a choice is explained under the list."""
+_MODELS: Final = {("model",), ("small_model",)}
+"""Settings whose choices are the models that are known, or any other name."""
 _BOUND: Final = frozenset(key for row in SETTINGS_KEYS for key in row.keys.split(","))
 
 
@@ -252,7 +254,7 @@ class SettingsScreen(TableScreen[None]):
         if setting is None:
             return
         self.notice.clear()
-        match setting.kind:
+        match "choice" if setting.key in _MODELS else setting.kind:
             case "switch" | "choice":
                 try:
                     word = await self._choose(setting)
@@ -274,9 +276,20 @@ class SettingsScreen(TableScreen[None]):
         if setting.key == ("theme",):
             return await pick_theme(self._frontend.app, setting.name, enter="save")
         now = field_text(setting.edited)
+        if setting.key in _MODELS:
+            return await self._choose_model(setting, now)
         if setting.kind == "switch":
             return next(option for option in setting.options if option != now)
         return await self._frontend.app.push_screen_wait(ChoicesScreen(setting, now))
+
+    async def _choose_model(self, setting: Setting, now: str) -> str | None:
+        """Return a model of the list of /model, or a name that was typed."""
+        from tui.app.models import listed  # noqa: PLC0415 - on demand
+
+        services = self._frontend.services
+        rows = await listed(services, await asyncio.to_thread(services.whole_name, now))
+        picker = ModelsScreen(rows, title=setting.label, enter="save")
+        return await self._frontend.app.push_screen_wait(picker)
 
     async def _edit_lines(self, setting: Setting) -> None:
         if setting.hidden:

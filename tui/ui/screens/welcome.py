@@ -3,7 +3,6 @@ nothing is set up, and the screen of /login."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar, cast
 
 from textual import events, on, work
@@ -22,8 +21,11 @@ from tui.app.dialog_data import (
     ProfileSetup,
     ServerSetup,
     Setup,
+    SetupElsewhere,
     SetupQuestion,
 )
+from tui.app.passing_questions import until
+from tui.app.services import AppServices
 from tui.core.text_cleaning import one_line
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
@@ -58,8 +60,8 @@ _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
 class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
-    """Dismissed with the chosen setup, or None to leave. `probe` finds the servers on this
-    machine."""
+    """Dismissed with the chosen setup, or None to leave. What another program sets up is an answer,
+    unless the person asked for this screen."""
 
     awaited = True
     takes_text = True
@@ -71,14 +73,11 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     ]
     AUTO_FOCUS: ClassVar[str | None] = "#choices"
 
-    def __init__(
-        self,
-        probe: Callable[[], Awaitable[Sequence[LocalServer]]],
-        question: SetupQuestion,
-    ) -> None:
+    def __init__(self, services: AppServices, question: SetupQuestion) -> None:
         super().__init__()
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall")]
-        self._probe, self._question = probe, question
+        self._services, self._question = services, question
+        self._entering = False
         self._servers: dict[str, LocalServer] = {}
         self._chosen = "profile" if question.profile else "key"
 
@@ -119,6 +118,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     def on_mount(self) -> None:
         if not self._question.session:  # it opens by itself
             self.await_quiet()
+            self.leave_when_set_up()
         self._show_form(self._chosen)
         self._say(self._question.problem)
         self.offer_servers()
@@ -144,7 +144,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     @work(exclusive=True)
     async def offer_servers(self) -> None:
         """Offer the servers that answer on this machine, by name."""
-        servers = await self._probe()
+        servers = await self._services.probe_servers()
         if not servers or not self.is_attached:
             return
         choices = self.query_one("#choices", OptionList)
@@ -156,6 +156,17 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         choices.clear_options()
         choices.add_options([*options[:at], *offered, *options[at:]])
         choices.highlighted = choices.get_option_index(chosen)
+
+    @work(exclusive=True, group="found")
+    async def leave_when_set_up(self) -> None:
+        """Leave once another program has set up a model, but never while something is entered
+        here: the next keys would be a prompt."""
+        await until(self._services.set_up_elsewhere)
+        await until(lambda: self.is_current and not self._entering)
+        self.dismiss(SetupElsewhere())
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        self._entering = isinstance(event.widget, Input)
 
     def action_back(self) -> None:
         choices = self.query_one("#choices", OptionList)

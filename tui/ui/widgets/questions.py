@@ -116,6 +116,8 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
     AUTO_FOCUS: ClassVar[str | None] = ""
     DEFAULT_CSS = """
     QuestionDialog #asked { height: auto; }
+    QuestionDialog #later { min-height: 2; }
+    QuestionDialog.-tiny #later { min-height: 1; }
     QuestionDialog #answers Choice { height: auto; text-wrap: wrap; text-overflow: fold; }
     QuestionDialog.-tiny #details { margin: 0; }
     """
@@ -123,7 +125,7 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
     def __init__(self, question: ChoiceQuestion) -> None:
         super().__init__(classes="-question -warning" if question.warning else "-question")
         self.title_text, self.text = one_line(visible(question.title)), visible(question.text)
-        self.details = question.details
+        self.details, self.later = question.details, question.later
         self.answers = [Choice(each.key, each.label, each.name) for each in question.options]
         self.unasked = question.unasked
         self._usual = self.answers[-1 if question.warning or question.unasked else 0]
@@ -133,6 +135,8 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
         with self.framed(Vertical(), self.title_text, *keys):
             with AskedAbout(id="asked"):
                 yield Static(self.text, classes="text", markup=False)
+                if self.later is not None:
+                    yield Static("…", id="later", classes="text", markup=False)
                 if self.details:
                     with AskedAbout(id="details"):
                         yield Static("\n".join(map(visible, self.details)), markup=False)
@@ -147,6 +151,13 @@ class QuestionDialog(Dialog[ResultT], ChoicePlace):
         if self.unasked:
             self.await_quiet()
         self._usual.focus()
+        if self.later is not None:
+            self._show_later(self.later)
+
+    @work(group="later")
+    async def _show_later(self, later: Awaitable[str]) -> None:
+        text = await later
+        self.query_one("#later", Static).update(Content(visible(text)))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._make_room)
