@@ -15,8 +15,8 @@ from tests.support.world import OldSession, World, record
 from tests.ui.screens.driving import NARROW, WIDE, items, running, say, session_open, until
 from tests.ui.screens.test_questions_snapshots import asked_before
 from tui.agent.compaction import CompactionPreview
-from tui.agent.request.break_cost import ChangePrice
 from tui.agent.request import break_cost
+from tui.agent.request.break_cost import ChangePrice
 from tui.app.services import SessionChoice
 from tui.context.ledger_items import Item
 from tui.core import facts
