@@ -522,13 +522,16 @@ class HoldfastApp(ThemedApp):
             await super().pass_on(event)
 
     def _is_text_after_esc(self, event: AltKey | DoubtfulKey) -> bool:
-        """True if a letter with Alt means nothing here; vim's modes take the Esc in it
-        themselves."""
+        """True if a letter with Alt means nothing here, and is no rest of a report.
+
+        Modes of vim take the Esc in it themselves.
+        """
         vim = self.chat.prompt.has_focus and self.chat.prompt.has_vim_keys
         if not event.types or vim or event.key in self.screen.active_bindings:
             return False
-        sure = isinstance(event, DoubtfulKey)
-        return sure or (writes(self.focused) and event.key not in INSTEAD)
+        if isinstance(event, DoubtfulKey):
+            return not event.follows
+        return writes(self.focused) and event.key not in INSTEAD
 
     @property
     def _settled(self) -> bool:
