@@ -22,8 +22,8 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import (
     DamageQuestion,
     Question,
-    Setup,
     SetupQuestion,
+    UseSetup,
     YesNoQuestion,
 )
 from tui.app.frontend import Frontend, Kind, Level, TurnResult
@@ -281,7 +281,7 @@ class HeadlessFrontend:
         self.say(f"{question.title} Nobody can be asked, so: {question.no}.", "warning")
         return False
 
-    async def ask_setup(self, question: SetupQuestion) -> Setup | None:  # noqa: ARG002 - as the port has it
+    async def ask_setup(self, question: SetupQuestion, use: UseSetup) -> str | None:  # noqa: ARG002 - as the port has it
         return None
 
     async def show_file(self, path: Path) -> None:

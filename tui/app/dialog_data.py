@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tui.app.damage_report import Damage
     from tui.session.records import Record
@@ -99,12 +99,10 @@ class ProfileSetup:
 
 @dataclass(frozen=True, slots=True)
 class SetupQuestion:
-    """The question how a model is to be reached. `why` that is asked, `problem` what was wrong with
-    the last answer; `profile` is the one of this machine that can be used. `session`: one is open,
-    and continues whatever the answer is."""
+    """The question how a model is to be reached. `why` that is asked; `profile` is the one of this
+    machine that can be used. `session`: one is open, and continues whatever the answer is."""
 
     why: str
-    problem: str = ""
     profile: str = ""
     session: bool = False
 
@@ -137,6 +135,9 @@ class FailedRequest:
 
 
 Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup
+UseSetup: TypeAlias = "Callable[[Setup], Awaitable[str]]"
+"""Tries a setup and keeps it. Returns what was done, in sentences; raises HoldfastError, with the
+reason why it can't be used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from tui.app.dialog_data import (
     AnswerOption,
     ChoiceQuestion,
     Question,
-    Setup,
     SetupQuestion,
+    UseSetup,
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
@@ -460,10 +460,10 @@ class ScreenFrontend:
 
         return await answer_of(self.app, Confirmation(question)) or False
 
-    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
+    async def ask_setup(self, question: SetupQuestion, use: UseSetup) -> str | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
 
-        screen = WelcomeScreen(self.services.probe_servers, question)
+        screen = WelcomeScreen(self.services.probe_servers, question, use)
         answer = await self.app.push_screen_wait(screen)
         self.chat.uncover()
         return answer

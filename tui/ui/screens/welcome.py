@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import Worker
 
 from tui.app.dialog_data import (
     KeySetup,
@@ -23,8 +24,11 @@ from tui.app.dialog_data import (
     ServerSetup,
     Setup,
     SetupQuestion,
+    UseSetup,
 )
+from tui.core.errors import HoldfastError, ToolError
 from tui.core.text_cleaning import one_line
+from tui.core.web_address import server_address
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
 from tui.ui.start.first_frame import welcome_place
@@ -57,9 +61,9 @@ _PROFILE_HELP = (
 _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
-class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
-    """Dismissed with the chosen setup, or None to leave. `probe` finds the servers on this
-    machine."""
+class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
+    """Dismissed with what was done once `use` has taken a setup, or None to leave. `probe` finds
+    the servers on this machine."""
 
     awaited = True
     takes_text = True
@@ -75,12 +79,14 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         self,
         probe: Callable[[], Awaitable[Sequence[LocalServer]]],
         question: SetupQuestion,
+        use: UseSetup,
     ) -> None:
         super().__init__()
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall")]
-        self._probe, self._question = probe, question
+        self._probe, self._question, self._use = probe, question, use
         self._servers: dict[str, LocalServer] = {}
         self._chosen = "profile" if question.profile else "key"
+        self._trying: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
         width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
@@ -120,7 +126,6 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         if not self._question.session:  # it opens by itself
             self.await_quiet()
         self._show_form(self._chosen)
-        self._say(self._question.problem)
         self.offer_servers()
 
     def on_resize(self) -> None:
@@ -158,6 +163,9 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         choices.highlighted = choices.get_option_index(chosen)
 
     def action_back(self) -> None:
+        if self._trying:
+            self._trying.cancel()
+        self._say("")
         choices = self.query_one("#choices", OptionList)
         if choices.has_focus:
             self.dismiss(None)
@@ -183,9 +191,9 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     def _selected(self, event: OptionList.OptionSelected) -> None:
         match event.option_id:
             case "profile":
-                self.dismiss(ProfileSetup(self._question.profile))
+                self._try(ProfileSetup(self._question.profile))
             case "practice":
-                self.dismiss(PracticeSetup())
+                self._try(PracticeSetup())
             case "tour":
                 self._say(step_aside(cast("App[Any]", self.app), "tour"))
             case chosen:
@@ -195,7 +203,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     def _key_given(self, event: Input.Submitted) -> None:
         key = event.value.strip()
         if key:
-            self.dismiss(KeySetup(key))
+            self._try(KeySetup(key), "Checking the key…")
         else:
             self._say("Paste a key first.")
 
@@ -206,15 +214,32 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         url, model, key = (
             self.query_one(f"#{name}", Input) for name in ("base-url", "model", "server-key")
         )
-        address = url.value.strip().rstrip("/")
-        if not address.startswith(("http://", "https://")):
-            self._say("The address must start with http:// or https://.")
+        try:
+            url.value = address = server_address(url.value)
+        except ToolError as error:
+            self._say(str(error) if url.value.strip() else "Enter an address.")
             url.focus()
-        elif not model.value.strip():
+            return
+        if not model.value.strip():
             self._say("Enter a model name.")
             model.focus()
         else:
-            self.dismiss(ServerSetup(address, model.value.strip(), key.value.strip()))
+            setup = ServerSetup(address, model.value.strip(), key.value.strip())
+            self._try(setup, "Trying the server…")
+
+    def _try(self, setup: Setup, progress: str = "") -> None:
+        self._say(progress, progress=True)
+        self._trying = self.try_setup(setup)
+
+    @work(exclusive=True, group="setup")
+    async def try_setup(self, setup: Setup) -> None:
+        """Use a setup and leave. One that can't be used stays in its fields, with the reason."""
+        try:
+            done = await self._use(setup)
+        except HoldfastError as error:
+            self._say(str(error))
+        else:
+            self.dismiss(done)
 
     def on_key(self, event: events.Key) -> None:
         """Pass on what is typed before a field was entered to that field."""
@@ -251,10 +276,13 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
             )
         self.query_one("#server-help", Static).update(Content(text))
 
-    def _say(self, problem: str) -> None:
+    def _say(self, text: str, *, progress: bool = False) -> None:
         line = self.query_one("#problem", Static)
-        line.update(Content(problem))
-        line.set_class(bool(problem), "-shown")
+        line.update(Content(text))
+        line.set_class(bool(text), "-shown")
+        line.set_class(progress, "-progress")
+        if text:
+            line.call_after_refresh(line.scroll_visible, animate=False)
 
 
 def _first_field(chosen: str | None) -> str:
