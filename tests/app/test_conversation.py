@@ -136,6 +136,20 @@ async def test_a_read_only_session_refuses_and_says_why(tmp_path: Path) -> None:
     await conversation.close()
 
 
+@pytest.mark.parametrize("command", ["/effort high", "/model other", "/rename another title"])
+async def test_a_read_only_session_takes_no_change(tmp_path: Path, command: str) -> None:
+    world = World(tmp_path)
+    world.old[old_path()] = OldSession(records=[record("user", text="hi")], read_only=True)
+    conversation = await opened(world, SessionChoice(old_path(), read_only=True))
+    records = len(world.agent.session.records)
+    await route(conversation, command)
+    frontend = conversation.frontend
+    assert isinstance(frontend, Recorder)
+    await until(lambda: frontend.said and frontend.said[-1] == "This session is read-only.")
+    assert len(world.agent.session.records) == records
+    await conversation.close()
+
+
 @pytest.mark.parametrize("command", ["exec sleep 300", "!exec sleep 300"])
 async def test_a_command_that_is_stopped_before_its_first_step_leaves_nothing_busy(
     tmp_path: Path, command: str

@@ -77,7 +77,7 @@ async def use_model(conversation: Conversation, name: str) -> None:
 
 async def _switch(conversation: Conversation, name: str) -> bool:
     """Ask another model from the next request on; one that is too small only if that is meant."""
-    agent, frontend = conversation.agent, conversation.frontend
+    agent, frontend = conversation.open_agent(to_write=True), conversation.frontend
     if agent is None:
         return False
     name = await asyncio.to_thread(conversation.services.whole_name, name)
