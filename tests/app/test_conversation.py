@@ -206,7 +206,7 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
         ("/plan", "Plan mode: the agent reads, then shows you a plan."),
         ("/compact", "Nothing to compact yet."),
         ("/rename", "Give a title:"),
-        ("/retry", "Nothing to retry: the last turn is complete."),
+        ("/retry", "Nothing to retry: the last answer is complete."),
         ("/model small", "Switched to small."),
         ("/nothing", "Unknown command /nothing."),
         ("/mention", "No command /mention here."),

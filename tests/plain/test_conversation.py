@@ -306,7 +306,7 @@ async def test_a_failure_of_another_kind_asks_nothing(world: World) -> None:
         await until(lambda: len(face.began_with) == 2)
         assert face.said[-2:] == [
             "Error, overloaded: Too busy. Try later.",
-            "The turn failed. Nothing is lost.",
+            "This failed. Nothing is lost.",
         ]
 
 

@@ -413,7 +413,7 @@ class Conversation:
             progress.outcome, progress.finished = "interrupted", True
             self.frontend.say("Stopped before it was sent.")
         else:
-            await follow(stream, show, "the turn")
+            await follow(stream, show, "turn")
 
     def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
         if agent is not self.agent:

@@ -64,6 +64,8 @@ def _with_next(agent: Agent, row: ModelRow, info: ModelInfo) -> ModelRow:
     if found.cached:
         new = f", {tokens(again)} new" if again else ""
         sends = f"reads {tokens(found.cached)} tokens from the cache{new}"
+    if row.now and not found.cached:
+        return replace(row, next=usd, sends="In use: to stay with it costs nothing extra.")
     return replace(row, next=usd, sends=f"The next prompt {sends}{price}.")
 
 

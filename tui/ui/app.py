@@ -55,7 +55,7 @@ SHOW_EARLY_S = 0.3
 """Seconds after which a key that waits is shown."""
 _TYPED_S = 0.25
 """Seconds to wait for letters to be in the prompt, in case its own work takes long."""
-_WAITING = "waits for the session."
+_WAITING = "for the session."
 
 
 class HoldfastApp(ThemedApp):
@@ -550,7 +550,8 @@ class HoldfastApp(ThemedApp):
         if self.early and not self._settled:
             waiting = early_keys.named(event for event, _ in self.early)
             say = self.frontend.say if self.ready else self.chat.notice.say
-            say(f"{waiting} {_WAITING}", hint="Ctrl+C cancels.")
+            waits = "waits" if len(waiting) == 1 else "wait"
+            say(f"{' '.join(waiting)} {waits} {_WAITING}", hint="Ctrl+C cancels.")
 
     @work(group="early")
     async def _act_on_early(self) -> None:
