@@ -20,7 +20,7 @@ from tui.agent.agent_jobs import AgentJobs
 from tui.agent.interrupted_work import InterruptedWork
 from tui.agent.plans import ApprovedPlan
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import Question, SetupQuestion, UseSetup, YesNoQuestion
+from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.reports import Report
@@ -91,7 +91,7 @@ class Recorder:
     async def confirm(self, question: YesNoQuestion) -> bool:
         return False
 
-    async def ask_setup(self, question: SetupQuestion, use: UseSetup) -> str | None:
+    async def ask_setup(self, question: SetupQuestion) -> str | None:
         return None
 
     async def show_file(self, path: Path) -> None: ...

@@ -23,7 +23,6 @@ from tui.app.dialog_data import (
     DamageQuestion,
     Question,
     SetupQuestion,
-    UseSetup,
     YesNoQuestion,
 )
 from tui.app.frontend import Frontend, Kind, Level, TurnResult
@@ -281,7 +280,7 @@ class HeadlessFrontend:
         self.say(f"{question.title} Nobody can be asked, so: {question.no}.", "warning")
         return False
 
-    async def ask_setup(self, question: SetupQuestion, use: UseSetup) -> str | None:  # noqa: ARG002 - as the port has it
+    async def ask_setup(self, question: SetupQuestion) -> str | None:  # noqa: ARG002 - as the port has it
         return None
 
     async def show_file(self, path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from tui.app.damage_report import Damage
     from tui.session.records import Record
@@ -135,9 +135,6 @@ class FailedRequest:
 
 
 Setup: TypeAlias = KeySetup | ServerSetup | ProfileSetup | PracticeSetup
-UseSetup: TypeAlias = "Callable[[Setup], Awaitable[str]]"
-"""Tries a setup and keeps it. Returns what was done, in sentences; raises HoldfastError, with the
-reason why it can't be used."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,10 +162,10 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
 
 async def set_up(conversation: Conversation, why: str) -> bool:
     """Ask how a model is reached. False where the person wants none."""
-    services, frontend = conversation.services, conversation.frontend
-    profile, session = await asyncio.to_thread(services.profile), conversation.agent is not None
+    frontend, session = conversation.frontend, conversation.agent is not None
+    profile = await asyncio.to_thread(conversation.services.profile)
     question = SetupQuestion(why, profile=profile, session=session)
-    done = await frontend.ask_setup(question, services.set_up)
+    done = await frontend.ask_setup(question)
     if done:
         frontend.say(done, "success")
     return done is not None

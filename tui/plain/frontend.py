@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import Question, SetupQuestion, UseSetup, YesNoQuestion
+from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
@@ -233,11 +233,11 @@ class PlainFrontend:
         labels = [("yes", question.yes), ("no", question.no)]
         return await self.approver.choose(lines, labels) == "yes"
 
-    async def ask_setup(self, question: SetupQuestion, use: UseSetup) -> str | None:
+    async def ask_setup(self, question: SetupQuestion) -> str | None:
         servers = await self.services.probe_servers()
         while (setup := await self.approver.setup(question, servers)) is not None:
             try:
-                return await use(setup)
+                return await self.services.set_up(setup)
             except HoldfastError as error:
                 self.say(error.message, "error", hint=error.hint)
         return None

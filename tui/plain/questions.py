@@ -290,8 +290,7 @@ class Asker:
         except ToolError as error:
             self.terminal.say(str(error) if typed else "Enter an address.")
             return None
-        if url != typed:
-            self.terminal.say(f"Using {url}.")
+        self.terminal.say(f"Using {url}.")
         hint = f", or just Enter for {usual}" if usual else ""
         model = await self.text(f"Model name{hint}: ") or usual
         if not model:

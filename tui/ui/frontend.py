@@ -24,7 +24,6 @@ from tui.app.dialog_data import (
     ChoiceQuestion,
     Question,
     SetupQuestion,
-    UseSetup,
     YesNoQuestion,
 )
 from tui.app.frontend import Kind, Level, TurnResult
@@ -460,10 +459,10 @@ class ScreenFrontend:
 
         return await answer_of(self.app, Confirmation(question)) or False
 
-    async def ask_setup(self, question: SetupQuestion, use: UseSetup) -> str | None:
+    async def ask_setup(self, question: SetupQuestion) -> str | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
 
-        screen = WelcomeScreen(self.services.probe_servers, question, use)
+        screen = WelcomeScreen(self.services, question)
         answer = await self.app.push_screen_wait(screen)
         self.chat.uncover()
         return answer

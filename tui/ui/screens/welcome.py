@@ -3,7 +3,6 @@ nothing is set up, and the screen of /login."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ClassVar, cast
 
 from textual import events, on, work
@@ -24,8 +23,8 @@ from tui.app.dialog_data import (
     ServerSetup,
     Setup,
     SetupQuestion,
-    UseSetup,
 )
+from tui.app.services import AppServices
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.text_cleaning import one_line
 from tui.core.web_address import server_address
@@ -62,8 +61,7 @@ _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
 class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
-    """Dismissed with what was done once `use` has taken a setup, or None to leave. `probe` finds
-    the servers on this machine."""
+    """Dismissed with what was done once the services have taken a setup, or None to leave."""
 
     awaited = True
     takes_text = True
@@ -77,13 +75,12 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
 
     def __init__(
         self,
-        probe: Callable[[], Awaitable[Sequence[LocalServer]]],
+        services: AppServices,
         question: SetupQuestion,
-        use: UseSetup,
     ) -> None:
         super().__init__()
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall")]
-        self._probe, self._question, self._use = probe, question, use
+        self._services, self._question = services, question
         self._servers: dict[str, LocalServer] = {}
         self._chosen = "profile" if question.profile else "key"
         self._trying: Worker[None] | None = None
@@ -149,7 +146,7 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
     @work(exclusive=True)
     async def offer_servers(self) -> None:
         """Offer the servers that answer on this machine, by name."""
-        servers = await self._probe()
+        servers = await self._services.probe_servers()
         if not servers or not self.is_attached:
             return
         choices = self.query_one("#choices", OptionList)
@@ -235,7 +232,7 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
     async def try_setup(self, setup: Setup) -> None:
         """Use a setup and leave. One that can't be used stays in its fields, with the reason."""
         try:
-            done = await self._use(setup)
+            done = await self._services.set_up(setup)
         except HoldfastError as error:
             self._say(str(error))
         else:

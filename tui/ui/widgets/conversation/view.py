@@ -52,7 +52,7 @@ class _Hit(NamedTuple):
     start: int
 
 
-class _Said(NamedTuple):
+class _RowNote(NamedTuple):
     """A line about a row, shown at its end."""
 
     item: Item
@@ -118,7 +118,7 @@ class ConversationView(ItemsView):
     _step = 0
     _slices: Timer | None = None
     _unfolded: tuple[Item, ...] = ()  # by a search
-    _said: _Said | None = None
+    _row_note: _RowNote | None = None
 
     @property
     def cursor(self) -> Item | None:
@@ -172,13 +172,13 @@ class ConversationView(ItemsView):
             )
         if at is None:
             return
-        self._said = said = _Said(self._items[at[0]], at[1], f" {text} ")
-        self.set_timer(SAID_S, lambda: self._unsay(said))
+        self._row_note = note = _RowNote(self._items[at[0]], at[1], f" {text} ")
+        self.set_timer(SAID_S, lambda: self._unsay(note))
         self.refresh()
 
-    def _unsay(self, said: _Said) -> None:
-        if self._said is said:
-            self._said = None
+    def _unsay(self, note: _RowNote) -> None:
+        if self._row_note is note:
+            self._row_note = None
             self.refresh()
 
     # Finding
@@ -305,8 +305,8 @@ class ConversationView(ItemsView):
 
     def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:
         pill = self._pill() if y == self._viewport.height - 1 else ""
-        if self._said and self._said[:2] == (self._items[index], row):
-            pill = self._said.text
+        if self._row_note and self._row_note[:2] == (self._items[index], row):
+            pill = self._row_note.text
         if pill:
             line = self._overlay(index, row, self._lines(index)[row])
             strip = self._over(line, index, row, selection)
