@@ -20,7 +20,7 @@ from tui.agent.agent_jobs import AgentJobs
 from tui.agent.interrupted_work import InterruptedWork
 from tui.agent.plans import ApprovedPlan
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
+from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.open_session import open_first, switch_session
 from tui.app.reports import Report
@@ -91,7 +91,7 @@ class Recorder:
     async def confirm(self, question: YesNoQuestion) -> bool:
         return False
 
-    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
+    async def ask_setup(self, question: SetupQuestion) -> str | None:
         return None
 
     async def show_file(self, path: Path) -> None: ...
@@ -133,6 +133,20 @@ async def test_a_read_only_session_refuses_and_says_why(tmp_path: Path) -> None:
     assert conversation.submit("continue") == "refused"
     assert isinstance(frontend, Recorder)
     assert frontend.said[-1] == "This session is read-only."
+    await conversation.close()
+
+
+@pytest.mark.parametrize("command", ["/effort high", "/model other", "/rename another title"])
+async def test_a_read_only_session_takes_no_change(tmp_path: Path, command: str) -> None:
+    world = World(tmp_path)
+    world.old[old_path()] = OldSession(records=[record("user", text="hi")], read_only=True)
+    conversation = await opened(world, SessionChoice(old_path(), read_only=True))
+    records = len(world.agent.session.records)
+    await route(conversation, command)
+    frontend = conversation.frontend
+    assert isinstance(frontend, Recorder)
+    await until(lambda: frontend.said and frontend.said[-1] == "This session is read-only.")
+    assert len(world.agent.session.records) == records
     await conversation.close()
 
 
@@ -192,7 +206,7 @@ async def test_commands_are_carried_out_by_any_front_end(tmp_path: Path) -> None
         ("/plan", "Plan mode: the agent reads, then shows you a plan."),
         ("/compact", "Nothing to compact yet."),
         ("/rename", "Give a title:"),
-        ("/retry", "Nothing to retry: the last turn is complete."),
+        ("/retry", "Nothing to retry: the last answer is complete."),
         ("/model small", "Switched to small."),
         ("/nothing", "Unknown command /nothing."),
         ("/mention", "No command /mention here."),

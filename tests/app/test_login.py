@@ -97,7 +97,8 @@ async def test_a_key_is_not_sent_to_a_server_that_the_environment_names(
     async with LoopbackServer(SAID) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         async with opened(tmp_path) as (program, _):
-            for setup in (KeySetup("sk-1"), ServerSetup("http://127.0.0.1:1", "m", "sk-1")):
+            key = "sk-ant-" + "1" * 40
+            for setup in (KeySetup(key), ServerSetup("http://127.0.0.1:1", "m", key)):
                 with pytest.raises(UsageError, match="ANTHROPIC_BASE_URL"):
                     await program.set_up(setup)
     assert not (folders().config / "credentials.json").exists()
@@ -114,6 +115,32 @@ async def test_a_key_of_the_environment_is_said_to_come_first_again(
         said = await program.set_up(ProfileSetup("default"))
         assert said.endswith("ANTHROPIC_API_KEY still comes first at the next start.")
         assert program.launch.access.key is None
+
+
+async def test_a_server_that_is_not_there_is_kept_and_said(tmp_path: Path) -> None:
+    program = Program(Options(cwd=tmp_path), None)
+    said = await program.set_up(ServerSetup("http://127.0.0.1:1", "m", "k-1"))
+    assert said.startswith("Saved the key in ")
+    assert said.endswith(" Not checked: http://127.0.0.1:1 can't be reached (Connection refused).")
+    assert "base_url" in folders().config_file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("two words of a sentence", "contains spaces"),
+        ("sk-ant-12345", "too short"),
+        ("https://gateway.example/v1/messages", "an address"),
+    ],
+)
+async def test_what_cannot_be_an_anthropic_key_is_refused_at_once(
+    key: str, says: str, tmp_path: Path
+) -> None:
+    program = Program(Options(cwd=tmp_path), None)
+    with pytest.raises(CredentialsError, match=says) as caught:
+        await program.set_up(KeySetup(key))
+    assert key not in str(caught.value)
+    assert not (folders().config / "credentials.json").exists()
 
 
 async def test_a_key_that_cannot_be_one_changes_nothing(tmp_path: Path) -> None:

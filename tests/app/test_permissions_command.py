@@ -79,7 +79,7 @@ async def test_a_rule_of_ones_own_is_revoked_for_good() -> None:
     world.permissions = Permissions(allow=(RULE,))
     remember_always(folders(), RULE)
     async with running(world) as (app, pilot):
-        assert str(app.chat.prompt_rule.right).startswith("ask first, except 1 rule")
+        assert str(app.chat.prompt_rule.right).startswith("ask first, with 1 exception")
         await say(pilot, "/permissions")
         await until(pilot, lambda: isinstance(app.screen, PermissionsScreen))
         panel = app.screen

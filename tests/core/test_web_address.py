@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tui.core.errors import ToolError
-from tui.core.web_address import WebAddress, is_private
+from tui.core.web_address import WebAddress, is_private, server_address
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,23 @@ def test_names_of_the_own_machine() -> None:
     assert WebAddress.parse("http://localhost:3000/").is_local
     assert WebAddress.parse("http://app.localhost/").is_local
     assert not WebAddress.parse("http://localhost.example.org/").is_local
+
+
+@pytest.mark.parametrize(
+    ("typed", "taken"),
+    [
+        ("localhost:4000", "http://localhost:4000"),
+        (" 127.0.0.1:11434/ ", "http://127.0.0.1:11434"),
+        ("[::1]:8080", "http://[::1]:8080"),
+        ("gateway.example/api", "https://gateway.example/api"),
+        ("http://gateway.example/", "http://gateway.example"),
+    ],
+)
+def test_a_servers_address_needs_no_scheme(typed: str, taken: str) -> None:
+    assert server_address(typed) == taken
+
+
+@pytest.mark.parametrize("typed", ["", "two words", "ftp://host", "[::1", "sk-ant-key@host"])
+def test_what_cannot_be_a_servers_address(typed: str) -> None:
+    with pytest.raises(ToolError):
+        server_address(typed)

@@ -84,7 +84,7 @@ def test_without_rules_reads_and_safe_commands_run_and_the_rest_asks(world: Worl
     assert world.decide(Call("1", "todo_write", "none", "")).answer == "allow"
     assert world.decide(write("a.py")).answer == "ask"
     assert world.decide(command("pytest")) == Decision(
-        "ask", "`pytest` isn't on the read-only list.", "default", "standard"
+        "ask", "`pytest` may do more than read, as far as Holdfast knows.", "default", "standard"
     )
     assert world.decide(Call("1", "mcp__x__y", "run", "")).answer == "ask"
 

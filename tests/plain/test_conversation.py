@@ -15,7 +15,7 @@ from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
 from tests.support.script import Ask, Hold
 from tests.support.world import OldSession, World, old_path, record
-from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup
+from tui.app.dialog_data import KeySetup, ModelRow, PracticeSetup, ServerSetup
 from tui.app.services import SessionChoice
 from tui.core import facts
 from tui.core.errors import CredentialsError, SessionInUseError
@@ -306,7 +306,7 @@ async def test_a_failure_of_another_kind_asks_nothing(world: World) -> None:
         await until(lambda: len(face.began_with) == 2)
         assert face.said[-2:] == [
             "Error, overloaded: Too busy. Try later.",
-            "The turn failed. Nothing is lost.",
+            "This failed. Nothing is lost.",
         ]
 
 
@@ -325,6 +325,13 @@ async def test_without_a_key_it_asks_how_to_reach_a_model(world: World) -> None:
         assert world.set_up_with == [KeySetup("sk-ant-1")]
         assert talk.agent is not None
         assert "sk-ant" not in face.text
+
+
+async def test_an_address_without_a_scheme_is_taken_and_said(world: World) -> None:
+    world.refusals.append(CredentialsError("No API key found."))
+    async with talking(world, answers=["2", "localhost:4000", "m", ""]) as (_, face):
+        assert world.set_up_with == [ServerSetup("http://localhost:4000", "m")]
+        assert "Using http://localhost:4000." in face.said
 
 
 async def test_without_a_key_and_an_answer_it_ends(world: World) -> None:

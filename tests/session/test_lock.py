@@ -114,6 +114,7 @@ async def test_B44_what_is_read_only_is_never_written(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="read-only") as raised:
         await session.sync()
     assert "fork" in raised.value.hint
+    await session.close()  # nothing was to be written
     assert path.read_bytes() == before
     assert not lock_of(path).exists()
 

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from tests.support.agents import agent_context
 from tests.support.clock import FakeClock
-from tests.support.script import MODEL, Answers, Script, ScriptedGate, ScriptedModel
+from tests.support.script import MODEL, Answers, Hold, Script, ScriptedGate, ScriptedModel
 from tui.agent.agent import Agent
 from tui.agent.agent_context import AgentContext
 from tui.agent.agent_models import AgentModels
@@ -380,6 +380,8 @@ class World:
         self.rows: list[SessionRow] = []
         self.set_up_with: list[Setup] = []
         self.set_up_refusals: deque[Exception] = deque()
+        self.set_up_hold = Hold()
+        self.set_up_hold.release()
         self.servers: tuple[LocalServer, ...] = ()
         self.connection = ""
         self.set_up_elsewhere = False
@@ -450,6 +452,7 @@ class World:
 
         async def set_up(setup: Setup) -> str:
             self.set_up_with.append(setup)
+            await self.set_up_hold.wait()
             if self.set_up_refusals:
                 raise self.set_up_refusals.popleft()
             return "Kept in the keyring."

@@ -20,11 +20,15 @@ UNCOMMON: Final = re.compile(
     r"|\bcompactions?\b|\bdirectives?\b|\breceipts?\b|\bspill(s|ed)?\b|\bpark(s|ed)?\b"
     r"|\bfailover\b|\boverrides?\b|\boverlays?\b|\bledger\b|\bthe frame\b|\bdigest\b|\bverbatim\b"
     r"|\bin bulk\b|\belided?\b|\bthrottl\w+|\bpayload\b|\bprefix\b|\btruncat\w+|\binference\b"
+    r"|\b(the|this|last) turns?\b|\bjobs?\b(?! \[)|\brules?\b"
     r"|\btelemetry\b|\bstdout\b|\bstderr\b|\bTTY\b|\bheuristic\w*|\bidempotent\b",
     re.IGNORECASE,
 )
 """The program's inner terms, and those of a trade: the manual explains them, screens say it in
 other words."""
+
+_STYLE: Final = re.compile(r"^#|\{\s*\w")
+"""Selectors and style sheets, which nobody reads on the screen."""
 
 NAMES: Final = re.compile(r"/[a-z-]+|\w+\.\w+")
 """Names of commands and settings."""
@@ -57,7 +61,8 @@ def _read(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         match node:
             case ast.Constant(value=str(text)) if id(node) not in unread and " " in text.strip():
-                yield node.lineno, text
+                if not _STYLE.search(text):
+                    yield node.lineno, text
             case _:
                 pass
 

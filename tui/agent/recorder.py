@@ -162,6 +162,6 @@ class Recorder:
             self._events.publish(event)
 
     def _report(self) -> None:
-        if self._session.saved != self._saved:
+        if self._session.saved != self._saved and not self._session.opened_to_read:
             self._saved = self._session.saved
             self._events.publish(StorageChanged(self._saved, self._session.problem))

@@ -22,7 +22,6 @@ from tui.app.conversation import Conversation
 from tui.app.dialog_data import (
     DamageQuestion,
     Question,
-    Setup,
     SetupQuestion,
     YesNoQuestion,
 )
@@ -281,7 +280,7 @@ class HeadlessFrontend:
         self.say(f"{question.title} Nobody can be asked, so: {question.no}.", "warning")
         return False
 
-    async def ask_setup(self, question: SetupQuestion) -> Setup | None:  # noqa: ARG002 - as the port has it
+    async def ask_setup(self, question: SetupQuestion) -> str | None:  # noqa: ARG002 - as the port has it
         return None
 
     async def show_file(self, path: Path) -> None:

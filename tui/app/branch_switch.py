@@ -16,6 +16,7 @@ from tui.app.models import use_model
 from tui.app.open_session import switch_session
 from tui.app.reports import Report
 from tui.app.services import SessionChoice
+from tui.app.session_repository import is_document
 from tui.context.file_changes import FileChange, objection, restore
 from tui.context.workspace_changes import WorkspaceChanges, files_of
 from tui.core.errors import HoldfastError
@@ -61,8 +62,10 @@ Move = Callable[[bool], Awaitable[Record]]
 async def ask_and_go(
     conversation: Conversation, agent: Agent, departure: Departure, move: Move
 ) -> bool:
-    """Ask about the files, where any differ, and go. False where the person stays."""
-    files, since = "talk", departure.since
+    """Ask about the files, where any differ, and go. False where the person stays. What /export
+    wrote is no change of the files: it stays."""
+    files, since = "talk", _without_documents(departure.since)
+    departure = replace(departure, since=since)
     if since.own_files or files_of(since.others):
         question = await asyncio.to_thread(_files_question, conversation, departure)
         files = await conversation.frontend.choose(question)
@@ -101,6 +104,14 @@ async def go(conversation: Conversation, agent: Agent, departure: Departure, mov
         frontend.say(said.text, "success", hint=said.hint)
     _report(conversation, done, await asyncio.to_thread(_git_words, conversation, departure))
     return True
+
+
+def _without_documents(since: WorkspaceChanges) -> WorkspaceChanges:
+    own, others = (
+        tuple(change for change in group if not is_document(change.path))
+        for group in (since.own, since.others)
+    )
+    return replace(since, own=own, others=others)
 
 
 # The question

@@ -93,23 +93,22 @@ class Conversation:
         """Wait until what was pressed before a session was open can act."""
         await self._settled.wait()
 
-    def open_agent(self) -> Agent | None:
-        """The agent of the open session; else a message says that there is none."""
+    def open_agent(self, *, to_write: bool = False) -> Agent | None:
+        """The agent of the open session, and if that is `to_write`, only of one that takes it; else
+        a message says why there is none."""
         if self.agent is None:
             self.frontend.say("No session is open yet.")
+        elif to_write and self.agent.session.read_only:
+            why = self.agent.session.lost or "This session is read-only."
+            self.frontend.say(why, "warning", hint="Use /fork to continue in a copy.")
+            return None
         return self.agent
 
     def idle_agent(self) -> Agent | None:
         """The agent, while it does nothing and may write; else a message says why not."""
-        agent = self.open_agent()
-        if agent is None or not self.says_idle():
+        if self.open_agent() is None or not self.says_idle():
             return None
-        if agent.session.read_only:
-            self.frontend.say(
-                "This session is read-only.", "warning", hint="Use /fork to continue in a copy."
-            )
-            return None
-        return agent
+        return self.open_agent(to_write=True)
 
     def says_idle(self) -> bool:
         """True if nothing runs; else a message says so."""
@@ -315,9 +314,7 @@ class Conversation:
         say, agent = self.frontend.say, self.agent
         if prompt.pasted:
             say(f"{prompt.pasted} was pasted, so it's sent as text and switches nothing.")
-        if agent and agent.session.read_only:
-            why = agent.session.lost or "This session is read-only."
-            say(why, "warning", hint="Use /fork to continue in a copy.")
+        if agent and self.open_agent(to_write=True) is None:
             return "refused"
         if not self.images.fits(prompt.typed):
             return "refused"
@@ -416,7 +413,7 @@ class Conversation:
             progress.outcome, progress.finished = "interrupted", True
             self.frontend.say("Stopped before it was sent.")
         else:
-            await follow(stream, show, "the turn")
+            await follow(stream, show, "turn")
 
     def _turn_over(self, agent: Agent, progress: TurnProgress, text: str) -> None:
         if agent is not self.agent:

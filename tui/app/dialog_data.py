@@ -104,12 +104,10 @@ class SetupElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class SetupQuestion:
-    """The question how a model is to be reached. `why` that is asked, `problem` what was wrong with
-    the last answer; `profile` is the one of this machine that can be used. `session`: one is open,
-    and continues whatever the answer is."""
+    """The question how a model is to be reached. `why` that is asked; `profile` is the one of this
+    machine that can be used. `session`: one is open, and continues whatever the answer is."""
 
     why: str
-    problem: str = ""
     profile: str = ""
     session: bool = False
 

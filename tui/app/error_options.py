@@ -104,7 +104,7 @@ async def retry(conversation: Conversation, argument: str) -> None:
     elif (again := _repeated(agent.session.records)) is not None:
         await _offer(conversation, again)
     elif not (_unanswered(agent.session.records) and conversation.resume_turn()):
-        say("Nothing to retry: the last turn is complete.")
+        say("Nothing to retry: the last answer is complete.")
 
 
 async def offer_recovery(conversation: Conversation, error: ErrorRaised) -> None:

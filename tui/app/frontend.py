@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
-from tui.app.dialog_data import Question, Setup, SetupQuestion, YesNoQuestion
+from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
 from tui.app.reports import Level, Report
 from tui.app.services import SessionChoice
 from tui.core.facts import ErrorRaised, Fact
@@ -122,8 +122,9 @@ class Frontend(Protocol):
         """Put a yes-or-no question."""
         ...
 
-    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
-        """Ask how a model is reached; None where the person wants none, or no other."""
+    async def ask_setup(self, question: SetupQuestion) -> str | None:
+        """Ask how a model is reached, until the services take the answer; one that they don't take
+        is shown why. Returns what was done; None where the person wants none, or no other."""
         ...
 
     async def show_file(self, path: Path) -> None:

@@ -74,6 +74,8 @@ def _with_next(agent: Agent, row: ModelRow, info: ModelInfo) -> ModelRow:
     if found.cached:
         new = f", {tokens(again)} new" if again else ""
         sends = f"reads {tokens(found.cached)} tokens from the cache{new}"
+    if row.now and not found.cached:
+        return replace(row, next=usd, sends="In use: to stay with it costs nothing extra.")
     return replace(row, next=usd, sends=f"The next prompt {sends}{price}.")
 
 
@@ -87,7 +89,7 @@ async def use_model(conversation: Conversation, name: str) -> None:
 
 async def _switch(conversation: Conversation, name: str) -> bool:
     """Ask another model from the next request on; one that is too small only if that is meant."""
-    agent, frontend = conversation.agent, conversation.frontend
+    agent, frontend = conversation.open_agent(to_write=True), conversation.frontend
     if agent is None:
         return False
     name = await asyncio.to_thread(conversation.services.whole_name, name)

@@ -161,20 +161,14 @@ async def after_opening(conversation: Conversation, choice: SessionChoice) -> No
 
 
 async def set_up(conversation: Conversation, why: str) -> bool:
-    """Ask how a model is reached, until that can be kept. False where the person wants none."""
-    services, frontend = conversation.services, conversation.frontend
-    profile, session = await asyncio.to_thread(services.profile), conversation.agent is not None
+    """Ask how a model is reached. False where the person wants none."""
+    frontend, session = conversation.frontend, conversation.agent is not None
+    profile = await asyncio.to_thread(conversation.services.profile)
     question = SetupQuestion(why, profile=profile, session=session)
-    while (setup := await frontend.ask_setup(question)) is not None:
-        try:
-            done = await services.set_up(setup)
-        except HoldfastError as error:
-            question = replace(question, problem=str(error))
-            continue
-        if done:
-            frontend.say(done, "success")
-        return True
-    return False
+    done = await frontend.ask_setup(question)
+    if done:
+        frontend.say(done, "success")
+    return done is not None
 
 
 async def login(conversation: Conversation, _: str) -> None:

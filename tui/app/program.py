@@ -178,7 +178,8 @@ class Program:
         return await asyncio.to_thread(self._rows)
 
     async def set_up(self, setup: Setup) -> str:
-        return await asyncio.to_thread(self._set_up, setup)
+        unchecked = await asyncio.to_thread(self._check_setup, setup)  # cancelled: none is kept
+        return await asyncio.to_thread(self._set_up, setup) + unchecked
 
     async def reconnect(self, agent: Agent) -> Sequence[Fact]:
         """Let an agent that is open use what was set up. Raises CredentialsError, UsageError."""
@@ -361,6 +362,29 @@ class Program:
         home, root = self.launch.folders, self.launch.workspace.root
         return SessionRepository(home, root, self.clock, Path.home()).ours(everywhere=False)
 
+    def _check_setup(self, setup: Setup) -> str:
+        """Check a key by its form and by the smallest request there is. Returns a sentence if no
+        server answers. Blocks up to 3 s; raises CredentialsError, and as `_check_server`."""
+        from tui.app.doctor.setup import ask_for_models  # noqa: PLC0415 - for a new key only
+
+        match setup:
+            case KeySetup(given):
+                base_url, key = "", credentials.anthropic_key(given)
+            case ServerSetup(base_url, _, given):
+                key = credentials.valid_key(given) if given else None
+            case _:
+                return ""
+        self._check_server(base_url)
+        server = server_of(base_url)
+        status, why = ask_for_models(server, key)
+        if key and status == HTTPStatus.UNAUTHORIZED:
+            raise CredentialsError(
+                f"{shown(server)} rejects this key.", hint="Check it, or enter another one."
+            )
+        if status is None:
+            return f" Not checked: {shown(server)} can't be reached ({why})."
+        return ""
+
     def _set_up(self, setup: Setup) -> str:
         match setup:
             case PracticeSetup():
@@ -389,7 +413,6 @@ class Program:
             self._use_server(base_url, model)
             self.launch = self.launch.with_key(None).reached(practice=False)
             return f"Using {model} at {base_url}; saved in {shorten(home.config_file)}."
-        _check_key(credentials.valid_key(key), base_url)
         place = credentials.store_key(key, base_url, env=os.environ, folders=home)
         self._use_server(base_url, model)
         self.launch = self.launch.with_key(key).reached(practice=False)
@@ -425,15 +448,3 @@ def _next_start() -> str:
     """Add what the environment changes when the program is started again."""
     name = credentials.key_variable(os.environ)
     return f" {name} still comes first at the next start." if name else ""
-
-
-def _check_key(key: str, base_url: str) -> None:
-    """Raises CredentialsError for a key that the server refuses. One that can't be reached, or
-    says nothing of keys, is asked later. Blocks up to 3 s."""
-    from tui.app.doctor.setup import ask_for_models  # noqa: PLC0415 - for a new key only
-
-    server = server_of(base_url)
-    if ask_for_models(server, key)[0] == HTTPStatus.UNAUTHORIZED:
-        raise CredentialsError(
-            f"{shown(server)} rejects this key.", hint="Check it, or enter another one."
-        )

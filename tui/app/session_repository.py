@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ PREVIEW = 60
 """Number of records of a long session that are previewed: its last ones."""
 
 _AROUND = 20
+_DOCUMENT = re.compile(r"session-[0-9a-f]{12}(-\d+)?\.(md|html|jsonl)")
 _AGENTS = {"claude_code": "Claude Code", "pi": "pi", "codex": "Codex", "opencode": "opencode"}
 
 
@@ -249,6 +251,11 @@ def write_document(
     document = export(loaded, format_, title=title)
     copies.write_new(path, document.text.encode("utf-8", "replace"))
     return path, document.secrets
+
+
+def is_document(path: Path) -> bool:
+    """True for the name of a session's document that was written for a person."""
+    return bool(_DOCUMENT.fullmatch(path.name))
 
 
 def row_of(entry: catalog.SessionSummary, found: catalog.SessionFileState) -> SessionRow:

@@ -252,8 +252,8 @@ def words(fact: Told, now: datetime | None = None) -> Sentence | None:  # noqa: 
         case facts.TurnFinished(outcome):
             ends = {
                 "interrupted": "Stopped. What should it do instead?",
-                "limit": "Stopped: the turn reached its limit.",
-                "failed": "The turn failed. Nothing is lost.",
+                "limit": "Stopped: a limit was reached.",
+                "failed": "This failed. Nothing is lost.",
             }
             return Sentence(ends[outcome], "warning") if outcome in ends else None
         case (

@@ -100,6 +100,26 @@ class WebAddress:
         return False
 
 
+def server_address(typed: str) -> str:
+    """Return the address of a server as it was typed. One without a scheme gets `http://` for this
+    machine, else `https://`. Raises ToolError if it can't be one."""
+    address = typed.strip().rstrip("/")
+    if "://" not in address:
+        local = _is_loopback(WebAddress.parse(f"https://{address}").host)
+        return f"{'http' if local else 'https'}://{address}"
+    if not address.startswith(("http://", "https://")):
+        raise ToolError("The address must start with http:// or https://.")
+    return address
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return False
+
+
 def is_private(address: str) -> bool:
     """True if an IP address is anything but one of the public internet.
 

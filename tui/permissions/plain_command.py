@@ -174,11 +174,16 @@ def shows_contents(one: PlainCommand) -> bool:
     return seen[:1] in SHOW_CONTENTS or seen[:2] in SHOW_CONTENTS
 
 
+def may_write(program: str) -> str:
+    """Say that a program isn't known to only read."""
+    return f"`{program}` may do more than read, as far as Holdfast knows"
+
+
 def objection(words: tuple[str, ...], folder: Path, reach: ReadableArea) -> str:
     """Explain why a command of literal words may do more than read in the area; "" if it does
     not."""
     name = _name(words)
-    unknown = f"`{words[0].rpartition('/')[2].lower()}` isn't on the read-only list"
+    unknown = may_write(words[0].rpartition("/")[2].lower())
     if not name:
         return unknown
     program = PROGRAMS[name]

@@ -25,7 +25,7 @@ from tui.permissions.parsed_command import (
     invocation,
 )
 from tui.permissions.path_risk import Places, RealPaths
-from tui.permissions.plain_command import MOST_CHARS, ReadableArea, objection
+from tui.permissions.plain_command import MOST_CHARS, ReadableArea, may_write, objection
 from tui.permissions.risk_tiers import (
     BLOCKED_NAMES,
     BLOCKED_PROGRAMS,
@@ -338,7 +338,7 @@ class _Judge:
         why = ""
         if not (runs and (called.name in _NEUTRAL or called.name in SHELLS)):
             words = tuple(word.text for word in simple.words)
-            unknown = f"`{called.name}` isn't on the read-only list"
+            unknown = may_write(called.name)
             plain = simple.cwd if known and self._short else None
             why = objection(words, plain, self._area) if plain else unknown
         if not why and simple.assigned:

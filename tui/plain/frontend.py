@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import ChoiceQuestion, Question, Setup, SetupQuestion, YesNoQuestion
+from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
 from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
 from tui.core import facts
+from tui.core.errors import HoldfastError
 from tui.core.fact_words import words
 from tui.core.facts import ErrorRaised, Fact, Told
 from tui.core.formatting import plural
@@ -234,11 +236,14 @@ class PlainFrontend:
         labels = [("yes", question.yes), ("no", question.no)]
         return await self.approver.choose(lines, labels) == "yes"
 
-    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
-        if question.problem:
-            self.say(question.problem, "error")
+    async def ask_setup(self, question: SetupQuestion) -> str | None:
         servers = await self.services.probe_servers()
-        return await self.approver.setup(question, servers)
+        while (setup := await self.approver.setup(question, servers)) is not None:
+            try:
+                return await self.services.set_up(setup)
+            except HoldfastError as error:
+                self.say(error.message, "error", hint=error.hint)
+        return None
 
     async def offer_interrupted_work(self, work: InterruptedWork) -> None:
         """Keep the work for before the next prompt, once all other questions of the opening are

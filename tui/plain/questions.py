@@ -36,6 +36,7 @@ from tui.app.dialog_data import (
 )
 from tui.app.interruption import known
 from tui.app.reports.branches import NOTHING_SAID, branch_facts
+from tui.core.errors import ToolError
 from tui.core.formatting import plural
 from tui.core.questions import (
     PLAN_CHOICES,
@@ -48,6 +49,7 @@ from tui.core.questions import (
     Verdict,
 )
 from tui.core.text_cleaning import visible
+from tui.core.web_address import server_address
 from tui.permissions.types import (
     REACHES,
     Answer,
@@ -282,17 +284,20 @@ class Asker:
         if way == "key":
             key = await self.text("API key, not shown: ", hidden=True)
             return KeySetup(key) if key else None
-        url = way if "://" in way else await self.text("Address, with http:// or https://: ")
-        if not url.startswith(("http://", "https://")):
-            self.terminal.say("The address must start with http:// or https://.")
+        typed = way if "://" in way else await self.text("Address: ")
+        try:
+            url = server_address(typed)
+        except ToolError as error:
+            self.terminal.say(str(error) if typed else "Enter an address.")
             return None
+        self.terminal.say(f"Using {url}.")
         hint = f", or just Enter for {usual}" if usual else ""
         model = await self.text(f"Model name{hint}: ") or usual
         if not model:
             self.terminal.say("Enter a model name.")
             return None
         key = await self.text("Key, if needed (not shown): ", hidden=True)
-        return ServerSetup(url.rstrip("/"), model, key)
+        return ServerSetup(url, model, key)
 
     async def text(self, question: str, *, hidden: bool = False) -> str:
         """Ask for a line of text, "" for none."""

@@ -196,7 +196,12 @@ class Session:
     @property
     def read_only(self) -> bool:
         """True if nothing is written: opened so, or taken over by another program."""
-        return self._file is not None and (self._lock is None or bool(self._lock.lost))
+        return self.opened_to_read or bool(self.lost)
+
+    @property
+    def opened_to_read(self) -> bool:
+        """True if nothing was to be written from the beginning."""
+        return self._file is not None and self._lock is None
 
     def with_next_prompt(self, fact: DurableFact) -> None:
         """Record a fact right before the next prompt, if there is one: a session that is only
@@ -313,7 +318,8 @@ class Session:
         return self.problem
 
     async def close(self) -> None:
-        """Sync and close the file. Raises StorageError if something could not be saved.
+        """Sync and close the file. Raises StorageError if something could not be saved; in a
+        session that was opened to read, nothing was to be.
 
         What is still typed is written first; if nothing was asked nor typed, the file is removed.
         """
@@ -326,6 +332,9 @@ class Session:
             if fields := self._drafts.last():
                 self._write_draft(fields)
             await self._file.close()
+        except StorageError:
+            if not self.opened_to_read:
+                raise
         finally:
             if self._lock is not None:
                 self._lock.release()

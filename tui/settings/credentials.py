@@ -35,6 +35,8 @@ _SERVICE = "holdfast"
 DEFAULT_SERVER: Final = "https://api.anthropic.com"
 _PATIENCE_S = 2.0
 _LIMIT = 100_000
+_SHORTEST_KEY = 20
+"""Anthropic's keys have some 100 characters."""
 _VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
@@ -229,6 +231,16 @@ def valid_key(key: str, what: str = "The key") -> str:
         f"{what} isn't an API key: it is empty, too long, or contains spaces or odd characters.",
         hint="Copy the key again, without quotes or line breaks.",
     )
+
+
+def anthropic_key(text: str) -> str:
+    """A key that can be one of Anthropic's. Raises CredentialsError, which does not name it."""
+    key = text.strip()
+    if "://" in key:
+        raise CredentialsError("This is an address, not an API key.")
+    if " " not in key and len(key) < _SHORTEST_KEY:
+        raise CredentialsError("This is too short for an API key.", hint="Copy the whole key.")
+    return valid_key(key, "This")
 
 
 # The OS keyring

@@ -56,7 +56,7 @@ SHOW_EARLY_S = 0.3
 """Seconds after which a key that waits is shown."""
 _TYPED_S = 0.25
 """Seconds to wait for letters to be in the prompt, in case its own work takes long."""
-_WAITING = "waits for the"
+_WAITING = ("for the session.", "for the command.")
 
 
 class HoldfastApp(ThemedApp):
@@ -570,8 +570,9 @@ class HoldfastApp(ThemedApp):
         if self.early and (not self._settled or self._command_opens):
             waiting = early_keys.named(event for event, _ in self.early)
             say = self.frontend.say if self.ready else self.chat.notice.say
-            for_what = "session" if not self._settled else "command"
-            say(f"{waiting} {_WAITING} {for_what}.", hint="Ctrl+C cancels.")
+            waits = "waits" if len(waiting) == 1 else "wait"
+            what_for = _WAITING[self._settled]
+            say(f"{' '.join(waiting)} {waits} {what_for}", hint="Ctrl+C cancels.")
 
     @work(group="early")
     async def _act_on_early(self) -> None:
@@ -606,7 +607,7 @@ class HoldfastApp(ThemedApp):
         self._early_goes_on = False
         held = list(self.early)
         self.early.clear()
-        if _WAITING in self.chat.notice.text:
+        if any(what_for in self.chat.notice.text for what_for in _WAITING):
             self.chat.notice.clear()
         await self.take_up(held)
 

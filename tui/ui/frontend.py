@@ -23,7 +23,6 @@ from tui.app.dialog_data import (
     AnswerOption,
     ChoiceQuestion,
     Question,
-    Setup,
     SetupQuestion,
     YesNoQuestion,
 )
@@ -503,7 +502,7 @@ class ScreenFrontend:
 
         return await answer_of(self.app, Confirmation(question)) or False
 
-    async def ask_setup(self, question: SetupQuestion) -> Setup | None:
+    async def ask_setup(self, question: SetupQuestion) -> str | None:
         from tui.ui.screens.welcome import WelcomeScreen  # noqa: PLC0415 - on demand
 
         screen = WelcomeScreen(self.services, question)

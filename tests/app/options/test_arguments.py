@@ -158,6 +158,19 @@ def test_a_first_word_that_is_a_subcommands_name_is_that_subcommand() -> None:
     assert parse(["-m", "doctor", "hi"]).prompt == "hi"
 
 
+@pytest.mark.parametrize("line", ["docter", "docter --json", "--practice docter", "runn T.md"])
+def test_a_slip_in_a_commands_name_sends_no_prompt(line: str) -> None:
+    word, meant = ("runn", "run") if "runn" in line else ("docter", "doctor")
+    error = refused(line)
+    assert error.message == f"There is no command {word!r}."
+    assert error.hint == f"Did you mean {meant}? To send it as a prompt: holdfast -- {word}"
+
+
+@pytest.mark.parametrize("line", ["-- docter", "-p docter", "hello", "fix", "test", "continue"])
+def test_a_prompt_of_one_word_is_sent(line: str) -> None:
+    assert parse(line.split()).prompt == line.rsplit(maxsplit=1)[-1]
+
+
 def test_flags_may_stand_before_the_subcommand() -> None:
     assert given_by("-m run run run.md") == {
         "command": "run",

@@ -206,6 +206,15 @@ async def test_each_theme_says_what_it_is_and_nothing_is_dimmed(world: World) ->
         assert not screen.query("#about")
 
 
+async def test_the_theme_picker_covers_whole_rows(world: World) -> None:
+    async with running(world, (80, 24)) as (app, pilot):
+        await say(pilot, "/theme")
+        await until(pilot, lambda: isinstance(app.screen, ThemePicker))
+        box = app.screen.query_one("#box").region
+        assert (box.x, box.width, box.bottom) == (0, 80, 24)
+        assert box.y >= 12
+
+
 async def test_without_colours_the_theme_picker_says_so(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

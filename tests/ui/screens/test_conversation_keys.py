@@ -96,17 +96,40 @@ async def test_after_a_click_every_letter_goes_to_the_prompt() -> None:
         assert app.chat.prompt.text == "jkgGnNy/"
 
 
-async def test_what_was_copied_is_said_without_a_shift_of_rows() -> None:
+def rows(app: HoldfastApp) -> list[str]:
+    """The rows of the conversation, as they are on the screen."""
+    view = app.chat.conversation
+    return [strip.text.rstrip() for strip in view.render_lines(view.size.region)]
+
+
+async def test_what_was_copied_is_said_on_its_row() -> None:
     async with running(World()) as (app, pilot):
-        items = await talk(app, pilot)
-        await pilot.press("tab", "k")
+        items = [UserItem("hello"), AssistantItem("one"), AssistantItem("two"), UserItem("bye")]
+        app.chat.fill(items)
+        await pilot.pause()
+        await pilot.press("tab", "k", "k")
         height = app.chat.conversation.size.height
         await pilot.press("y")
-        assert isinstance(item := items[-1], AssistantItem)
-        assert app.clipboard == item.text
-        assert app.chat.left.rule.right.plain == f"Copied {len(item.text)} characters."
+        assert app.clipboard == "two"
+        (row,) = (row for row in rows(app) if "● two" in row)
+        assert row.endswith(" Copied 3 characters.")
         assert app.chat.conversation.size.height == height
         assert app.focused is app.chat.conversation
+
+
+async def test_y_and_enter_leave_alone_what_is_out_of_sight() -> None:
+    async with running(World()) as (app, pilot):
+        items = await talk(app, pilot)
+        await pilot.press("tab", "k", "pageup", "pageup", "y")
+        seen, item = rows(app), at(app)
+        assert isinstance(item, UserItem | AssistantItem)
+        assert app.clipboard == item.text
+        (said,) = (row for row in seen if row.endswith(f" Copied {len(item.text)} characters."))
+        assert item.text.split("\n")[0] in said or said == seen[0]
+        before = [each.folded for each in items if isinstance(each, UserItem)]
+        await pilot.press("end", "enter")
+        assert at(app) in items[-2:]
+        assert [each.folded for each in items if isinstance(each, UserItem)] == before
 
 
 async def test_a_slash_searches_and_n_goes_through_what_was_found() -> None:
@@ -167,7 +190,8 @@ async def test_what_the_mouse_selects_is_copied_once() -> None:
         await pilot.pause()
         await drag(pilot, (3, 0), (8, 0))
         assert app.clipboard == "hello"
-        assert app.chat.left.rule.right.plain == "Copied 5 characters."
+        assert rows(app)[0].startswith("  ▌ hello there ")
+        assert rows(app)[0].endswith(" Copied 5 characters.")
         app.copy_to_clipboard("something else")
         await pilot.mouse_down("#splitter")  # the selection is still there
         await pilot.mouse_up("#splitter")

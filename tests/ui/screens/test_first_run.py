@@ -9,6 +9,7 @@ import pytest
 from textual import events as keys
 from textual.widgets import Input, OptionList, Static
 
+from tests.support.script import Hold
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.app.dialog_data import KeySetup, PracticeSetup, ServerSetup
@@ -80,6 +81,18 @@ async def test_on_the_smallest_terminal_every_choice_is_in_sight_in_one_row() ->
         assert "No API key found." in str(app.screen.query_one("#name", Static).render())
 
 
+async def test_on_the_smallest_terminal_a_problem_is_in_sight() -> None:
+    world = keyless()
+    async with running(world, (40, 10)) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
+        await pilot.press("enter", "enter")
+        await pilot.pause()
+        problem = app.screen.find_widget(app.screen.query_one("#problem"))
+        assert problem.visible_region == problem.region
+        assert problem.region.height == 1
+
+
 async def test_a_letter_where_no_field_is_wanted_means_nothing() -> None:
     async with running(keyless()) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
@@ -118,7 +131,7 @@ async def test_another_server_is_checked_before_it_is_taken() -> None:
     async with running(world) as (app, pilot):
         await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
         world.clock.elapsed += 1
-        await pilot.press("down", "enter", *"gateway", "enter")
+        await pilot.press("down", "enter", *"ftp://gateway", "enter")
         problem = app.screen.query_one("#problem", Static)
         assert "http://" in str(problem.render())
         app.screen.query_one("#base-url", Input).value = "https://gateway.example/"
@@ -127,6 +140,19 @@ async def test_another_server_is_checked_before_it_is_taken() -> None:
         await pilot.press("m", "1", "enter")
         await until(pilot, lambda: bool(world.agents))
         assert world.set_up_with == [ServerSetup("https://gateway.example", "m1")]
+
+
+async def test_an_address_without_a_scheme_is_taken_and_shown() -> None:
+    world = keyless()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
+        await pilot.press("down", "enter", *"localhost:4000/", "enter")
+        assert app.screen.query_one("#base-url", Input).value == "http://localhost:4000"
+        assert app.screen.query_one("#model", Input).has_focus
+        await pilot.press("m", "enter")
+        await until(pilot, lambda: bool(world.agents))
+        assert world.set_up_with == [ServerSetup("http://localhost:4000", "m")]
 
 
 async def test_a_server_of_this_machine_is_offered_by_name() -> None:
@@ -153,13 +179,33 @@ async def test_what_could_not_be_kept_is_said_and_asked_again() -> None:
         world.clock.elapsed += 1
         await pilot.press("enter", "k", "enter")
         await until(pilot, lambda: len(world.set_up_with) == 1)
+        screen = app.screen
+        assert isinstance(screen, WelcomeScreen)
         await until(
-            pilot,
-            lambda: (
-                isinstance(app.screen, WelcomeScreen)
-                and "Can't write" in str(app.screen.query_one("#problem").render())
-            ),
+            pilot, lambda: "Can't write" in str(screen.query_one("#problem", Static).render())
         )
+        assert app.screen.query_one("#key", Input).value == "k"
+        await pilot.press("1", "enter")
+        await until(pilot, lambda: bool(world.agents))
+        assert world.set_up_with == [KeySetup("k"), KeySetup("k1")]
+
+
+async def test_while_a_key_is_checked_it_says_so_and_escape_gives_up() -> None:
+    world = keyless()
+    world.set_up_hold = Hold()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        world.clock.elapsed += 1
+        problem = app.screen.query_one("#problem", Static)
+        await pilot.press("enter", "k", "enter")
+        await until(pilot, lambda: len(world.set_up_with) == 1)
+        assert "Checking the key…" in str(problem.render())
+        await pilot.press("escape")
+        assert str(problem.render()) == ""
+        world.set_up_hold.release()
+        await pilot.pause()
+        assert isinstance(app.screen, WelcomeScreen)
+        assert world.agents == []
 
 
 async def test_escape_leaves_the_welcome_screen_and_the_program() -> None:

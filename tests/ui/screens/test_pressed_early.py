@@ -216,7 +216,7 @@ async def test_what_waits_is_shown_and_ctrl_c_drops_it(tmp_path: Path) -> None:
         await slow.reach(pilot, "opening")
         await press(slow.app, "f2", "h", "i")
         app = slow.app
-        await until(pilot, lambda: "F2 hi waits for the session." in app.chat.notice.text)
+        await until(pilot, lambda: "F2 hi wait for the session." in app.chat.notice.text)
         await press(app, "ctrl+c")
         await until(pilot, lambda: not app.early and app.chat.notice.text == "")
         slow.go_on()

@@ -299,3 +299,29 @@ async def test_what_a_command_changed_goes_back_and_comes_again(tmp_path: Path) 
         assert (root / "a.txt").read_text() == "two\n"
         assert not (root / "gone").exists()
         assert (root / "mine").read_text() == "by me"
+
+
+async def test_what_export_wrote_is_no_change_to_take_back(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "a.txt").write_text("one\n")
+    world = RealWorld(root, ScriptedProvider(said("Done."), said("Again.")))
+    async with running(world, choice=SessionChoice()) as (app, pilot):
+        await say(pilot, "do it")
+        await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
+        await say(pilot, "/export")
+        await say(pilot, "/export html")
+        await until(pilot, lambda: len(list(root.glob("session-*"))) == 2)
+        await say(pilot, "/rewind 1")
+        await until(pilot, lambda: len(world.real) == 2)
+        assert app.screen is app.chat
+        assert len(list(root.glob("session-*"))) == 2
+        await pilot.press("ctrl+c")
+        (root / "mine").write_text("by me")
+        await say(pilot, "go")
+        await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
+        (root / "mine").write_text("by me, too")
+        await say(pilot, "/rewind 1")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        shown = str(app.screen.query_one("#details > Static").render())
+        assert shown == "mine · edited outside"

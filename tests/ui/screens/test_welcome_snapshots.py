@@ -43,7 +43,7 @@ PICTURES: Pictures = {
     "server found": Picture(WelcomeScreen, keyless("down")),
     "another server": Picture(WelcomeScreen, keyless("down", found=False), state=True),
     "wrong address": Picture(
-        WelcomeScreen, keyless("down", "enter", *"here", "enter", found=False), state=True
+        WelcomeScreen, keyless("down", "enter", *"ftp://here", "enter", found=False), state=True
     ),
     "profile": Picture(WelcomeScreen, keyless(profile="work"), state=True),
     "practice": Picture(WelcomeScreen, keyless("end", "up"), state=True),

@@ -32,6 +32,8 @@ async def effort(conversation: Conversation, wanted: str) -> None:
     elif level not in models.efforts:
         hint = " ".join(models.efforts)
         say(f"{models.current} has no effort level {level}.", "warning", hint=hint)
+    elif conversation.open_agent(to_write=True) is None:
+        return
     elif when := await _when(conversation, agent, level):
         for event in await models.use_effort(level, wait=when == "wait"):
             conversation.frontend.show(event)

@@ -54,7 +54,7 @@ async def _revoke(conversation: Conversation, agent: Agent) -> None:
     every_row = await asyncio.to_thread(rule_rows, agent, folders.config_file, workspace)
     rows = [row for row in every_row if row.kind in REVOCABLE][: len(_KEYS)]
     if not rows:
-        conversation.frontend.say("Nothing to revoke: no allow rules or grants yet.")
+        conversation.frontend.say("Nothing to revoke: nothing is allowed yet beyond the usual.")
         return
     options = [
         AnswerOption(key, row.text, f"rule{number}")

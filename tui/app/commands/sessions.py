@@ -63,7 +63,7 @@ async def fork(conversation: Conversation, _: str) -> None:
 async def rename(conversation: Conversation, title: str) -> None:
     if not title:
         conversation.frontend.say("Give a title:", hint="/rename a few words")
-    elif _begun(conversation, "rename"):
+    elif _begun(conversation, "rename") and conversation.open_agent(to_write=True):
         conversation.rename(title)
 
 

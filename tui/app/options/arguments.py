@@ -281,7 +281,7 @@ def parse(argv: Sequence[str]) -> Options:
     else:
         parsed, extra = parser.parse_known_args(arguments)
     if extra:
-        raise _unexpected(extra[0], command, name, first=getattr(parsed, "prompt", None) or "")
+        raise _unexpected(extra[0], command, name)
     values = {field: value for field, value in vars(parsed).items() if value is not None}
     if words:
         values["words"] = tuple(words)
@@ -409,16 +409,12 @@ def _see(command: str) -> str:
     return f"See holdfast {'' if command == 'chat' else command + ' '}--help."
 
 
-def _unexpected(given: str, command: Command, name: str, *, first: str) -> UsageError:
+def _unexpected(given: str, command: Command, name: str) -> UsageError:
     see = f"See {name} --help."
     if given.startswith("-") and given != "-":
         flag = given.split("=", 1)[0]
         names = [n for f in command.flags for n in f.names if n.startswith("--")]
         return UsageError(f"{prefix(name)}unknown option {flag}.", hint=near(flag, names) or see)
-    if command is MAIN and (suggestion := near(first, first_words())):
-        return UsageError(
-            f"There is no command {first!r}.", hint=f"{suggestion} Prompts need quotes."
-        )
     if command is MAIN:
         return UsageError(f"More than one prompt: {given!r}.", hint="Put it in quotes.")
     if command.after:
@@ -432,9 +428,17 @@ def _unexpected(given: str, command: Command, name: str, *, first: str) -> Usage
 def _dispatch(argv: list[str]) -> tuple[Command, list[str]]:
     """The command of a line, and the line without the command's words."""
     at = _first_word(argv, 0)
-    if at is None or argv[at] not in first_words():
+    if at is None:
         return MAIN, argv
     first = argv[at]
+    if first not in first_words():
+        # A slip costs no request. Real prompts are longer, or less like a command.
+        if " " not in first and (meant := near(first, first_words(), cutoff=_NEARLY)):
+            raise UsageError(
+                f"There is no command {first!r}.",
+                hint=f"{meant} To send it as a prompt: holdfast -- {first}",
+            )
+        return MAIN, argv
     others = argv[:at] + argv[at + 1 :]
     seconds = second_words(first)
     if not seconds:
@@ -601,15 +605,15 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%%")
 
 
-_NEAR = 0.7
+_NEAR, _NEARLY = 0.7, 0.8
 
 
-def near(word: str, words: Sequence[str]) -> str:
+def near(word: str, words: Sequence[str], *, cutoff: float = _NEAR) -> str:
     """A hint with the word that was probably meant, "" where none is close."""
     from difflib import get_close_matches  # noqa: PLC0415 - only on error
 
     names = {each.lstrip("-"): each for each in words}  # what all share makes none of them near
-    near = get_close_matches(word.lstrip("-"), names, n=1, cutoff=_NEAR)
+    near = get_close_matches(word.lstrip("-"), names, n=1, cutoff=cutoff)
     return f"Did you mean {names[near[0]]}?" if near else ""
 
 

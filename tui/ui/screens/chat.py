@@ -295,7 +295,7 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
         elevated = self.header.state.elevated and self._mode != "plan"
         text, style = footer.ELEVATED if elevated else footer.MODES[self._mode]
         if self._allowed and not elevated and self._mode != "plan":
-            text += f", except {plural(self._allowed, 'rule')}"
+            text += f", with {plural(self._allowed, 'exception')}"
         text, style = footer.READ_ONLY if self._read_only else (text, style)
         text, style = footer.RECIPIENTS.get(self._to, (text, style))
         vim = (f"{self._vim_mode} · ", footer.VIM_MODES[self._vim_mode]) if self._vim_mode else ""

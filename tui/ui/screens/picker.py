@@ -108,7 +108,7 @@ class ThemePicker(PickScreen):
 
     DEFAULT_CSS = """
     ThemePicker { align: center bottom; background: transparent; }
-    ThemePicker #box { width: 64; padding: 0 1; }
+    ThemePicker #box { width: 100%; max-width: 100%; padding: 0 1; }
     ThemePicker #about { height: auto; color: $text-warning; }
     """
 

@@ -14,6 +14,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import Worker
 
 from tui.app.dialog_data import (
     KeySetup,
@@ -26,7 +27,9 @@ from tui.app.dialog_data import (
 )
 from tui.app.passing_questions import until
 from tui.app.services import AppServices
+from tui.core.errors import HoldfastError, ToolError
 from tui.core.text_cleaning import one_line
+from tui.core.web_address import server_address
 from tui.settings.local_servers import LocalServer
 from tui.ui.screens.external_programs import step_aside
 from tui.ui.start.first_frame import welcome_place
@@ -59,9 +62,9 @@ _PROFILE_HELP = (
 _TOUR_HELP = "See every safety feature in 5 minutes, in a throwaway folder."
 
 
-class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
-    """Dismissed with the chosen setup, or None to leave. What another program sets up is an answer,
-    unless the person asked for this screen."""
+class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
+    """Dismissed with what was done once the services have taken a setup, or None to leave. What
+    another program sets up is taken, unless the person asked for this screen."""
 
     awaited = True
     takes_text = True
@@ -80,6 +83,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         self._entering = False
         self._servers: dict[str, LocalServer] = {}
         self._chosen = "profile" if question.profile else "key"
+        self._trying: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
         width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
@@ -120,7 +124,6 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
             self.await_quiet()
             self.leave_when_set_up()
         self._show_form(self._chosen)
-        self._say(self._question.problem)
         self.offer_servers()
 
     def on_resize(self) -> None:
@@ -163,12 +166,15 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         here: the next keys would be a prompt."""
         await until(self._services.set_up_elsewhere)
         await until(lambda: self.is_current and not self._entering)
-        self.dismiss(SetupElsewhere())
+        self._try(SetupElsewhere())
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self._entering = isinstance(event.widget, Input)
 
     def action_back(self) -> None:
+        if self._trying:
+            self._trying.cancel()
+        self._say("")
         choices = self.query_one("#choices", OptionList)
         if choices.has_focus:
             self.dismiss(None)
@@ -194,9 +200,9 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     def _selected(self, event: OptionList.OptionSelected) -> None:
         match event.option_id:
             case "profile":
-                self.dismiss(ProfileSetup(self._question.profile))
+                self._try(ProfileSetup(self._question.profile))
             case "practice":
-                self.dismiss(PracticeSetup())
+                self._try(PracticeSetup())
             case "tour":
                 self._say(step_aside(cast("App[Any]", self.app), "tour"))
             case chosen:
@@ -206,7 +212,7 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
     def _key_given(self, event: Input.Submitted) -> None:
         key = event.value.strip()
         if key:
-            self.dismiss(KeySetup(key))
+            self._try(KeySetup(key), "Checking the key…")
         else:
             self._say("Paste a key first.")
 
@@ -217,15 +223,32 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
         url, model, key = (
             self.query_one(f"#{name}", Input) for name in ("base-url", "model", "server-key")
         )
-        address = url.value.strip().rstrip("/")
-        if not address.startswith(("http://", "https://")):
-            self._say("The address must start with http:// or https://.")
+        try:
+            url.value = address = server_address(url.value)
+        except ToolError as error:
+            self._say(str(error) if url.value.strip() else "Enter an address.")
             url.focus()
-        elif not model.value.strip():
+            return
+        if not model.value.strip():
             self._say("Enter a model name.")
             model.focus()
         else:
-            self.dismiss(ServerSetup(address, model.value.strip(), key.value.strip()))
+            setup = ServerSetup(address, model.value.strip(), key.value.strip())
+            self._try(setup, "Trying the server…")
+
+    def _try(self, setup: Setup, progress: str = "") -> None:
+        self._say(progress, progress=True)
+        self._trying = self.try_setup(setup)
+
+    @work(exclusive=True, group="setup")
+    async def try_setup(self, setup: Setup) -> None:
+        """Use a setup and leave. One that can't be used stays in its fields, with the reason."""
+        try:
+            done = await self._services.set_up(setup)
+        except HoldfastError as error:
+            self._say(str(error))
+        else:
+            self.dismiss(done)
 
     def on_key(self, event: events.Key) -> None:
         """Pass on what is typed before a field was entered to that field."""
@@ -262,10 +285,13 @@ class WelcomeScreen(BaseScreen, Screen[Setup | None], AnswerPlace):
             )
         self.query_one("#server-help", Static).update(Content(text))
 
-    def _say(self, problem: str) -> None:
+    def _say(self, text: str, *, progress: bool = False) -> None:
         line = self.query_one("#problem", Static)
-        line.update(Content(problem))
-        line.set_class(bool(problem), "-shown")
+        line.update(Content(text))
+        line.set_class(bool(text), "-shown")
+        line.set_class(progress, "-progress")
+        if text:
+            line.call_after_refresh(line.scroll_visible, animate=False)
 
 
 def _first_field(chosen: str | None) -> str:

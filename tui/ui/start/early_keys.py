@@ -73,7 +73,7 @@ def acts_now(event: Pressed, screen: ChatScreen, *, loaded: bool) -> bool:
     return bound is None or (bound.node is prompt and "." not in action)
 
 
-def named(waiting: Iterable[Pressed]) -> str:
+def named(waiting: Iterable[Pressed]) -> list[str]:
     """Return what waits in words: keys by their names, letters as the text that they are."""
     words: list[str] = []
     typing = False
@@ -88,4 +88,4 @@ def named(waiting: Iterable[Pressed]) -> str:
         else:
             words.append(event.text)
         typing = bool(text)
-    return " ".join(words)
+    return words

@@ -213,7 +213,7 @@ class BaseScreen(Widget):
 
 @runtime_checkable
 class Pane(Protocol):
-    """A part of a screen with a place for a line about it."""
+    """A widget with a place for a line about it."""
 
     def say(self, text: str, /) -> object: ...
 
@@ -226,10 +226,10 @@ def note_for(screen: Widget, seconds: float, text: str) -> None:
 
 
 def copy(widget: Widget, text: str) -> None:
-    """Copy a text, and say so in the widget's pane or on its screen."""
+    """Copy a text, and say so at the widget's place for it, in its pane or on its screen."""
     widget.app.copy_to_clipboard(text)  # pyright: ignore[reportUnknownMemberType] - Textual's App
     copied = f"Copied {plural(len(text), 'character')}."
-    pane = next((node for node in widget.ancestors if isinstance(node, Pane)), None)
+    pane = next((node for node in widget.ancestors_with_self if isinstance(node, Pane)), None)
     if pane is not None:
         pane.say(copied)
     else:

@@ -124,7 +124,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     def on_mount(self) -> None:
         self.await_quiet()
         preview = self.query_one("#preview", VerticalScroll)
-        for seen in ("scroll_y", "virtual_size", "size"):
+        for seen in ("scroll_y", "virtual_size"):
             self.watch(preview, seen, self._count_hidden, init=False)
         self._mark_usual()
 
@@ -137,6 +137,7 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     def _settle(self) -> None:
         """Lay out the answers with the edges that they have by now, and tell where it begins."""
         if self.is_attached:
+            self._count_hidden()
             self.query_one("#answers").refresh(layout=True)
             self.call_after_refresh(self._tell_row)
 

@@ -180,11 +180,11 @@ APP_KEYS = (
 APPROVAL_KEYS = (
     Key("1,y", "answer('once')", "1, y", "yes, once"),
     Key("2", "answer('session')", "2", "yes, for this session"),
-    Key("3", "answer('always')", "3", "yes, always (saves a rule)"),
+    Key("3", "answer('always')", "3", "yes, always here (saved)"),
     Key("4", "explain", "4", "no, because…"),
     Key("escape,n", "refuse", "Esc, n", "no"),
     Key("v", "whole", "v", "show everything, full height (toggle)"),
-    Key("question_mark,ctrl+e", "rules", "?, Ctrl+E", "the rules behind the answers (toggle)"),
+    Key("question_mark,ctrl+e", "rules", "?, Ctrl+E", "what exactly each answer allows (toggle)"),
     Key("enter", "", "Enter", "the selected answer: yes once (no if high-risk)"),
     Key("right", "app.focus_next", "Tab, Left, Right", "select another answer"),
     Key("up", "scroll_preview(-1)", "Up, Down", "scroll, or select another answer"),

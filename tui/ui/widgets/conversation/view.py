@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar, NamedTuple
@@ -32,10 +33,13 @@ from tui.ui.widgets.conversation.items_view import ItemsView, PreparedItems
 from tui.ui.widgets.conversation.search import ItemSearch
 from tui.ui.widgets.conversation.tool_card import WIDEST
 from tui.ui.widgets.line_view import strips
+from tui.ui.widgets.line_view.strips import place
 from tui.ui.widgets.markdown.text import BLANK, Line
 
 SLICES_S = 1 / 30
 """Seconds between two slices of a search."""
+SAID_S = 4.0
+"""Seconds for which a line about a row is shown in it."""
 LETTERS = "-letters"
 """The class of a view while letters are keys in it."""
 
@@ -46,6 +50,14 @@ class _Hit(NamedTuple):
     item: int
     row: int
     start: int
+
+
+class _RowNote(NamedTuple):
+    """A line about a row, shown at its end."""
+
+    item: Item
+    row: int
+    text: str
 
 
 class ConversationView(ItemsView):
@@ -107,6 +119,7 @@ class ConversationView(ItemsView):
     _step = 0
     _slices: Timer | None = None
     _unfolded: tuple[Item, ...] = ()  # by a search
+    _row_note: _RowNote | None = None
 
     @property
     def cursor(self) -> Item | None:
@@ -147,6 +160,27 @@ class ConversationView(ItemsView):
         if index is not None:
             self._viewport.following = False
             self._move_to(index)
+
+    def say(self, text: str) -> None:
+        """Show a line for a while where it is about: at the end of the selection, else of the item
+        under the cursor."""
+        rows, selection = self._viewport.rows, self.text_selection
+        at = place(selection.end.y) if selection and selection.end else None
+        if at not in rows:
+            at = next(
+                (one for one in rows if one[0] == self._cursor and one[1] >= self._gap(one[0])),
+                None,
+            )
+        if at is None:
+            return
+        self._row_note = note = _RowNote(self._items[at[0]], at[1], f" {text} ")
+        self.set_timer(SAID_S, lambda: self._unsay(note))
+        self.refresh()
+
+    def _unsay(self, note: _RowNote) -> None:
+        if self._row_note is note:
+            self._row_note = None
+            self.refresh()
 
     # Finding
 
@@ -271,7 +305,10 @@ class ConversationView(ItemsView):
         return line
 
     def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:
-        if y == self._viewport.height - 1 and (pill := self._pill()):
+        pill = self._pill() if y == self._viewport.height - 1 else ""
+        if self._row_note and self._row_note[:2] == (self._items[index], row):
+            pill = self._row_note.text
+        if pill:
             line = self._overlay(index, row, self._lines(index)[row])
             strip = self._over(line, index, row, selection)
             return self._frame.around(strips.with_pill(strip, pill, self._width, self._look), self)
@@ -340,8 +377,12 @@ class ConversationView(ItemsView):
                 super().changed(item)
 
     def action_fold(self) -> None:
-        """Fold or unfold the item under the cursor."""
+        """Fold or unfold the item under the cursor. If that is out of sight, the cursor only moves
+        to one that isn't."""
         if self._cursor is not None:
+            if not self._viewport.sees(self._cursor):
+                self._mark_in_sight()
+                return
             item = self._items[self._cursor]
             if isinstance(item, ToolItem) and item.name == SUB_AGENT:
                 self.post_message(self.ItemOpened(item))
@@ -386,13 +427,23 @@ class ConversationView(ItemsView):
         self.post_message(self.UndoAsked())
 
     def action_copy_item(self) -> None:
-        """Copy the selection, else the source of the item under the cursor."""
+        """Copy the selection, else the source of the item under the cursor, which is first moved
+        into sight."""
         text = self.selected_text
         if not text and self._cursor is not None:
+            if not self._viewport.sees(self._cursor):
+                self._mark_in_sight()
             text = item_renderer.source(self._items[self._cursor])
         if not text:
             raise SkipAction
         copy(self, text)
+
+    def _mark_in_sight(self) -> None:
+        """Put the cursor on the item that takes most of the rows in sight. Nothing scrolls."""
+        shown = Counter(index for index, _ in self._viewport.rows)
+        self._cursor, self._hit = max(shown, key=shown.__getitem__), None
+        self.post_message(self.ItemSelected(self._items[self._cursor]))
+        self.refresh()
 
     def action_next(self, step: int) -> None:
         """Go to the next match of a search, otherwise to the next of the person's prompts; beyond
