@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tui.agent.interrupted_work import InterruptedWork
 from tui.app.conversation import Conversation
-from tui.app.dialog_data import ChoiceQuestion, Question, Setup, SetupQuestion, YesNoQuestion
-from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
+from tui.app.dialog_data import ChoiceQuestion, Question, SetupQuestion, YesNoQuestion
 from tui.app.frontend import Kind, Level, TurnResult
 from tui.app.interruption import act_on_interruption, take_over
 from tui.app.quitting import Quit
