@@ -97,7 +97,7 @@ async def test_a_command_that_a_hook_changed_is_shown_as_it_runs(answer: str) ->
 )
 async def test_an_approval_is_answered_by_one_key(key: str, expected: Answer) -> None:
     async with asked(Ask(WRITE, ASKED), *answer("done")) as (world, app, pilot):
-        world.clock.elapsed += 0.6
+        world.clock.elapsed += 1.1  # a key held since the prompt would come again sooner
         await pilot.press(key)
         await until(pilot, lambda: not app.conversation.busy)
         assert world.agent.answers == [expected]
