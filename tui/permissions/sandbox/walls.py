@@ -393,7 +393,7 @@ def _sockets(walls: Walls) -> Iterator[str]:
         lines = _HOST_SOCKETS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return
-    paths = {fields[7] for line in lines if len(fields := line.split(maxsplit=7)) > 7}
+    paths = {fields[7] for line in lines[1:] if len(fields := line.split(maxsplit=7)) > 7}
     named = {path for path in paths if path.startswith("/")}
     if relative := paths - named - {path for path in paths if path.startswith("@")}:
         places = {str(walls.workspace), *_working_folders()}
