@@ -58,8 +58,8 @@ class Desk:
     ) -> tuple[int, MonitorReport]:
         places = git_places(self.scene.workspace, environment)
         return await self.sandbox.start_supervised(
-            argv, cwd=cwd, environment=environment, walls=with_git(self.scene.walls, places),
-            level=self.level, keep=keep,
+            argv, cwd=cwd, environment=environment, level=self.level, keep=keep,
+            walls=lambda: with_git(self.scene.walls, places),
         )  # fmt: skip
 
     async def waiting(self) -> int:

@@ -195,7 +195,7 @@ class CommandTraces:
             if before.changed_indexes:
                 lines += await asyncio.to_thread(self._settle_new_clones)
         self._unsaid += lines
-        return lines + await asyncio.to_thread(self._settle_copies)
+        return lines + (await asyncio.to_thread(self._settle_copies) if self._copies else [])
 
     def _settle_copies(self) -> list[str]:
         """Put in place what commands have set in copies of git's settings. Blocks."""

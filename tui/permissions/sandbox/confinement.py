@@ -176,9 +176,8 @@ class Confinement:
                         traces.save(keep.folder)
                     return walls
 
-                walls = await asyncio.to_thread(prepared)
                 started = await self._sandbox.start_supervised(
-                    argv, cwd=cwd, environment=environment, walls=walls, level=level, keep=keep
+                    argv, cwd=cwd, environment=environment, walls=prepared, level=level, keep=keep
                 )
             if writes:
                 traces.add(keep.folder)

@@ -177,12 +177,16 @@ class Sandbox:
         *,
         cwd: Path,
         environment: Mapping[str, str],
-        walls: Walls,
+        walls: Callable[[], Walls],
         level: Level,
         keep: Keep,
     ) -> tuple[int, MonitorReport]:
-        """Start a command under a keeper, so that it outlives the program."""
-        make = self._request(argv, cwd, environment, walls, level)
+        """Start a command under a keeper, so that it outlives the program. `walls` is called in a
+        thread."""
+
+        def make() -> dict[str, Any]:
+            return self._request(argv, cwd, environment, walls(), level)()
+
         try:
             return await start_supervised(self.parent, make, keep)
         except OSError as error:
@@ -379,8 +383,12 @@ async def choose(
 
 def _bubblewrap(walls: Walls) -> str | None:
     """Find bubblewrap, but never one that a command could have put into the workspace."""
-    roots = (walls.workspace, *walls.added)
-    return shutil.which("bwrap", path=safe_search_path(os.environ.get("PATH", ""), roots))
+    path, roots = os.environ.get("PATH", ""), (walls.workspace, *walls.added)
+    found = shutil.which("bwrap", path=path)
+    folder = os.path.dirname(found or "")  # noqa: PTH120
+    if found is None or safe_search_path(folder, roots) == folder:
+        return found
+    return shutil.which("bwrap", path=safe_search_path(path, roots))
 
 
 def _in_words(text: str) -> str:

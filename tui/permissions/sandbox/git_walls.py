@@ -111,7 +111,6 @@ def git_places(
     the next time.
     """
     env = clean_environment(os.environ if environment is None else environment)
-    env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
     link, root = workspace / ".git", workspace.resolve()
     common, folder = (link, link) if _is_plain(link, root) else _folders_of(workspace, env)
     # Git does not accept the repository, but may do so once it is complete: protect what is there.
@@ -225,7 +224,9 @@ def with_git(walls: Walls, places: GitPlaces) -> Walls:
 
 
 def _git(workspace: Path, env: Mapping[str, str], *words: str) -> str:
-    return answer(workspace, *words, env=env) or ""
+    """Ask git, but never one that a command could have put into the workspace."""
+    path = safe_search_path(env.get("PATH", os.defpath), (workspace,))
+    return answer(workspace, *words, env={**env, "PATH": path}) or ""
 
 
 def signs(workspace: Path, env: Mapping[str, str]) -> bool:
@@ -333,7 +334,6 @@ def settings_by_file(
 def inner_repositories(workspace: Path, environment: Mapping[str, str]) -> list[Path]:
     """The folders that the index lists as repositories of their own. Blocks."""
     env = clean_environment(environment)
-    env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
     listed = _git(workspace, env, "ls-files", "--stage", "-z", "--full-name", "--", ":/")
     top = _git(workspace, env, "rev-parse", "--show-toplevel").removesuffix("\n")
     names = re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", listed)

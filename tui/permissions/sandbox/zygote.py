@@ -420,14 +420,15 @@ def _be_init(spec: dict[str, Any], command_file: int, outcome: int) -> NoReturn:
             system.install_filter(base64.b64decode(spec["filter"]))
         system.drop_capabilities()
         system.hide_memory()
-        os.write(outcome, b"{}\n")
-        with os.fdopen(command_file, "rb") as file:
-            argv, env = json.loads(file.read())
         error, theirs = os.pipe()
         command = os.fork()
         if not command:
+            with os.fdopen(command_file, "rb") as file:
+                argv, env = json.loads(file.read())
             zygote.execute({"argv": argv, "env": env}, theirs)
         os.close(theirs)
+        os.close(command_file)
+        os.write(outcome, b"{}\n")
         with os.fdopen(error, "rb") as file:
             if reason := file.read():
                 raise OSError(reason.decode())  # noqa: TRY301 - reported below
