@@ -131,15 +131,16 @@ def git_places(
     # Hooks may be links to files elsewhere in the workspace; these run, too.
     names += [target for path in names if path.name == "hooks" for target in _links_in(path, root)]
     # A link among the folders above could be exchanged, so it is protected like the name itself.
-    above = dict.fromkeys(part for path in dict.fromkeys(names) for part in path.parents)
-    names += [part for part in above if _is_link_below(part, root)]
+    above = dict.fromkeys(part for path in dict.fromkeys(names) for part in _above(path, root))
+    names += [part for part in above if part.is_symlink()]
     names = [path for path in dict.fromkeys(names) if not clones.frees(path)]
-    walled = [path for path in names if path.exists() and not _is_folder_of_git(path)]
+    there = {path for path in names if path.exists()}
+    walled = [path for path in names if path in there and not _is_folder_of_git(path)]
     return GitPlaces(
         folders=folders,
         protected=(*walled, *clones.whole),
         objects=tuple(_alternates(common)) if common else (),
-        watched=tuple(path for path in names if path.is_symlink() or not path.exists()),
+        watched=tuple(path for path in names if path not in there or path.is_symlink()),
         roots=(root, *folders),
         trees=tuple(trees),
         clones=tuple(clones.walled),
@@ -301,8 +302,10 @@ def _links_in(hooks: Path, root: Path) -> Iterator[Path]:
                 yield target
 
 
-def _is_link_below(path: Path, root: Path) -> bool:
-    return path != root and path.is_relative_to(root) and path.is_symlink()
+def _above(path: Path, root: Path) -> Iterator[Path]:
+    """The folders above a path, as far as they are below a root."""
+    if path.is_relative_to(root):
+        yield from itertools.takewhile(lambda part: part != root, path.parents)
 
 
 def _is_folder_of_git(path: Path) -> bool:
