@@ -21,9 +21,9 @@ import os
 import shlex
 import socket
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from tui.keeper import zygote
 from tui.keeper.monitor import Keeper, Monitor, end_descendants, output_pipe
@@ -45,8 +45,18 @@ _ENV = "/usr/bin/env"
 HandOver: TypeAlias = Callable[[int, bytes], tuple[dict[str, Any], Monitor]]
 """Waits behind finished walls for a command, by the first process behind them and its mounts.
 Returns the request and the monitor for it."""
-Wait: TypeAlias = Callable[[dict[str, Any], Monitor, HandOver], tuple[int, bool]]
-"""Builds the walls of a request, waits for a command, and runs it to its end."""
+
+
+class Builder(Protocol):
+    """Builds walls for which there is no command yet."""
+
+    def can_wait(self, engine: str) -> bool:
+        """True if the walls of an engine can be built before there is a command."""
+        ...
+
+    def wait(self, spec: dict[str, Any], monitor: Monitor, hand_over: HandOver) -> tuple[int, bool]:
+        """Build the walls of a request, wait for a command, and run it to its end."""
+        ...
 
 
 def script_of(spec: dict[str, Any]) -> bytes:
@@ -77,9 +87,8 @@ class _Waiting:
 class WallsAhead:
     """The walls that wait in a zygote."""
 
-    def __init__(self, engines: Collection[str], wait: Wait) -> None:
-        self._engines = engines
-        self._wait = wait
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
         self._waiting: dict[str, _Waiting] = {}
         self._wanted: dict[str, dict[str, Any]] = {}
         self._due = 0.0
@@ -104,7 +113,7 @@ class WallsAhead:
             waiting.link.close()
 
     def take(self, spec: dict[str, Any], files: list[int]) -> bool:
-        if spec["engine"] not in self._engines or not spec.get("keep") or not _can_wait(spec):
+        if not (spec.get("keep") and self._builder.can_wait(spec["engine"]) and _can_wait(spec)):
             return False
         key = _key(spec)
         waiting = self._waiting.pop(key, None)
@@ -121,7 +130,7 @@ class WallsAhead:
                 requests.close()
                 ours.close()
                 self.let_go()
-                _be_monitor(spec, theirs, self._wait)
+                _be_monitor(spec, theirs, self._builder)
         self._waiting[key] = _Waiting(ours, time.monotonic())
 
 
@@ -142,7 +151,7 @@ def _digest(mounts: bytes) -> str:
     return hashlib.sha256(mounts).hexdigest()
 
 
-def _be_monitor(spec: dict[str, Any], link: socket.socket, wait: Wait) -> NoReturn:
+def _be_monitor(spec: dict[str, Any], link: socket.socket, builder: Builder) -> NoReturn:
     """Build walls, and be the keeper of the command that is handed over, if one is."""
     monitor: Monitor | None = None
 
@@ -153,7 +162,7 @@ def _be_monitor(spec: dict[str, Any], link: socket.socket, wait: Wait) -> NoRetu
         link.send(json.dumps({"inner": inner, "mounts": _digest(mounts)}).encode())
         message, files, _, _ = socket.recv_fds(link, 1, 5, socket.MSG_CMSG_CLOEXEC)
         if not message:
-            raise OSError("it is not needed any more")
+            raise OSError("nothing needs it any more")
         answer = socket.socket(fileno=os.dup(files[1]))
         monitor = Monitor(answer, 0, [])
         request = zygote.request_in(files)
@@ -169,7 +178,7 @@ def _be_monitor(spec: dict[str, Any], link: socket.socket, wait: Wait) -> NoRetu
         idle = Monitor(link, 0, [null, theirs, theirs])
         os.close(theirs)
         os.close(null)
-        status, rest = wait(spec, idle, hand_over)
+        status, rest = builder.wait(spec, idle, hand_over)
         if monitor:
             monitor.ended(status, rest=rest)
     except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happens

@@ -81,16 +81,25 @@ def _make_network(answer: socket.socket) -> NoReturn:
 def main(control: int) -> None:
     """Serve the program's requests until it has ended."""
     network = _Network()
+    ahead = WallsAhead(_Ahead(network))
+    zygote.main(control, partial(_begin, network), partial(_ask, network), ahead)
 
-    def wait(spec: dict[str, Any], monitor: Monitor, hand_over: HandOver) -> tuple[int, bool]:
+
+@dataclass(slots=True)
+class _Ahead:
+    """Builds walls for which there is no command yet."""
+
+    network: _Network
+
+    def can_wait(self, engine: str) -> bool:
+        return engine in _WAITING
+
+    def wait(self, spec: dict[str, Any], monitor: Monitor, hand_over: HandOver) -> tuple[int, bool]:
         system.adopt_orphans()
-        joined = None if spec["network"] else network.open()
+        joined = None if spec["network"] else self.network.open()
         ended = _WAITING[spec["engine"]](spec, joined, monitor, hand_over)
         end_descendants()
         return ended
-
-    ahead = WallsAhead(_WAITING, wait)
-    zygote.main(control, partial(_begin, network), partial(_ask, network), ahead)
 
 
 def run(path: str) -> NoReturn:
