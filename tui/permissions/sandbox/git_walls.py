@@ -98,6 +98,14 @@ class GitAnswers:
         )
 
 
+@dataclass(slots=True)
+class IndexAnswer:
+    """The repositories that an index lists, valid until the index changes."""
+
+    state: FileState | None = None
+    places: tuple[Path, ...] = ()
+
+
 def git_places(
     workspace: Path,
     environment: Mapping[str, str] | None = None,
@@ -334,9 +342,23 @@ def settings_by_file(
     return settings
 
 
-def inner_repositories(workspace: Path, environment: Mapping[str, str]) -> list[Path]:
-    """The folders that the index lists as repositories of their own. Blocks."""
-    env = clean_environment(environment)
+def inner_repositories(
+    workspace: Path, environment: Mapping[str, str], known: IndexAnswer | None = None
+) -> list[Path]:
+    """The folders that the index lists as repositories of their own. Git's answer is kept in
+    `known`. Blocks."""
+    env, known = clean_environment(environment), known or IndexAnswer()
+    index = workspace / ".git/index"
+    usual = _is_plain(index.parent, workspace.resolve()) and "GIT_INDEX_FILE" not in env
+    state = _file_state(index) if usual else None
+    if state is None or state != known.state:
+        known.places = tuple(_asked_inner_repositories(workspace, env))
+        settled = state is not None and max(state[2:]) < time.time_ns() - _SETTLED_NS
+        known.state = state if settled else None
+    return list(known.places)
+
+
+def _asked_inner_repositories(workspace: Path, env: Mapping[str, str]) -> list[Path]:
     listed = _git(workspace, env, "ls-files", "--stage", "-z", "--full-name", "--", ":/")
     top = _git(workspace, env, "rev-parse", "--show-toplevel").removesuffix("\n")
     names = re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", listed)
