@@ -37,18 +37,18 @@ class Desk:
         self.level = WRITE
         self._numbers = itertools.count()
 
-    async def run(self, line: str, **more: str) -> tuple[int, str, int]:
+    async def run(self, line: str, *, at: str = "", **more: str) -> tuple[int, str, int]:
         """Run a line of bash. Returns its code, its output, and the process that kept it."""
-        command = await self.start(line, f"kept{next(self._numbers)}", **more)
+        command = await self.start(line, f"kept{next(self._numbers)}", at=at, **more)
         assert await command.wait(PATIENCE_S)
         assert command.end is not None
         output, keeper = command.read().decode(), note(command.folder, STATE)["keeper"]
         await asyncio.to_thread(command.discard)
         return command.end.returncode, output, keeper
 
-    async def start(self, line: str, name: str, **more: str) -> SupervisedCommand:
+    async def start(self, line: str, name: str, *, at: str = "", **more: str) -> SupervisedCommand:
         return await SupervisedCommand.start(
-            [shutil.which("bash") or "/bin/sh", "-c", line], cwd=self.scene.workspace,
+            [shutil.which("bash") or "/bin/sh", "-c", line], cwd=self.scene.workspace / at,
             env=self.scene.environment | more, folder=self.scene.base / name,
             starter=self._start, call={}, limit=1 << 20, min_free=0,
         )  # fmt: skip
@@ -149,6 +149,17 @@ async def test_what_was_replaced_meanwhile_is_seen(desk: Desk) -> None:
     code, output, keeper = await desk.run("~/.local/bin/tool")
     assert (code, output) == (0, "another\n")
     assert keeper != waits
+
+
+async def test_the_folder_of_a_command_is_the_one_of_that_name_now(desk: Desk) -> None:
+    folder = desk.scene.workspace / "-it's a folder"
+    folder.mkdir()
+    assert (await desk.run("true", at=folder.name))[0] == 0
+    waits = await desk.waiting()
+    folder.rmdir()
+    folder.mkdir()
+    (folder / "new").touch()
+    assert await desk.run("ls; pwd", at=folder.name) == (0, f"new\n{folder}\n", waits)
 
 
 async def test_a_new_protected_file_has_its_wall(desk: Desk) -> None:

@@ -62,7 +62,8 @@ class Builder(Protocol):
 def script_of(spec: dict[str, Any]) -> bytes:
     """Return a shell script that becomes the command of a request."""
     words = [_ENV, "-i", *(f"{name}={value}" for name, value in spec["env"].items())]
-    return os.fsencode(f"exec {shlex.join([*words, *spec['argv']])} </dev/null\n")
+    folder = shlex.quote(spec["cwd"])  # of this name now
+    return os.fsencode(f"cd {folder} && exec {shlex.join([*words, *spec['argv']])} </dev/null\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,8 @@ class WallsAhead:
     def prepare(self, requests: socket.socket) -> None:
         now = time.monotonic()
         if self._wanted and now >= self._due:
-            wanted, self._wanted = self._wanted, {}
-            for key, spec in wanted.items():
+            wanted, self._wanted = list(self._wanted.items())[-MOST:], {}
+            for key, spec in wanted:
                 self._build(key, spec, requests)
         old = [key for key, one in self._waiting.items() if now - one.since > KEPT_S]
         for key in [*old, *[key for key in self._waiting if key not in old][:-MOST]]:

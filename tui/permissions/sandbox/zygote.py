@@ -224,12 +224,12 @@ def _run_bubblewrap(
     built = [mount for mount in spec["mounts"] if mount[0] != "link"]
     checked = [mount for mount in built if is_below(mount[2], spec["movable"])]
     waits, blocked = os.pipe() if checked or hand_over else (-1, -1)
-    program, script = spec["argv"], -1
+    program, env, script = spec["argv"], spec["env"], -1
     if hand_over:
-        program, (its_end, script) = _SCRIPT_AS_INPUT, os.pipe()
+        program, env, (its_end, script) = _SCRIPT_AS_INPUT, {}, os.pipe()
         os.dup2(its_end, 0)
         os.close(its_end)
-    child, info = _start_bubblewrap(spec, joined, monitor, program, waits)
+    child, info = _start_bubblewrap({**spec, "argv": program, "env": env}, joined, monitor, waits)
     zygote.close_streams()
     here = parsed(mounts_of("self")) if checked else []
     with os.fdopen(info, "rb") as file:
@@ -257,10 +257,9 @@ def _start_bubblewrap(
     spec: dict[str, Any],
     joined: tuple[int, int] | None,
     monitor: Monitor,
-    program: list[str],
     waits: int,
 ) -> tuple[int, int]:
-    """Start bubblewrap. Before it starts the program it reads from `waits`, if that is given.
+    """Start bubblewrap. Before it starts the command it reads from `waits`, if that is given.
     Returns its process, and a pipe with what it tells of the inner one."""
     arguments = os.memfd_create("arguments")
     program_filter = os.memfd_create("filter")
@@ -288,7 +287,7 @@ def _start_bubblewrap(
             _join(joined)
             system.die_with_reader(theirs)
             _apply_landlock(spec)
-            argv = [spec["bubblewrap_path"], "--args", str(arguments), "--", *program]
+            argv = [spec["bubblewrap_path"], "--args", str(arguments), "--", *spec["argv"]]
             os.execve(argv[0], argv, spec["env"])  # noqa: S606
         except OSError as error:
             monitor.failed(error)
@@ -401,7 +400,9 @@ def _run_launcher(
                     os.kill(child, signal.SIGKILL)
                     raise
             with os.fdopen(ours, "wb") as words_of_command:
-                words_of_command.write(json.dumps([spec["argv"], spec["env"]]).encode())
+                words_of_command.write(
+                    json.dumps([spec["cwd"], spec["argv"], spec["env"]]).encode()
+                )
             ended = json.loads(file.readline() or "{}")
         if not ended:
             monitor.running(child)
@@ -433,7 +434,12 @@ def _be_init(spec: dict[str, Any], command_file: int, outcome: int) -> NoReturn:
         command = os.fork()
         if not command:
             with os.fdopen(command_file, "rb") as file:
-                argv, env = json.loads(file.read())
+                cwd, argv, env = json.loads(file.read())
+            try:
+                os.chdir(cwd)  # the folder of this name now
+            except OSError as failure:
+                os.write(theirs, words(failure).encode())
+                os._exit(127)
             zygote.execute({"argv": argv, "env": env}, theirs)
         os.close(theirs)
         os.close(command_file)
