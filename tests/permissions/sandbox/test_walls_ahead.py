@@ -16,7 +16,7 @@ from tests.support.processes import gone
 from tui.keeper.command import Keep, SupervisedCommand, note
 from tui.keeper.folder import STATE
 from tui.keeper.parent import MonitorReport
-from tui.permissions.sandbox.engine import Sandbox
+from tui.permissions.sandbox.engine import Engine, Sandbox
 from tui.permissions.sandbox.git_walls import git_places, with_git
 from tui.permissions.sandbox.walls import Level
 
@@ -62,12 +62,18 @@ class Desk:
             walls=lambda: with_git(self.scene.walls, places),
         )  # fmt: skip
 
+    def _built(self, process: int) -> bool:
+        line = _line(process)
+        if self.sandbox.engine is Engine.LAUNCHER:
+            return len(line) == 2
+        return bool(line) and _is_shell(line[-1])
+
     async def waiting(self) -> int:
         """Wait until walls are built. Returns the process that keeps what is handed to it."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 for process in _children(self.sandbox.parent.pid or 0):
-                    if _waits(process, "unix_stream") and _waits(_inner(process), "pipe_read"):
+                    if self._built(process):
                         return process
                 await asyncio.sleep(0)
 
@@ -80,18 +86,17 @@ def _children(process: int) -> list[int]:
     return list(map(int, text.split()))
 
 
-def _inner(process: int) -> int:
-    """The last in a line of only children; 0 for none."""
-    last = 0
-    while children := _children(last or process):
-        last = children[0]
-    return last
+def _line(process: int) -> list[int]:
+    """What it started, what that started, and so on, where each started one."""
+    line: list[int] = []
+    while len(children := _children(line[-1] if line else process)) == 1:
+        line += children
+    return line
 
 
-def _waits(process: int, where: str) -> bool:
-    """True if it waits in this part of the kernel."""
+def _is_shell(process: int) -> bool:
     try:
-        return where in Path(f"/proc/{process}/wchan").read_text()
+        return Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"/bin/sh\0")
     except OSError:
         return False
 
@@ -183,7 +188,7 @@ async def test_a_line_too_long_for_a_script_has_walls_of_its_own(desk: Desk) -> 
 async def test_what_waits_ends_with_the_program(desk: Desk) -> None:
     assert (await desk.run("true"))[0] == 0
     waits = await desk.waiting()
-    inner = _inner(waits)
+    inner = _line(waits)[-1]
     await asyncio.to_thread(desk.sandbox.close)
     assert gone(waits)
     assert gone(inner)

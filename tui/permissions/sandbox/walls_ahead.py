@@ -33,6 +33,8 @@ AFTER_S = 0.25
 """Seconds from a command's start until walls are built for the next: they are not to slow it."""
 KEPT_S = 120.0
 """Seconds after which walls that nobody needed are given up."""
+_NEARLY_S = 0.1
+"""The most that a command waits for walls which are being built."""
 MOST = 2
 """Commands that read and those that write take turns, and have different walls."""
 _SCRIPT_BYTES = 64 * 1024
@@ -76,11 +78,12 @@ class _Waiting:
     def hand_over(self, files: list[int]) -> bool:
         """Give a request to the monitor, if all is as it was."""
         try:
-            built = json.loads(self.link.recv(500, socket.MSG_DONTWAIT) or b"{}")
+            self.link.settimeout(_NEARLY_S)
+            built = json.loads(self.link.recv(500) or b"{}")
             if _digest(mounts_of(built["inner"])) != built["mounts"]:
                 return False
             socket.send_fds(self.link, [b"x"], files)
-        except (OSError, ValueError, KeyError):  # not built yet, or gone
+        except (OSError, ValueError, KeyError):  # not built in time, or gone
             return False
         return True
 
