@@ -32,9 +32,8 @@ printf '%s' "it's \\"quoted\\" $ODD"; echo error >&2; exit 7
 class Desk:
     """Starts kept commands behind the walls of a scene."""
 
-    def __init__(self, sandbox: Sandbox, scene: Scene) -> None:
-        self.sandbox, self.scene = sandbox, scene
-        self.level = WRITE
+    def __init__(self, sandbox: Sandbox, scene: Scene, level: Level = WRITE) -> None:
+        self.sandbox, self.scene, self.level = sandbox, scene, level
         self._numbers = itertools.count()
 
     async def run(self, line: str, *, at: str = "", **more: str) -> tuple[int, str, int]:
@@ -109,7 +108,7 @@ def desk(sandbox: Sandbox, scene: Scene) -> Desk:
 @pytest.mark.parametrize("level", [READ, WRITE])
 async def test_a_command_runs_as_behind_fresh_walls(desk: Desk, level: Level) -> None:
     odd = {"ODD": "a\n'b' $c `d` \\ \x07 ä", "OTHER": ""}
-    desk.level = level
+    desk = Desk(desk.sandbox, desk.scene, level)
     code, printed, first = await desk.run(ITSELF, **odd)
     waits = await desk.waiting()
     again_code, again, second = await desk.run(ITSELF, **odd)
