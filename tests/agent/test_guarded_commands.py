@@ -21,7 +21,7 @@ from tui.core.config import Config, Guard
 from tui.core.messages import Block, ToolOutput, text_of
 from tui.provider.base import Request
 from tui.session.records import Record
-from tui.tokens import tokenizer
+from tui.tokens import estimate
 from tui.tools.limits.clamp import byte_length, line_count
 from tui.tools.output_capture import Capture
 
@@ -139,10 +139,10 @@ def assert_adds_up(receipt: dict[str, Any], raw: bytes, shown: str) -> None:
     assert receipt["sha256"] == hashlib.sha256(raw).hexdigest()
     assert receipt["bytes_kept"] == receipt["bytes_total"] == len(raw)
     assert receipt["lines_total"] == raw.count(b"\n") + (not raw.endswith(b"\n"))
-    assert receipt["tokens_total"] == tokenizer.count(raw.decode(errors="replace"))
+    assert receipt["tokens_total"] == estimate.tokens(raw.decode(errors="replace"))
     assert receipt["bytes_shown"] == byte_length(shown)
     assert receipt["lines_shown"] == line_count(shown)
-    assert receipt["tokens_shown"] == tokenizer.count(shown)
+    assert receipt["tokens_shown"] == estimate.tokens(shown)
 
 
 HOSTILE = rb"\033[31mred\033[0m \0 \377\376 \033]0;title\007 \r\nnext\n"

@@ -143,7 +143,7 @@ def _while_it_prints(home: Path) -> list[tuple[str, float, float]]:
     return [
         *_rows(f"a key while {OUTPUT_MB} MB are printed", waits, middle_ms=20, most_ms=40),
         (f"{OUTPUT_MB} MB printed, {beyond:.2f} s of 1 beyond the printing", beyond, 1),
-        (f"memory with {OUTPUT_MB} MB printed, {memory[0]:.0f} MB of 120", memory[0] / 120, 1),
+        (f"memory with {OUTPUT_MB} MB printed, {memory[0]:.0f} MB of 110", memory[0] / 110, 1),
     ]
 
 

@@ -6,6 +6,7 @@ import base64
 import random
 import struct
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,25 @@ def test_text_weighs_about_what_a_tokeniser_counts(
 ) -> None:
     text = make(random.Random(11), 6000)
     assert 0.55 < weight(text) / len(encoding().encode_ordinary(text)) < 1.35
+
+
+OUTPUTS = {
+    "numbers": "".join(f"{n}\n" for n in range(9000)),
+    "log": "".join(f"07:00:{n % 60:02d} INFO {n} at /usr\n" for n in range(900)),
+    "build": "".join(f"gcc -O2 -Wall -c src/file{n}.c -o build/file{n}.o\n" for n in range(900)),
+    "hash": "".join(f"{sha256(b'%d' % n).hexdigest()}  file{n}\n" for n in range(500)),
+    "one letter": "x" * 30_000,
+    "source": Path(__file__).read_text(encoding="utf-8"),
+}
+
+
+@pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS)
+def test_the_estimate_of_an_output_is_near_its_count(output: str) -> None:
+    assert 0.75 < estimate.tokens(output) / tokenizer.count(output) < 1.25
+
+
+def test_the_estimate_is_never_under_a_quarter_of_the_bytes() -> None:
+    assert estimate.tokens(" " * 4000) == 1000
 
 
 JSON = st.recursive(

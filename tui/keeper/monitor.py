@@ -34,6 +34,14 @@ _ALWAYS_BYTES = 1 << 20
 _CHECK_FREE_EVERY = 64 * 1024**2
 
 
+def output_pipe() -> tuple[int, int]:
+    """A pipe for a command's output: its reading and its writing end."""
+    reading, writing = os.pipe()
+    with suppress(OSError, AttributeError):  # this user's pipes may be at their limit
+        fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return reading, writing
+
+
 def words(error: BaseException) -> str:
     """An error in words for a person."""
     if isinstance(error, OSError) and error.strerror:
@@ -62,7 +70,7 @@ def end_and_exit(*_: object) -> NoReturn:
 class Monitor:
     """Watches a command whose output somebody else reads; it only reports.
 
-    `parent` is the process that it ends with, 0 for none. `streams` are the command's own.
+    `parent` is the process that it ends with, 0 for none. `streams` are those of the command.
     """
 
     def __init__(self, answer: socket.socket, parent: int, streams: list[int]) -> None:
@@ -70,7 +78,6 @@ class Monitor:
         self.parent = parent
         for number, file in enumerate(streams):
             os.dup2(file, number)
-            os.close(file)
 
     def report(self, **message: Any) -> None:
         with suppress(OSError):  # the program has gone
@@ -96,14 +103,16 @@ class Monitor:
 class Keeper(Monitor):
     """Keeps a command and its output, whatever happens to the program."""
 
-    def __init__(self, answer: socket.socket, streams: list[int], keep: dict[str, Any]) -> None:
+    def __init__(
+        self, answer: socket.socket, streams: list[int], keep: dict[str, Any], pipe: int = -1
+    ) -> None:
         """`streams` are the command's input and the file that gets its output; `keep` has the
         `folder`, the `limit` of bytes, the space to leave free (`min_free`), and the seconds after
-        which the command is over (`timeout`, None for never)."""
-        source, self._output = streams
-        self._pipe, theirs = os.pipe()
-        with suppress(OSError, AttributeError):  # this user's pipes may be at their limit
-            fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        which the command is over (`timeout`, None for never). `pipe` is where its output comes
+        from, if it has its streams already."""
+        source, output = streams
+        self._output = os.dup(output)
+        self._pipe, theirs = (pipe, -1) if pipe >= 0 else output_pipe()
         self._folder = os.open(keep["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._check_folder()
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -131,7 +140,9 @@ class Keeper(Monitor):
         for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, _nothing)
         signal.signal(signal.SIGTERM, self._asked_to_end)
-        super().__init__(answer, 0, [source, theirs, os.dup(theirs)])
+        super().__init__(answer, 0, [source, theirs, theirs] if theirs >= 0 else [])
+        if theirs >= 0:
+            os.close(theirs)
         self._poll = select.poll()
         for file in (self._pipe, self._wake, self._control, answer.fileno()):
             self._poll.register(file, select.POLLIN)

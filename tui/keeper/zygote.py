@@ -20,7 +20,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from tui.keeper.monitor import Keeper, Monitor, words
 
@@ -32,7 +32,32 @@ Ask: TypeAlias = Callable[[dict[str, Any], socket.socket], None]
 _EVERY_S = 5
 
 
-def main(control: int, begin: Begin | None = None, ask: Ask | None = None) -> None:
+class Ahead(Protocol):
+    """What is prepared for the next command while nothing is asked for."""
+
+    def patience(self) -> float:
+        """The seconds until `prepare` is due."""
+        ...
+
+    def prepare(self, requests: socket.socket) -> None:
+        """Do what is due. A fork of it lets go of `requests`."""
+        ...
+
+    def let_go(self) -> None:
+        """Close all that belongs to the zygote, in a fork of it."""
+        ...
+
+    def take(self, spec: dict[str, Any], files: list[int]) -> bool:
+        """Hand a request to what was prepared for it. False if there is nothing that fits."""
+        ...
+
+
+def main(
+    control: int,
+    begin: Begin | None = None,
+    ask: Ask | None = None,
+    ahead: Ahead | None = None,
+) -> None:
     """Serve requests until the program has gone. `begin` knows more than plain commands; `ask`
     answers requests that are questions."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -44,29 +69,32 @@ def main(control: int, begin: Begin | None = None, ask: Ask | None = None) -> No
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        ready = select.select([requests], [], [], _EVERY_S)[0]
-        if not ready:  # reap ended monitors without waiting for the next command
-            continue
+        patience = min(_EVERY_S, ahead.patience()) if ahead else _EVERY_S
+        if not select.select([requests], [], [], patience)[0]:
+            if ahead:
+                ahead.prepare(requests)
+            continue  # and reap ended monitors without waiting for the next command
         message, files, _, _ = socket.recv_fds(requests, 1, 5, socket.MSG_CMSG_CLOEXEC)
         if not message:
             return
         try:
-            _serve(files, requests, begin, ask)
+            _serve(files, requests, begin, ask, ahead)
         finally:
             for file in files:
                 os.close(file)
 
 
-def _serve(files: list[int], requests: socket.socket, begin: Begin, ask: Ask | None) -> None:
-    payload, report, *streams = files
-    with socket.socket(fileno=os.dup(report)) as answer:
+def _serve(
+    files: list[int], requests: socket.socket, begin: Begin, ask: Ask | None, ahead: Ahead | None
+) -> None:
+    with socket.socket(fileno=os.dup(files[1])) as answer:
         try:
-            with os.fdopen(os.dup(payload), "rb") as file:
-                file.seek(0)
-                spec: dict[str, Any] = json.loads(file.read())
+            spec = request_in(files)
             if "ask" in spec:
                 if ask:
                     ask(spec, answer)
+                return
+            if ahead and ahead.take(spec, files):
                 return
             run = begin(spec)
             zygote = os.getpid()
@@ -75,24 +103,50 @@ def _serve(files: list[int], requests: socket.socket, begin: Begin, ask: Ask | N
         except (OSError, ValueError) as error:
             Monitor(answer, 0, []).failed(error)
             return
-        monitor = None
         # The fork must let go of everything that belongs to the zygote before it runs the command.
-        try:
-            requests.close()
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-                signal.signal(number, signal.SIG_DFL)
-            os.setsid()
-            keep = spec.get("keep")
-            own = [os.dup(stream) for stream in streams[: 2 if keep else 3]]
-            monitor = Keeper(answer, own, keep) if keep else Monitor(answer, zygote, own)
-            for file in files:
-                os.close(file)
-            status, rest = run(monitor)
-            monitor.ended(status, rest=rest)
-        except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happens
-            (monitor or Monitor(answer, 0, [])).failed(error)
-        finally:
-            os._exit(0)
+        requests.close()
+        if ahead:
+            ahead.let_go()
+        begin_fork()
+
+        def start(streams: list[int]) -> Monitor:
+            if keep := spec.get("keep"):
+                return Keeper(answer, streams[:2], keep)
+            return Monitor(answer, zygote, streams)
+
+        supervise(answer, files, start, run)
+
+
+def request_in(files: list[int]) -> dict[str, Any]:
+    """Read the request that came with these files."""
+    with os.fdopen(os.dup(files[0]), "rb") as file:
+        file.seek(0)
+        return json.loads(file.read())
+
+
+def begin_fork() -> None:
+    """Begin a session of its own, with signals as a command expects them."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    os.setsid()
+
+
+def supervise(
+    answer: socket.socket, files: list[int], start: Callable[[list[int]], Monitor], run: Run
+) -> NoReturn:
+    """Run the command of a request to its end. `files` are those of the request; `start` makes
+    its monitor of its streams, and takes those that it needs."""
+    monitor = None
+    try:
+        monitor = start(files[2:])
+        for file in files:
+            os.close(file)
+        status, rest = run(monitor)
+        monitor.ended(status, rest=rest)
+    except BaseException as error:  # noqa: BLE001 - the fork must end here, whatever happens
+        (monitor or Monitor(answer, 0, [])).failed(error)
+    finally:
+        os._exit(0)
 
 
 def plain(spec: dict[str, Any]) -> Run:

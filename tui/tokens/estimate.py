@@ -70,6 +70,11 @@ def weight(text: str) -> float:
     return total + _OTHERS * len(rest)
 
 
+def tokens(text: str) -> int:
+    """Estimate the tokens of a text: its weight, and at least a quarter of its bytes."""
+    return max(round(weight(text)), len(text.encode("utf-8", "replace")) // 4)
+
+
 def json_weight(value: object, count: Count = weight) -> float:
     """The weight of a JSON value: the input of a call, the schema of a tool."""
     return count(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))

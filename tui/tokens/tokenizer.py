@@ -121,12 +121,6 @@ async def load() -> None:
         await asyncio.to_thread(default.load)
 
 
-def load_soon() -> None:
-    """Begin to load in a separate thread; callers that count before it is done wait for it."""
-    if not default.ready:
-        threading.Thread(target=default.load, name="tokenizer", daemon=True).start()
-
-
 def count(text: str) -> int:
     """Count the tokens of a text; see `Tokenizer.count`."""
     return default.count(text)

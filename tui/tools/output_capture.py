@@ -21,7 +21,6 @@ from tui.core.text_cleaning import COLOURS
 from tui.core.workspace import text_of_path
 from tui.keeper.command import CommandEnd
 from tui.keeper.folder import LIMIT
-from tui.tokens import tokenizer
 from tui.tools.terminal_text import MOVES, ShownText, TerminalText
 
 SPILL_AFTER = 48 * 1024
@@ -124,7 +123,6 @@ class Capture:
         if self.bytes <= SPILL_AFTER:
             self._first.append(data)
         elif self._first:
-            tokenizer.load_soon()  # an output of this size is cut, which takes its tokens
             self._first = []
         return self._take(self._terminal.feed(self._cleaner.feed(data)))
 

@@ -294,7 +294,7 @@ async def test_every_wall_is_proved(any_engine: Engine, scene: Scene) -> None:
 async def test_a_refused_engine_means_the_next(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, any_engine: Engine
 ) -> None:
-    async def only(engine: Engine, walls: object) -> engines.ProbeResult:
+    async def only(engine: Engine, *_: object) -> engines.ProbeResult:
         return engines.ProbeResult(engine, "" if engine is any_engine else "refused")
 
     monkeypatch.setattr(engines, "probe", only)

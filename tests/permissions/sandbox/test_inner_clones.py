@@ -4,6 +4,7 @@ around for one that is gone."""
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from tests.permissions.sandbox.conftest import Scene
 from tests.permissions.sandbox.test_attacks_in_steps import BASH, Played, without_walls
 from tui.core.git.repository import Repository
+from tui.permissions.sandbox import git_walls
 from tui.permissions.sandbox.engine import Engine
 from tui.permissions.sandbox.inner_clones import stopped_at, worked_in
 from tui.permissions.sandbox.walls import Level
@@ -253,3 +255,22 @@ async def test_worktrees_that_the_program_makes_are_not_named(engine: Engine, sc
         assert await played.confinement.traces.changed_files() == []
     finally:
         await played.confinement.close()
+
+
+def test_a_clone_that_comes_into_the_index_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_walls, "_SETTLED_NS", 0)
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@b", "-c", "advice.addEmbeddedRepo=false"]
+    known = git_walls.IndexAnswer()
+    (tmp_path / "file").touch()
+    for words in (["init", "-q"], ["add", "."]):
+        subprocess.run([*git, "-C", str(tmp_path), *words], check=True)
+    assert git_walls.inner_repositories(tmp_path, os.environ, known) == []
+    assert known.state is not None
+    inner = tmp_path / "inner"
+    subprocess.run([*git, "init", "-q", str(inner)], check=True)
+    subprocess.run([*git, "-C", str(inner), "commit", "-qm", "x", "--allow-empty"], check=True)
+    assert git_walls.inner_repositories(tmp_path, os.environ, known) == []
+    subprocess.run([*git, "-C", str(tmp_path), "add", "inner"], check=True)
+    assert git_walls.inner_repositories(tmp_path, os.environ, known) == [inner]

@@ -11,7 +11,7 @@ from tests.tools.test_run_command import Bench
 from tui.core.config import Guard
 from tui.core.messages import RawOutput, ToolOutput, text_block, text_of
 from tui.core.text_cleaning import current_lines
-from tui.tokens import tokenizer
+from tui.tokens import estimate
 from tui.tools.command_status import CommandStatus
 from tui.tools.jobs import Jobs
 from tui.tools.limits.clamp import byte_length, line_count
@@ -34,9 +34,9 @@ def assert_adds_up(guarded: GuardedOutput, raw: bytes) -> None:
     assert receipt.path.read_bytes() == raw
     assert receipt.sha256 == hashlib.sha256(raw).hexdigest()
     assert receipt.bytes_kept == receipt.total.bytes == len(raw)
-    assert receipt.total.tokens == tokenizer.count(raw.decode())
+    assert receipt.total.tokens == estimate.tokens(raw.decode())
     assert (receipt.shown.bytes, receipt.shown.lines) == (byte_length(text), line_count(text))
-    assert receipt.shown.tokens == tokenizer.count(text)
+    assert receipt.shown.tokens == estimate.tokens(text)
 
 
 async def test_25_a_progress_bar_is_its_last_state_and_kept_whole(tmp_path: Path) -> None:

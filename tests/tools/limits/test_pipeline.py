@@ -243,6 +243,18 @@ async def test_K_share_binds_in_a_small_window(spill: Path) -> None:
     assert guarded.receipt.shown.tokens <= 3000
 
 
+@pytest.mark.parametrize("tool", ["run_command", "read_file"])
+async def test_a_cut_by_bytes_and_lines_loads_no_tokenizer(
+    tool: str, spill: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenizer, "default", tokenizer.Tokenizer())
+    guarded = await run("12345678\n" * 7000, spill, tool, keep="ends")
+    assert guarded.receipt is not None
+    assert guarded.receipt.stages == (("clamp",) if tool == "read_file" else ("spill",))
+    assert 0 < guarded.receipt.shown.tokens < guarded.receipt.total.tokens
+    assert not tokenizer.default.ready
+
+
 async def test_several_blocks_stand_in_one_file(spill: Path) -> None:
     output = ToolOutput(
         [{"type": "text", "text": "a" * 40_000}, {"type": "text", "text": "b" * 40_000}]

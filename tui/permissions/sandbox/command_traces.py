@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from tui.permissions.sandbox.folder_lists import FolderLists
     from tui.permissions.sandbox.git_copies import GitCopies, PendingSettings
     from tui.permissions.sandbox.git_quarantine import GitBefore
-    from tui.permissions.sandbox.git_walls import CloneAccess, GitAnswers, GitPlaces
+    from tui.permissions.sandbox.git_walls import (
+        CloneAccess,
+        GitAnswers,
+        GitPlaces,
+        IndexAnswer,
+    )
     from tui.permissions.sandbox.inner_clones import StoppedClones
 
 log = logging.getLogger(__name__)
@@ -70,6 +75,7 @@ class CommandTraces:
     """Settings of git that commands have made and that need a yes of the person."""
     _places: dict[Path, GitPlaces] = field(default_factory=dict[Path, "GitPlaces"])
     _git_answers: dict[Path, GitAnswers] = field(default_factory=dict[Path, "GitAnswers"])
+    _index_answers: dict[Path, IndexAnswer] = field(default_factory=dict[Path, "IndexAnswer"])
 
     @property
     def _roots(self) -> tuple[Path, ...]:
@@ -156,10 +162,19 @@ class CommandTraces:
 
     def _file_states(self) -> dict[Path, tuple[int, int]]:
         from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.git_walls import inner_repositories  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
+            IndexAnswer,
+            inner_repositories,
+        )
 
         env = self._of.environment
-        inner = [one for root in self._roots for one in inner_repositories(root, env)]
+        inner = [
+            one
+            for root in self._roots
+            for one in inner_repositories(
+                root, env, self._index_answers.setdefault(root, IndexAnswer())
+            )
+        ]
         return run_later.file_states(self._roots, inner, self._listing())
 
     def _listing(self) -> FolderLists:
@@ -195,7 +210,7 @@ class CommandTraces:
             if before.changed_indexes:
                 lines += await asyncio.to_thread(self._settle_new_clones)
         self._unsaid += lines
-        return lines + await asyncio.to_thread(self._settle_copies)
+        return lines + (await asyncio.to_thread(self._settle_copies) if self._copies else [])
 
     def _settle_copies(self) -> list[str]:
         """Put in place what commands have set in copies of git's settings. Blocks."""

@@ -176,9 +176,8 @@ class Confinement:
                         traces.save(keep.folder)
                     return walls
 
-                walls = await asyncio.to_thread(prepared)
                 started = await self._sandbox.start_supervised(
-                    argv, cwd=cwd, environment=environment, walls=walls, level=level, keep=keep
+                    argv, cwd=cwd, environment=environment, walls=prepared, level=level, keep=keep
                 )
             if writes:
                 traces.add(keep.folder)
@@ -327,7 +326,7 @@ class Confinement:
             shutil.rmtree(self.folder)
 
     async def _choose(self) -> Engine | None:
-        from tui.permissions.sandbox.engine import Engine, choose, probe  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox import engine as engines  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.own_process import hide_secrets  # noqa: PLC0415 - on demand
 
         with suppress(OSError):
@@ -336,16 +335,21 @@ class Confinement:
         if asked == "off":
             self.reason = "the sandbox is off"
             return None
+        parent = engines.warm_parent()
         try:
             walls = self.walls()
             if asked == "auto":
-                engine, results = await choose(walls)
+                engine, results = await engines.choose(walls, parent)
             else:
-                results = [await probe(Engine(asked), walls)]
-                engine = Engine(asked) if results[0].ok else None
+                results = [await engines.probe(engines.Engine(asked), walls, parent)]
+                engine = results[0].engine if results[0].ok else None
         except HoldfastError as error:
             self.reason, self.cure = error.message.rstrip("."), error.hint
             return None
+        if engine is not None and self._zygote is None:
+            self._zygote = parent  # the first command finds it running, with the network made
+        else:
+            await asyncio.to_thread(parent.close)
         if engine is None:
             self.reason = "; ".join(f"{one.engine}: {one.reason}" for one in results)
         return engine

@@ -177,12 +177,16 @@ class Sandbox:
         *,
         cwd: Path,
         environment: Mapping[str, str],
-        walls: Walls,
+        walls: Callable[[], Walls],
         level: Level,
         keep: Keep,
     ) -> tuple[int, MonitorReport]:
-        """Start a command under a keeper, so that it outlives the program."""
-        make = self._request(argv, cwd, environment, walls, level)
+        """Start a command under a keeper, so that it outlives the program. `walls` is called in a
+        thread."""
+
+        def make() -> dict[str, Any]:
+            return self._request(argv, cwd, environment, walls(), level)()
+
         try:
             return await start_supervised(self.parent, make, keep)
         except OSError as error:
@@ -330,9 +334,9 @@ async def run_to_end(
         return code, output.read().decode(errors="replace")
 
 
-async def probe(engine: Engine, walls: Walls) -> ProbeResult:
+async def probe(engine: Engine, walls: Walls, parent: WarmParent | None = None) -> ProbeResult:
     """Try an engine for real once, at every level that it has, instead of only looking for a
-    program."""
+    program. `parent` starts what is tried; it stays warm if the engine works."""
     if engine is Engine.SEATBELT and not shutil.which(seatbelt.PROGRAM):
         return ProbeResult(engine, f"{seatbelt.PROGRAM} is missing")
     if engine is not Engine.SEATBELT and sys.platform != "linux":
@@ -344,7 +348,7 @@ async def probe(engine: Engine, walls: Walls) -> ProbeResult:
 
         if reason := kernel_filters.refusal(os.uname().machine, landlock_version()):
             return ProbeResult(engine, reason)
-    sandbox = Sandbox(engine)
+    sandbox, works = Sandbox(engine, parent), False
     # One level with a private network and one without cover everything that the engine sets up.
     levels = [Level.READ_ONLY] if engine is Engine.LANDLOCK else [Level.READ_ONLY, Level.NETWORK]
     try:
@@ -353,21 +357,25 @@ async def probe(engine: Engine, walls: Walls) -> ProbeResult:
                 code, output = await run_to_end(sandbox, ["/bin/sh", "-c", ":"], walls, level)
             if code:
                 return ProbeResult(engine, _in_words(output.strip() or f"exit code {code}"))
+        works = True
     except SandboxError as error:
         return ProbeResult(engine, _in_words(str(error)))
     except TimeoutError:
         return ProbeResult(engine, f"it didn't respond within {_PROBE_S:g} s")
     finally:
-        await asyncio.to_thread(sandbox.close)
+        if parent is None or not works:
+            await asyncio.to_thread(sandbox.close)
     return ProbeResult(engine)
 
 
-async def choose(walls: Walls) -> tuple[Engine | None, list[ProbeResult]]:
+async def choose(
+    walls: Walls, parent: WarmParent | None = None
+) -> tuple[Engine | None, list[ProbeResult]]:
     """Choose the first engine that works here; also return the results so far. None: nothing
-    confines."""
+    confines. `parent` is as for `probe`."""
     asked: list[ProbeResult] = []
     for engine in ENGINES:
-        asked.append(await probe(engine, walls))
+        asked.append(await probe(engine, walls, parent))
         if asked[-1].ok:
             return engine, asked
     return None, asked
@@ -375,8 +383,12 @@ async def choose(walls: Walls) -> tuple[Engine | None, list[ProbeResult]]:
 
 def _bubblewrap(walls: Walls) -> str | None:
     """Find bubblewrap, but never one that a command could have put into the workspace."""
-    roots = (walls.workspace, *walls.added)
-    return shutil.which("bwrap", path=safe_search_path(os.environ.get("PATH", ""), roots))
+    path, roots = os.environ.get("PATH", ""), (walls.workspace, *walls.added)
+    found = shutil.which("bwrap", path=path)
+    folder = os.path.dirname(found or "")  # noqa: PTH120
+    if found is None or safe_search_path(folder, roots) == folder:
+        return found
+    return shutil.which("bwrap", path=safe_search_path(path, roots))
 
 
 def _in_words(text: str) -> str:

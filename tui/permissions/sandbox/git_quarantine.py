@@ -69,8 +69,10 @@ class Watched:
 def snapshot(places: GitPlaces) -> dict[Path, Watched]:
     """Record the state of the names that no mount protects."""
     watched: dict[Path, Watched] = {}
-    for path in (*places.watched, *places.freed):
-        folder = path.parent.resolve()
+    names = (*places.watched, *places.freed)
+    real = {folder: folder.resolve() for folder in {path.parent for path in names}}
+    for path in names:
+        folder = real[path.parent]
         if root := _root_of(folder, places.roots):
             freed = path in places.freed
             watched[path] = Watched(root, folder, _state(folder / path.name), freed)

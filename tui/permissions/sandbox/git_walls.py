@@ -98,6 +98,14 @@ class GitAnswers:
         )
 
 
+@dataclass(slots=True)
+class IndexAnswer:
+    """The repositories that an index lists, valid until the index changes."""
+
+    state: FileState | None = None
+    places: tuple[Path, ...] = ()
+
+
 def git_places(
     workspace: Path,
     environment: Mapping[str, str] | None = None,
@@ -111,7 +119,6 @@ def git_places(
     the next time.
     """
     env = clean_environment(os.environ if environment is None else environment)
-    env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
     link, root = workspace / ".git", workspace.resolve()
     common, folder = (link, link) if _is_plain(link, root) else _folders_of(workspace, env)
     # Git does not accept the repository, but may do so once it is complete: protect what is there.
@@ -132,15 +139,16 @@ def git_places(
     # Hooks may be links to files elsewhere in the workspace; these run, too.
     names += [target for path in names if path.name == "hooks" for target in _links_in(path, root)]
     # A link among the folders above could be exchanged, so it is protected like the name itself.
-    above = dict.fromkeys(part for path in dict.fromkeys(names) for part in path.parents)
-    names += [part for part in above if _is_link_below(part, root)]
+    above = dict.fromkeys(part for path in dict.fromkeys(names) for part in _above(path, root))
+    names += [part for part in above if part.is_symlink()]
     names = [path for path in dict.fromkeys(names) if not clones.frees(path)]
-    walled = [path for path in names if path.exists() and not _is_folder_of_git(path)]
+    there = {path for path in names if path.exists()}
+    walled = [path for path in names if path in there and not _is_folder_of_git(path)]
     return GitPlaces(
         folders=folders,
         protected=(*walled, *clones.whole),
         objects=tuple(_alternates(common)) if common else (),
-        watched=tuple(path for path in names if path.is_symlink() or not path.exists()),
+        watched=tuple(path for path in names if path not in there or path.is_symlink()),
         roots=(root, *folders),
         trees=tuple(trees),
         clones=tuple(clones.walled),
@@ -225,7 +233,9 @@ def with_git(walls: Walls, places: GitPlaces) -> Walls:
 
 
 def _git(workspace: Path, env: Mapping[str, str], *words: str) -> str:
-    return answer(workspace, *words, env=env) or ""
+    """Ask git, but never one that a command could have put into the workspace."""
+    path = safe_search_path(env.get("PATH", os.defpath), (workspace,))
+    return answer(workspace, *words, env={**env, "PATH": path}) or ""
 
 
 def signs(workspace: Path, env: Mapping[str, str]) -> bool:
@@ -300,8 +310,10 @@ def _links_in(hooks: Path, root: Path) -> Iterator[Path]:
                 yield target
 
 
-def _is_link_below(path: Path, root: Path) -> bool:
-    return path != root and path.is_relative_to(root) and path.is_symlink()
+def _above(path: Path, root: Path) -> Iterator[Path]:
+    """The folders above a path, as far as they are below a root."""
+    if path.is_relative_to(root):
+        yield from itertools.takewhile(lambda part: part != root, path.parents)
 
 
 def _is_folder_of_git(path: Path) -> bool:
@@ -330,10 +342,23 @@ def settings_by_file(
     return settings
 
 
-def inner_repositories(workspace: Path, environment: Mapping[str, str]) -> list[Path]:
-    """The folders that the index lists as repositories of their own. Blocks."""
-    env = clean_environment(environment)
-    env["PATH"] = safe_search_path(env.get("PATH", os.defpath), (workspace,))
+def inner_repositories(
+    workspace: Path, environment: Mapping[str, str], known: IndexAnswer | None = None
+) -> list[Path]:
+    """The folders that the index lists as repositories of their own. Git's answer is kept in
+    `known`. Blocks."""
+    env, known = clean_environment(environment), known or IndexAnswer()
+    index = workspace / ".git/index"
+    usual = _is_plain(index.parent, workspace.resolve()) and "GIT_INDEX_FILE" not in env
+    state = _file_state(index) if usual else None
+    if state is None or state != known.state:
+        known.places = tuple(_asked_inner_repositories(workspace, env))
+        settled = state is not None and max(state[2:]) < time.time_ns() - _SETTLED_NS
+        known.state = state if settled else None
+    return list(known.places)
+
+
+def _asked_inner_repositories(workspace: Path, env: Mapping[str, str]) -> list[Path]:
     listed = _git(workspace, env, "ls-files", "--stage", "-z", "--full-name", "--", ":/")
     top = _git(workspace, env, "rev-parse", "--show-toplevel").removesuffix("\n")
     names = re.findall(r"(?:^|\0)160000 [^\t]*\t([^\0]*)", listed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import pwd
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -153,9 +154,9 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912, PLR0915 - 
     shown: dict[str, Mount] = {}
     covered = (*homes, *_EMPTY, "/tmp")  # noqa: S108
     opened = _existing(_real(path) for path in walls.opened)
-    for tool in (*_toolchains(walls, homes), *map(Path, opened)):
+    for tool in (*_toolchains(walls, homes), *opened):
         real = _real(tool)
-        for target in dict.fromkeys((real, str(tool))):
+        for target in dict.fromkeys((real, tool)):
             known = any(_is_within(target, path) for path in (*roots, *shown))
             if not known and _below(target, covered):
                 shown[target] = ("ro-bind", real, target)
@@ -239,6 +240,7 @@ def _with_copies(
 def check_workspace(walls: Walls) -> tuple[str, ...]:
     """Raise WallError if the workspace would expose what the walls hide. Returns the folders that
     are hidden as a whole."""
+    _real_within.cache_clear()
     homes = _homes(walls)
     for folder in (walls.workspace, *walls.added):
         real = _real(folder)
@@ -293,18 +295,19 @@ def _homes(walls: Walls) -> tuple[str, ...]:
     )
 
 
-def _toolchains(walls: Walls, homes: tuple[str, ...]) -> Iterator[Path]:
+def _toolchains(walls: Walls, homes: tuple[str, ...]) -> Iterator[str]:
     for home in dict.fromkeys((walls.home, _passwd_home())):
-        yield from _existing_paths(home / name for name in TOOLCHAINS)
-    yield from _existing_paths(walls.readable)
+        yield from _existing(f"{home}/{name}" for name in TOOLCHAINS)
+    yield from _existing(map(str, walls.readable))
     for entry in dict.fromkeys(walls.search_path.split(os.pathsep)):
-        folder = Path(entry)
         # os.path returns False where pathlib raises: a folder of PATH may be in one without
         # permissions.
-        if not entry.startswith("/") or not os.path.isdir(folder):  # noqa: PTH112
+        if not entry.startswith("/") or not os.path.isdir(entry):  # noqa: PTH112
             continue
-        if os.path.isfile(folder.parent / "pyvenv.cfg"):  # noqa: PTH113
-            folder = folder.parent
+        folder = str(Path(entry))
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if os.path.isfile(f"{above}/pyvenv.cfg"):  # noqa: PTH113
+            folder = above
         real = _real(folder)
         if not any(_is_within(home, real) for home in (*homes, str(walls.home))):
             yield folder
@@ -315,13 +318,14 @@ def _masks(
 ) -> Iterator[Mount]:
     """Yield the masks of single files and folders inside something visible; those without a source
     are hidden by an empty folder."""
-    wanted = [*_existing_paths(walls.hidden), *_sockets(walls), *_system_secrets()]
+    wanted = [*_existing(map(str, walls.hidden)), *_sockets(walls), *_system_secrets()]
     for home in dict.fromkeys((walls.home, _passwd_home())):
-        wanted += _matching(home, NEVER)
+        wanted += _matching(str(home), NEVER)
+    places, emptied = tuple(map(_slashed, visible)), tuple(map(_slashed, covered))
     for path in sorted({_real(path) for path in wanted}):
         if any(_is_within(root, path) for root in roots):
             continue  # the person works in it
-        if not _below(path, covered) or any(_is_within(path, place) for place in visible):
+        if not path.startswith(emptied) or f"{path}/".startswith(places):
             yield "ro-bind", "" if Path(path).is_dir() else "/dev/null", path
 
 
@@ -355,28 +359,31 @@ def _is_in(mount: Mount, folders: Iterable[str]) -> bool:
     return any(_is_within(mount[2], folder) for folder in folders)
 
 
-def _system_secrets() -> Iterator[Path]:
+def _system_secrets() -> Iterator[str]:
     """The system's files that only root may read: a command of root runs under that name."""
     if not os.geteuid():
-        yield from _matching(Path("/"), SYSTEM_SECRETS)
+        yield from _matching("/", SYSTEM_SECRETS)
 
 
-def _matching(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+def _matching(folder: str, names: Iterable[str]) -> Iterator[str]:
     """The existing paths for names below a folder; only the last part of a name may have a `*`."""
+    listed: dict[str, list[str]] = {}
     for name in names:
         path = os.path.join(folder, name)  # noqa: PTH118 - much faster
         above, _, last = path.rpartition("/")
         if "*" not in last:
             matches = [last] if os.path.exists(path) else []  # noqa: PTH110
         else:
-            try:
-                matches = fnmatch.filter(os.listdir(above), last)  # noqa: PTH208
-            except OSError:
-                continue
-        yield from (Path(above, one) for one in matches)
+            if above not in listed:
+                try:
+                    listed[above] = os.listdir(above)  # noqa: PTH208
+                except OSError:
+                    listed[above] = []
+            matches = fnmatch.filter(listed[above], last)
+        yield from (f"{above}/{one}" for one in matches)
 
 
-def _sockets(walls: Walls) -> Iterator[Path]:
+def _sockets(walls: Walls) -> Iterator[str]:
     """The sockets of this machine that have a path, except for those opened by name.
 
     A socket in a readable folder could be connected to, with the network or without.
@@ -386,14 +393,14 @@ def _sockets(walls: Walls) -> Iterator[Path]:
         lines = _HOST_SOCKETS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return
-    paths = {fields[7] for line in lines if len(fields := line.split(maxsplit=7)) > 7}
+    paths = {fields[7] for line in lines[1:] if len(fields := line.split(maxsplit=7)) > 7}
     named = {path for path in paths if path.startswith("/")}
     if relative := paths - named - {path for path in paths if path.startswith("@")}:
         places = {str(walls.workspace), *_working_folders()}
         named |= {os.path.join(place, path) for place in places for path in relative}  # noqa: PTH118
     for path in named:
-        if os.path.exists(path) and _real(Path(path)) not in opened:  # noqa: PTH110
-            yield Path(path)
+        if os.path.exists(path) and _real(path) not in opened:  # noqa: PTH110
+            yield path
 
 
 def _working_folders() -> Iterator[str]:
@@ -404,16 +411,26 @@ def _working_folders() -> Iterator[str]:
                 yield os.readlink(f"/proc/{process}/cwd")  # noqa: PTH115
 
 
-def _real(path: Path) -> str:
-    return os.path.realpath(path)
+def _real(path: str | Path) -> str:
+    return _real_within(os.fspath(path))
+
+
+@cache
+def _real_within(path: str) -> str:
+    """The real path, found once in each plan: nearly all begin with the same folders."""
+    above, slash, name = path.rpartition("/")
+    if not slash or name in {"", ".", ".."}:
+        return os.path.realpath(path)
+    place = f"{_real_within(above) if above else ''}".rstrip("/") + f"/{name}"
+    try:
+        is_link = stat.S_ISLNK(os.lstat(place).st_mode)
+    except OSError:
+        return place
+    return os.path.realpath(place) if is_link else place
 
 
 def _existing(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if os.path.exists(path)]  # noqa: PTH110 - much faster
-
-
-def _existing_paths(paths: Iterable[Path]) -> Iterator[Path]:
-    return (path for path in paths if os.path.exists(path))  # noqa: PTH110 - much faster
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -421,7 +438,11 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(folder.rstrip("/") + "/") and path != folder
+    return path.startswith(_slashed(folder)) and path != folder
+
+
+def _slashed(folder: str) -> str:
+    return folder if folder.endswith("/") else f"{folder}/"
 
 
 def _below(path: str, folders: Iterable[str]) -> bool:

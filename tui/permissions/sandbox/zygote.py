@@ -17,7 +17,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import select
 import signal
 import socket
@@ -30,11 +29,15 @@ from typing import Any, NoReturn
 from tui.keeper import zygote
 from tui.keeper.monitor import Monitor, end_and_exit, end_descendants, words
 from tui.permissions.sandbox import system_calls as system
+from tui.permissions.sandbox.mounted import Mounted, is_below, mounts_of, parsed, shows
+from tui.permissions.sandbox.walls_ahead import HandOver, WallsAhead, script_of
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp."""
 _POLL_S = 0.0002
+_SCRIPT_AS_INPUT = ["/bin/sh", "-c", ". /proc/self/fd/0"]
+"""Waits for a script behind finished walls, and becomes what the script says."""
 _MOVED = "something was moved while the walls were built"
 _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
 
@@ -78,7 +81,25 @@ def _make_network(answer: socket.socket) -> NoReturn:
 def main(control: int) -> None:
     """Serve the program's requests until it has ended."""
     network = _Network()
-    zygote.main(control, partial(_begin, network), partial(_ask, network))
+    ahead = WallsAhead(_Ahead(network))
+    zygote.main(control, partial(_begin, network), partial(_ask, network), ahead)
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """Builds walls for which there is no command yet."""
+
+    network: _Network
+
+    def can_wait(self, engine: str) -> bool:
+        return engine in _WAITING
+
+    def wait(self, spec: dict[str, Any], monitor: Monitor, hand_over: HandOver) -> tuple[int, bool]:
+        system.adopt_orphans()
+        joined = None if spec["network"] else self.network.open()
+        ended = _WAITING[spec["engine"]](spec, joined, monitor, hand_over)
+        end_descendants()
+        return ended
 
 
 def run(path: str) -> NoReturn:
@@ -194,25 +215,64 @@ def _outlived() -> bool:
 
 
 def _run_bubblewrap(
-    spec: dict[str, Any], joined: tuple[int, int] | None, monitor: Monitor
+    spec: dict[str, Any],
+    joined: tuple[int, int] | None,
+    monitor: Monitor,
+    hand_over: HandOver | None = None,
 ) -> tuple[int, bool]:
+    # Below a movable folder the mounts are checked before the command may start.
+    built = [mount for mount in spec["mounts"] if mount[0] != "link"]
+    checked = [mount for mount in built if is_below(mount[2], spec["movable"])]
+    waits, blocked = os.pipe() if checked or hand_over else (-1, -1)
+    program, env, script = spec["argv"], spec["env"], -1
+    if hand_over:
+        program, env, (its_end, script) = _SCRIPT_AS_INPUT, {}, os.pipe()
+        os.dup2(its_end, 0)
+        os.close(its_end)
+    child, info = _start_bubblewrap({**spec, "argv": program, "env": env}, joined, monitor, waits)
+    zygote.close_streams()
+    here = parsed(mounts_of("self")) if checked else []
+    with os.fdopen(info, "rb") as file:
+        inner = _inner_process(child) if file.read() else None
+    if inner is not None:
+        if blocked >= 0 and _has_built(inner, child):
+            try:
+                mounts = mounts_of(inner)
+                _check_mounts(parsed(mounts), here, checked, spec["movable"])
+                _mount_links(inner, spec)
+            except OSError:
+                os.kill(inner, signal.SIGKILL)  # first: closing the pipe lets it continue
+                end_descendants()
+                raise
+            os.write(blocked, b"x")
+            if hand_over:
+                spec, monitor = hand_over(inner, mounts)
+                with os.fdopen(script, "wb") as file:
+                    file.write(script_of(spec))
+        monitor.running(inner)
+    return monitor.wait(child), _outlived()
+
+
+def _start_bubblewrap(
+    spec: dict[str, Any],
+    joined: tuple[int, int] | None,
+    monitor: Monitor,
+    waits: int,
+) -> tuple[int, int]:
+    """Start bubblewrap. Before it starts the command it reads from `waits`, if that is given.
+    Returns its process, and a pipe with what it tells of the inner one."""
     arguments = os.memfd_create("arguments")
     program_filter = os.memfd_create("filter")
     os.write(program_filter, base64.b64decode(spec["filter"]))
     info, theirs = os.pipe()
-    for file in (arguments, program_filter, theirs):
-        os.set_inheritable(file, True)
     extra = ["--info-fd", str(theirs)]
-    blocked = -1
-    # Below a movable folder the mounts are checked before the command may start.
-    built = [mount for mount in spec["mounts"] if mount[0] != "link"]
-    if checked := [mount for mount in built if _is_below(mount[2], spec["movable"])]:
-        waits, blocked = os.pipe()
-        os.set_inheritable(waits, True)
+    if waits >= 0:
         extra += ["--block-fd", str(waits)]
     if spec["filter"]:
         os.lseek(program_filter, 0, os.SEEK_SET)
         extra += ["--seccomp", str(program_filter)]
+    for file in (arguments, program_filter, theirs, *([waits] if waits >= 0 else [])):
+        os.set_inheritable(file, True)
     os.write(arguments, b"".join(os.fsencode(part) + b"\0" for part in spec["bubblewrap"] + extra))
     os.lseek(arguments, 0, os.SEEK_SET)
     # In version 0.8 the inner process ends with the outer one only from some point on: before, it
@@ -234,22 +294,7 @@ def _run_bubblewrap(
         finally:
             os._exit(127)
     os.close(theirs)
-    zygote.close_streams()
-    here = _mounted("self") if checked else []
-    with os.fdopen(info, "rb") as file:
-        inner = _inner_process(child) if file.read() else None
-    if inner is not None:
-        if checked and _has_built(inner, child):
-            try:
-                _check_mounts(inner, here, checked, spec["movable"])
-                _mount_links(inner, spec)
-            except OSError:
-                os.kill(inner, signal.SIGKILL)  # first: closing the pipe lets it continue
-                end_descendants()
-                raise
-            os.write(blocked, b"x")
-        monitor.running(inner)
-    return monitor.wait(child), _outlived()
+    return child, info
 
 
 def _inner_process(child: int) -> int:
@@ -270,29 +315,8 @@ def _has_built(process: int, child: int) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Mounted:
-    """A line of mountinfo: which part of which file system is mounted where."""
-
-    device: str
-    root: str
-    place: str
-
-
-def _mounted(process: int | str) -> list[_Mounted]:
-    with open(f"/proc/{process}/mountinfo", "rb") as lines:  # noqa: PTH123
-        rows = [line.split(b" ") for line in lines]
-    return [_Mounted(*map(_unescaped, row[2:5])) for row in rows]
-
-
-def _unescaped(field: bytes) -> str:
-    if b"\\" not in field:
-        return os.fsdecode(field)
-    return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), field))
-
-
 def _check_mounts(
-    process: int, here: list[_Mounted], planned: list[list[str]], movable: list[str]
+    inside: list[Mounted], here: list[Mounted], planned: list[list[str]], movable: list[str]
 ) -> None:
     """Raise OSError unless everything below a movable folder is what was planned; `here` are the
     mounts outside.
@@ -302,12 +326,12 @@ def _check_mounts(
     """
     wanted = {target: source for _, source, target in planned}
     missing = set(wanted)
-    for one in _mounted(process):
-        if not _is_below(one.place, movable):
+    for one in inside:
+        if not is_below(one.place, movable):
             continue
         if one not in here:
             source = wanted.get(one.place)
-            if source is None or not _is_of(one, source, here):
+            if source is None or not shows(one, source, here):
                 raise OSError(f"{_MOVED} ({one.place})")
         missing.discard(one.place)
     if missing:
@@ -342,41 +366,44 @@ def _mount_links(process: int, spec: dict[str, Any]) -> None:
         raise OSError(reason.decode())
 
 
-def _is_of(one: _Mounted, source: str, here: list[_Mounted]) -> bool:
-    """True if a mount shows what is at `source` here."""
-    above = [mount for mount in here if mount.place == source or _is_below(source, [mount.place])]
-    base = max(reversed(above), key=lambda mount: len(mount.place))
-    path = base.root.rstrip("/") + source[len(base.place.rstrip("/")) :]
-    return one.device == base.device and one.root == (path or "/")
-
-
-def _is_below(path: str, folders: list[str]) -> bool:
-    return any(path.startswith(folder.rstrip("/") + "/") for folder in folders)
-
-
 def _run_launcher(
-    spec: dict[str, Any], joined: tuple[int, int] | None, monitor: Monitor
+    spec: dict[str, Any],
+    joined: tuple[int, int] | None,
+    monitor: Monitor,
+    hand_over: HandOver | None = None,
 ) -> tuple[int, bool]:
     uid, gid = os.geteuid(), os.getegid()
     _join(joined)
-    system.unshare(
-        system.NEWUSER | system.NEWNS | system.NEWPID | system.NEWIPC | system.NEWUTS
-        | system.NEWCGROUP
-    )  # fmt: skip
+    system.unshare(system.NEWUSER | system.NEWPID | system.NEWIPC | system.NEWUTS)
     system.map_user(uid, gid)
     if monitor.parent:
         system.die_with_parent(monitor.parent)
     outcome, theirs = os.pipe()
+    command, ours = os.pipe()
     child = os.fork()
     if not child:
         os.close(outcome)
+        os.close(ours)
         os.setsid()
         system.die_with_reader(theirs)
-        _be_init(spec, theirs)
+        _be_init(spec, command, theirs)
     os.close(theirs)
+    os.close(command)
     zygote.close_streams()
     with os.fdopen(outcome, "rb") as file:
         ended: dict[str, Any] = json.loads(file.readline() or "{}")
+        if not ended:
+            if hand_over:
+                try:
+                    spec, monitor = hand_over(child, mounts_of(child))
+                except BaseException:
+                    os.kill(child, signal.SIGKILL)
+                    raise
+            with os.fdopen(ours, "wb") as words_of_command:
+                words_of_command.write(
+                    json.dumps([spec["cwd"], spec["argv"], spec["env"]]).encode()
+                )
+            ended = json.loads(file.readline() or "{}")
         if not ended:
             monitor.running(child)
         status = monitor.wait(child)
@@ -386,11 +413,13 @@ def _run_launcher(
     return ended.get("status", status), ended.get("rest", False)
 
 
-def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
-    """Run as the first process of the namespaces: build the walls, start the command, reap."""
+def _be_init(spec: dict[str, Any], command_file: int, outcome: int) -> NoReturn:
+    """Run as the first process of the namespaces: build the walls, start the command that comes
+    then, reap. Each step is reported."""
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     try:
+        system.unshare(system.NEWNS | system.NEWCGROUP)  # the monitor keeps the files outside
         # Inside, nobody can make further namespaces to get around the walls.
         with open("/proc/sys/user/max_user_namespaces", "w") as file:  # noqa: PTH123
             file.write("0")
@@ -404,8 +433,17 @@ def _be_init(spec: dict[str, Any], outcome: int) -> NoReturn:
         error, theirs = os.pipe()
         command = os.fork()
         if not command:
-            zygote.execute(spec, theirs)
+            with os.fdopen(command_file, "rb") as file:
+                cwd, argv, env = json.loads(file.read())
+            try:
+                os.chdir(cwd)  # the folder of this name now
+            except OSError as failure:
+                os.write(theirs, words(failure).encode())
+                os._exit(127)
+            zygote.execute({"argv": argv, "env": env}, theirs)
         os.close(theirs)
+        os.close(command_file)
+        os.write(outcome, b"{}\n")
         with os.fdopen(error, "rb") as file:
             if reason := file.read():
                 raise OSError(reason.decode())  # noqa: TRY301 - reported below
@@ -442,7 +480,7 @@ def _build(mounts: list[tuple[str, str, str]], movable: list[str]) -> None:
     for (kind, source, target), tree in zip(mounts, trees, strict=True):
         if target == "/":
             system.enter_root(tree, "/tmp")  # noqa: S108 - any folder that exists everywhere
-        elif _is_below(target, movable):
+        elif is_below(target, movable):
             _mount_in_place(kind, target, tree)
         elif tree >= 0:
             _make_place(target, folder=stat.S_ISDIR(os.fstat(tree).st_mode))
@@ -464,7 +502,7 @@ def _source(kind: str, source: str, target: str, movable: list[str]) -> int:
     """Open what a mount shows; -1 if it is nothing, or bound onto itself."""
     if kind == "link":
         return system.clone_link(source)
-    if kind in _LIMITS and not (source == target and _is_below(target, movable)):
+    if kind in _LIMITS and not (source == target and is_below(target, movable)):
         return system.clone_mount(source, _LIMITS[kind])
     return -1
 
@@ -556,3 +594,6 @@ _ENGINES = {
     "launcher": _run_launcher,
     "landlock": _run_landlock,
 }
+
+_WAITING = {"bubblewrap": _run_bubblewrap, "launcher": _run_launcher}
+"""The engines whose walls can be built before there is a command for them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from tui.core.config import Guard
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block
 from tui.core.workspace import text_of_path
-from tui.tokens import cl100k, tokenizer
+from tui.tokens import cl100k, estimate, tokenizer
 from tui.tools.limits import spill as spilling
 from tui.tools.limits.clamp import (
     CAP_CHARS,
@@ -191,12 +191,17 @@ class _Result:
         stages: tuple[Stage, ...],
         copy: FullCopy | None = None,
     ) -> Receipt:
-        """Return the receipt for what was cut. Writes the full copy if there is none yet."""
+        """Return the receipt for what was cut. Writes the full copy if there is none yet.
+
+        Tokens are counted where they decided on the cut. Elsewhere they are estimated: nothing
+        depends on them, and a tokenizer takes a tenth of a second and 40 MB.
+        """
         copy = copy or self._copy() or self._write()
-        tokens = sum(map(tokenizer.count, shown))
+        count = tokenizer.count if "share" in stages else estimate.tokens
+        tokens = sum(map(count, shown))
         return Receipt(
             stages=stages,
-            total=Size(raw.bytes, raw.lines, self._tokens(raw, copy)),
+            total=Size(raw.bytes, raw.lines, self._tokens(raw, copy, count)),
             shown=Size(sum(map(byte_length, shown)), sum(map(line_count, shown)), tokens),
             kept=self.keep,
             path=copy.path,
@@ -228,18 +233,16 @@ class _Result:
         )
         return None if at_hand else FullCopy(error=lost or "reason unknown")
 
-    def _tokens(self, raw: RawOutput, copy: FullCopy) -> int:
-        """Return the tokens of the raw output. Above 2 MB an estimate from the part that is in
+    def _tokens(self, raw: RawOutput, copy: FullCopy, count: Callable[[str], int]) -> int:
+        """Return the tokens of the raw output. Above 2 MB by those of the part that is in
         memory."""
         if raw.data is not None:
-            return tokenizer.count(raw.data.decode(errors="replace"))
+            return count(raw.data.decode(errors="replace"))
         if raw.bytes != self.size and copy.path and raw.bytes == copy.bytes <= cl100k.SAMPLE_CHARS:
             with suppress(OSError):
-                return tokenizer.count(copy.path.read_bytes().decode(errors="replace"))
-        tokens_held = sum(map(tokenizer.count, self.texts))
-        return (
-            tokens_held if raw.bytes == self.size else tokens_held * raw.bytes // max(1, self.size)
-        )
+                return count(copy.path.read_bytes().decode(errors="replace"))
+        held = sum(map(count, self.texts))
+        return held if raw.bytes == self.size else held * raw.bytes // max(1, self.size)
 
 
 def _replaced(content: Sequence[Block], texts: Sequence[str]) -> list[Block]:
