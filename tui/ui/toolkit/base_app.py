@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from io import TextIOWrapper
@@ -19,17 +19,16 @@ from rich.console import RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
-from textual._compositor import Compositor, CompositorUpdate
+from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.screen import UPDATE_PERIOD, ModalScreen, Screen
 from textual.selection import Selection
-from textual.strip import Strip
 from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets import Static
@@ -45,6 +44,7 @@ from tui.core.paths import folders
 from tui.ui.start.terminal_takeover import TERMINAL_GONE, TerminalTakeover
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import QUIET_S, AnswerGuard, AnswerPlace, Noting, place_of, writes
+from tui.ui.toolkit.compositor import RowCompositor
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import LEAVES, MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
@@ -123,18 +123,6 @@ def fits(size: Size) -> bool:
     return size.width >= SMALLEST.width and size.height >= SMALLEST.height
 
 
-class _Compositor(Compositor):
-    def _get_renders(
-        self, crop: Region | None = None
-    ) -> Iterator[tuple[Region, Region, list[Strip]]]:
-        """Yield from front to back, as far as anything is visible: Textual also cuts up the rows of
-        everything behind, and discards them."""
-        for region, clip, strips in super()._get_renders(crop):
-            yield region, clip, strips
-            if crop and region.intersection(clip).contains_region(crop):
-                return
-
-
 class BaseScreen(Widget):
     """Common behavior of screens: workers end before widgets, and the size is always current.
 
@@ -162,7 +150,7 @@ class BaseScreen(Widget):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._compositor = _Compositor()
+        self._compositor = RowCompositor()
 
     def on_idle(self) -> None:
         """Show a key's effect at once: Textual's next frame may come 33 ms after the last one, and
