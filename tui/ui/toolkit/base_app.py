@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import lru_cache
 from io import TextIOWrapper
 from time import monotonic, sleep
@@ -160,7 +160,9 @@ class BaseScreen(Widget):
         if focused_changed and now - self._echoed_at >= UPDATE_PERIOD:
             self._echoed_at = now
             screen._on_timer_update()  # noqa: SLF001
-            sleep(YIELD_S)
+            pacing: FramePacing | None = getattr(screen.app, "pacing", None)
+            if pacing is not None and not pacing.idle:
+                sleep(YIELD_S)
 
     def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
         """True if the screen itself uses a key, before every binding and field."""
@@ -404,7 +406,8 @@ class ThemedApp(KeySequencer):
         sent: Any = renderable
         if isinstance(renderable, CompositorUpdate):
             sent = None if self._holds_frames() else self._painted.difference(renderable)
-        super()._display(screen, sent)  # pyright: ignore[reportUnknownMemberType]
+        with getattr(self._driver, "whole_frame", nullcontext)():
+            super()._display(screen, sent)  # pyright: ignore[reportUnknownMemberType]
 
     async def painted(self) -> None:
         """Wait until all changes are painted."""
