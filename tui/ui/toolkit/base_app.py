@@ -58,8 +58,8 @@ log = logging.getLogger(__name__)
 SMALLEST = Size(40, 10)
 """Columns and rows below which nothing useful can be drawn."""
 YIELD_S = 0.00005
-"""Seconds that the loop rests after a key's echo; otherwise the thread that writes it would wait
-for the interpreter until the loop is idle."""
+"""Seconds that the loop rests after a key's echo: the terminal may wait for this processor, or the
+thread that writes for the interpreter."""
 _PAINT_S = 0.25
 """Seconds to wait for a frame; a screen that is being left paints none."""
 STANDS_OUT = 2.0
@@ -160,9 +160,7 @@ class BaseScreen(Widget):
         if focused_changed and now - self._echoed_at >= UPDATE_PERIOD:
             self._echoed_at = now
             screen._on_timer_update()  # noqa: SLF001
-            pacing: FramePacing | None = getattr(screen.app, "pacing", None)
-            if pacing is not None and not pacing.idle:
-                sleep(YIELD_S)
+            sleep(YIELD_S)
 
     def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
         """True if the screen itself uses a key, before every binding and field."""
