@@ -35,7 +35,7 @@ IDLE_S = 10.0
 STARTS, START_S = 5, 4.0
 STREAMED_S = 1.8
 """CPU seconds for all tokens, on a quiet machine."""
-WAKE_UPS = 60
+WAKE_UPS = 45
 _DIALOGS = (
     ("the panel of them", "/mcp", ("MCP servers", "time ready", "git ready")),
     ("the sessions", "/sessions", ("now open here",)),
@@ -122,7 +122,7 @@ def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
         (
             f"spawn and {TOKENS:,} tokens, {whole:.2f} CPU s ÷ bare libraries {bare_whole:.2f}",
             whole / bare_whole,
-            0.5,
+            0.4,
         ),
         (f"idle, {idle:.2f} % CPU of 0.3", idle / 0.3, 1),
         (f"idle for a minute, {woken:.0f} wake-ups of {WAKE_UPS}", woken / WAKE_UPS, 1),
@@ -136,7 +136,7 @@ def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
         (
             f"memory with the SDK loaded, {memory:.0f} MB ÷ bare libraries {bare_memory:.0f}",
             memory / bare_memory,
-            0.9,
+            0.65,
         ),
     ]
 
