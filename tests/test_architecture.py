@@ -106,6 +106,26 @@ def test_what_an_import_must_not_bring(code: str, never: set[str]) -> None:
     assert not never & _modules_after(code)
 
 
+_MOST_FOR_THE_FIRST_PICTURE = 495
+"""All modules, Python's own too, that the real screen has loaded once it is drawn. It may only
+fall: the first key waits for them."""
+
+
+def test_the_first_picture_loads_little() -> None:
+    loaded = _modules_after("import tui.ui.start.fullscreen_main, tui.ui.app")
+    assert len(loaded) <= _MOST_FOR_THE_FIRST_PICTURE, "load it where it is used first"
+
+
+def test_our_own_front_matter_needs_no_yaml() -> None:
+    """Which would take every start 15 ms."""
+    code = (
+        "import pathlib, tui; from tui.core import front_matter\n"
+        "texts = [path.read_bytes() for path in pathlib.Path(tui.__file__).parent.rglob('*.md')]\n"
+        "assert any(front_matter.parse(text).fields for text in texts)"
+    )
+    assert "yaml" not in _modules_after(code)
+
+
 _MOST_FOR_A_PROMPT = 318
 """The modules of ours that a prompt loads whose answer calls no tool. It may only fall."""
 _NOT_FOR_A_PROMPT = {

@@ -22,9 +22,9 @@ from tests.support.terminal import HOLDFAST, Terminal
 
 RUNS = 5
 TOKENS, PIECE = 20_000, 4
-FIRST_S, FIRST_CPU_S = 0.35, 0.4
+FIRST_S, FIRST_CPU_S = 0.3, 0.3
 """On a quiet machine."""
-DELTA_US = 60
+DELTA_US = 20
 _IDLE_S = 2.0
 """Before an answer, in which what is left to load is loaded."""
 _AFTER_S = 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ from tui.context.validate import check
 from tui.context.view import Viewer, build
 from tui.core.config import Prune
 from tui.session.records import Record
+from tui.tokens import tokenizer
 
 
 def compacted(branch: Sequence[Record], summary: str = "S", keep: int = 6, **more: Any) -> Told:
@@ -229,6 +231,15 @@ def test_the_summarisers_input_is_bounded_whatever_is_in_a_conversation() -> Non
     for part in parts(pieces * 20, 3000):
         assert len(part) < 3000 * 4
     assert "".join(parts(["a" * 50_000], 1000)) == "a" * 50_000
+
+
+def test_pieces_that_fit_by_their_bytes_need_no_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its table takes 40 MB, and leaving would wait for it."""
+    counted: list[str] = []
+    monkeypatch.setattr(tokenizer, "count", counted.append)
+    assert parts(["one", "zwei – drei"], 100) == ["one\n\nzwei – drei"]
+    assert parts([], 100) == []
+    assert not counted
     asked = question("body", focus="the\nfiles", number=2, of=3)
     assert "pay particular attention to: the files" in asked
     assert "part 2 of 3" in asked

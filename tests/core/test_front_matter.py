@@ -32,6 +32,11 @@ def test_what_is_not_quite_yaml_is_read_line_by_line():
     assert found.text("model") == "haiku"
 
 
+def test_a_quoted_value_is_what_stands_between_its_quotes() -> None:
+    file = parse(b'---\nname: x\nargument-hint: "[BRANCH|PATH]: #1"\n---\nDo it.')
+    assert file.fields == {"name": "x", "argument-hint": "[BRANCH|PATH]: #1"}
+
+
 @pytest.mark.parametrize("sign", ["[", "{", "[]", "[a,", "{a: "])
 def test_what_nests_too_deeply_is_no_yaml(sign: str):
     """PyYAML 6.0.3 takes time that is quadratic in the depth: seconds for 3 KB of brackets."""

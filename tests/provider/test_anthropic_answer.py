@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,7 +15,12 @@ from tests.support.server_script import encoded, events_of
 from tui.core.facts import TextDelta
 from tui.core.messages import Usage
 from tui.provider.anthropic import sse
-from tui.provider.anthropic.answer import AnswerBuilder, tool_input
+from tui.provider.anthropic.answer import (
+    AnswerBuilder,
+    MalformedEventError,
+    texts_joined,
+    tool_input,
+)
 from tui.provider.anthropic.sse import BadEventDataError, EventDecoder
 
 _JSON = st.recursive(
@@ -91,6 +97,51 @@ def test_events_are_the_same_however_lines_end_and_reads_are_cut(
     decoder = EventDecoder()
     events = [event for chunk in _cut(wire, places) for event in decoder.feed(chunk)]
     assert [*events, *decoder.finish()] == _TWO
+
+
+def _sent_delta(index: int, text: str, **more: object) -> bytes:
+    delta = {"type": "text_delta", "text": text} | more
+    event = {"type": "content_block_delta", "index": index, "delta": delta}
+    return b"event: content_block_delta\ndata: " + json.dumps(event).encode() + b"\n\n"
+
+
+_EVENTS = st.one_of(
+    st.builds(_sent_delta, st.integers(0, 1), st.text(max_size=3)),
+    st.sampled_from(
+        [
+            _sent_delta(0, "a", note="more than a text"),
+            b'event: content_block_delta\ndata: {"index": 0, "delta": {}}\n\n',
+            b'event: content_block_delta\ndata: {"type": "ping"}\n\n',
+            b'event: content_block_delta\ndata: {"type": "content_block_delta"}\n\n',
+            b'event: content_block_delta\ndata: {"type": "ping"\ndata: }\n\n',
+            b"event: content_block_delta\n: a comment\n\n",
+            b'event: ping\ndata: {"type": "ping"}\n\n',
+        ]
+    ),
+)
+
+
+@given(st.lists(_EVENTS, max_size=30))
+def test_deltas_read_together_are_those_read_one_by_one(wire: list[bytes]) -> None:
+    begin = b'data: {"type": "message_start", "message": {}}\n\n'
+    lines = b"".join([begin, *wire]).splitlines(keepends=True)
+    events = _decoded(begin + b"".join(wire))
+    assert events == _decoded(*lines)
+    answers = [AnswerBuilder("m"), AnswerBuilder("m")]
+    shown = ["", ""]
+    for n, some in enumerate((events, texts_joined(events))):
+        for event in some:
+            with suppress(MalformedEventError):
+                delta = answers[n].feed(event)
+                shown[n] += delta.text if isinstance(delta, TextDelta) else ""
+    assert shown[0] == shown[1]
+    assert answers[0].completed(None) == answers[1].completed(None)
+
+
+def test_deltas_of_text_that_come_together_are_one() -> None:
+    events = _decoded(b'data: {"type": "message_start"}\n\n', _sent_delta(0, "a") * 600)
+    assert len(events) == 601
+    assert len(texts_joined(events)) == 2
 
 
 def test_half_an_event_at_the_end_is_none() -> None:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from tests.provider.conversation import MODEL, a_request, ask, parts_of, provider_for, user
-from tests.support.clock import PATIENCE_S
+from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.server import LoopbackServer
 from tests.support.server_script import Json, signature_of
 from tui.core.errors import ErrorClass, ProviderError
 from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import Usage
 from tui.provider.anthropic import client_factory
+from tui.provider.anthropic.client import GATHER_S
 from tui.provider.base import AttemptStarted, Completed, StreamPart
 
 _STALLED: Json = {"turns": [{"text": "a long answer", "faults": [{"stall_s": 600, "after": 3}]}]}
@@ -98,6 +99,36 @@ async def test_deltas_of_one_kind_that_come_together_are_one() -> None:
         ToolInputDelta("toolu_1", "read_file", input_),
         ToolInputDelta("toolu_2", "read_file", input_),
     ]
+
+
+class _TickingClock(ManualClock):
+    """A tenth of a second passes whenever somebody looks, as while a model thinks; pauses between
+    two reads are over at once."""
+
+    def monotonic(self) -> float:
+        self.elapsed += 0.1
+        return self.elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds > GATHER_S:
+            await super().sleep(seconds)
+        else:
+            self.slept.append(seconds)
+            await asyncio.sleep(0)
+
+
+async def test_the_longer_an_answer_takes_the_more_of_it_is_read_at_once() -> None:
+    """Each read wakes the agent and the screen, and an end must not wait for the next one."""
+    clock = _TickingClock()
+    async with LoopbackServer({"turns": [{"text": "word " * 40, "piece": 5}]}) as server:
+        provider = provider_for(server, clock=clock)
+        await parts_of(provider.stream(a_request()))
+        await provider.aclose()
+    pauses = [seconds for seconds in clock.slept if seconds <= GATHER_S]
+    assert pauses
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 0.01
+    assert pauses[-1] == GATHER_S
 
 
 async def test_deltas_before_an_error_are_given_first() -> None:

@@ -39,6 +39,8 @@ def transcript(messages: Iterable[Message], *, whole: bool = False) -> list[str]
 
 def parts(pieces: Sequence[str], budget_tokens: int) -> list[str]:
     """Join pieces to texts of at most that many tokens each; only a larger piece is split."""
+    if sum(len(piece.encode("utf-8", "replace")) + 2 for piece in pieces) <= budget_tokens:
+        return ["\n\n".join(pieces)] if pieces else []  # no token is less than a byte
     texts: list[str] = []
     room, held = 0, list[str]()
     for piece in (small for whole in pieces for small in _within(whole, budget_tokens)):

@@ -19,6 +19,7 @@ _BEGUN = re.compile(r"""^["']?([A-Za-z][\w-]*)["']?[ \t]*:""", re.MULTILINE)
 _INNER = re.compile(r"^(?![ \t]*#)[^\w\n]*+([A-Za-z][\w-]*+)[^\w\n:=]*+[:=]", re.MULTILINE)
 """Text that may have been meant as a field, wherever a line of it begins."""
 _PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
+_QUOTED = re.compile(r'"[^"\\]*"')
 _SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 _MAX_CHARS = 8_000
 """Characters of a front matter that is read as YAML, which is slow."""
@@ -86,7 +87,7 @@ def _unclear(front: str, fields: Mapping[str, Any]) -> frozenset[str]:
 def _fields(front: str) -> dict[str, Any]:
     lines = [_FIELD.fullmatch(line) for line in front.splitlines()]
     if all(line and _is_plain(line[2] or "") for line in lines):
-        return {line[1].lower(): line[2] for line in lines if line}
+        return {line[1].lower(): line[2] and _unquoted(line[2]) for line in lines if line}
     return _yaml(front) or dict(_lines(front))
 
 
@@ -134,7 +135,9 @@ def _depth(front: str) -> int:
 
 
 def _is_plain(value: str) -> bool:
-    """True if a value is one line that YAML would read as it stands."""
+    """True if a value is one line that YAML would read as it stands, or between its quotes."""
+    if _QUOTED.fullmatch(value):
+        return True
     return bool(_PLAIN.fullmatch(value)) and value.lower() not in _SPECIAL
 
 

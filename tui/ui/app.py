@@ -539,12 +539,12 @@ class HoldfastApp(ThemedApp):
 
     def _has_what_it_needs(self, event: Pressed) -> bool:
         """True unless a key or a command has to wait for a session, or for one before it."""
-        if early_keys.needs_nothing(event, self.screen):
-            return True
         if self._command_opens:
-            return False
-        return not self.early and (
-            self._settled or early_keys.acts_now(event, self.chat, loaded=self.ready)
+            return early_keys.needs_nothing(event, self.screen)
+        if not self.early and self._settled:  # as nearly always: the rest looks up all bindings
+            return True
+        return early_keys.needs_nothing(event, self.screen) or (
+            not self.early and early_keys.acts_now(event, self.chat, loaded=self.ready)
         )
 
     @property

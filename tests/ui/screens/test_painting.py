@@ -8,13 +8,16 @@ from typing import Any, TypeAlias, cast
 import pytest
 from textual._compositor import Compositor
 from textual.geometry import Region
+from textual.message import Message
+from textual.messages import Update
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.timer import Timer
 
 from tests.support.world import World
-from tests.ui.screens.driving import begun, running
+from tests.ui.screens.driving import begun, running, until
 from tui.ui.toolkit import base_app
+from tui.ui.widgets.conversation.items import AssistantItem
 
 Chops: TypeAlias = list[dict[int, Strip | None]]
 
@@ -73,3 +76,50 @@ def _within(
         return []
     ends = zip(row.items(), cuts[1:], strict=True)
     return [strip for (x, strip), end in ends if x < crop.right and end > crop.x]
+
+
+WAKE_UPS_A_MINUTE = 30
+"""Of an idle screen, by its timers: whether everything is saved, every two seconds. It may only
+fall."""
+
+
+async def test_an_idle_screen_wakes_for_what_may_have_changed_alone() -> None:
+    async with running(World()) as (app, pilot):
+        await begun(app, pilot)
+        nodes: list[Any] = [app, *app.screen.walk_children(with_self=True)]
+        timers: list[Any] = [timer for node in nodes for timer in node._timers]
+        woken = sum(60 / one._interval for one in timers if one._active.is_set())
+        assert 0 < woken <= WAKE_UPS_A_MINUTE
+
+
+async def test_deltas_of_one_frame_are_drawn_once_without_a_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frames: list[str] = []
+    messages: list[str] = []
+    textual = cast("Any", Screen)
+    paint, post = textual._compositor_refresh, textual.post_message
+    answer = AssistantItem()
+
+    async with running(World()) as (app, pilot):
+        await begun(app, pilot)
+        view = app.chat.conversation
+        view.append(answer)
+        await pilot.pause()
+
+        def note_frame(screen: Screen[None]) -> None:
+            frames.append(answer.text)
+            paint(screen)
+
+        def note_message(screen: Screen[None], message: Message) -> bool:
+            if isinstance(message, Update) and message.widget is view:
+                messages.append("drawn by its own timer")
+            return post(screen, message)
+
+        monkeypatch.setattr(Screen, "_compositor_refresh", note_frame)
+        monkeypatch.setattr(Screen, "post_message", note_message)
+        for letter in "many deltas":
+            view.stream(answer, letter)
+        await until(pilot, lambda: answer.text == "many deltas")
+        assert frames[0] == "many deltas"
+        assert not messages

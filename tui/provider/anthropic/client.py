@@ -23,6 +23,7 @@ from tui.provider.anthropic.answer import (
     Part,
     continues,
     joined,
+    texts_joined,
 )
 from tui.provider.anthropic.classify import (
     STREAM_HINT,
@@ -63,8 +64,12 @@ ALIVE_EVERY_S: Final = 1.0
 ASK_AGAIN_S: Final = 300.0
 """Seconds until a model's limits are asked for again after a failure."""
 
-GATHER_S: Final = 0.03
-"""Seconds between two reads of a slow stream; everything that arrived meanwhile is read at once."""
+GATHER_S: Final = 0.08
+"""Seconds at most between two reads of a slow stream; everything that arrived meanwhile is read at
+once. As long as a frame of the screen, which shows it then."""
+GATHER_SHARE: Final = 0.1
+"""Share of the time since its first word that a stream is gathered for: short answers end at
+once."""
 GATHER_BYTES: Final = 16_384
 """A stream that brings this much between two waits is fast, and is read without a pause."""
 
@@ -135,6 +140,7 @@ class AnthropicProvider:
             response, chunks = await self._open(client, request, silence)
             answer, decoder = AnswerBuilder(model), EventDecoder()
             shown_at = asked = self._clock.monotonic()
+            first_at: float | None = None
             brought = 0
             try:
                 while not answer.done and (chunk := await self._next(chunks, model, silence)):
@@ -162,7 +168,9 @@ class AnthropicProvider:
                         shown_at = now
                         yield Alive()
                     if shown and waited and slow and not answer.done:
-                        await self._clock.sleep(GATHER_S)
+                        first_at = now if first_at is None else first_at
+                        gathered_s = GATHER_SHARE * (now - first_at)
+                        await self._clock.sleep(min(GATHER_S, max(_WAITED_S, gathered_s)))
                     asked = self._clock.monotonic()
                 for delta in self._last_deltas(answer, decoder, response, request):
                     yield delta
@@ -343,7 +351,7 @@ class AnthropicProvider:
         follows the events, are yielded before it is raised; after the end of the answer it counts
         for nothing."""
         row: list[Part] = []
-        for event in events:
+        for event in texts_joined(events):
             if answer.done:
                 break
             try:

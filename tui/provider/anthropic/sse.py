@@ -37,6 +37,9 @@ _KNOWN: Final = frozenset(
 _NEEDS_DATA: Final = frozenset({b"", *(name.encode() for name in _KNOWN)})
 """Names of events that cannot be understood without their data."""
 _KEPT: Final = 65_536
+_DELTA: Final = b"event: content_block_delta"
+_MANY: Final = 4
+"""Deltas that are decoded together."""
 _FIELD: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
 
 
@@ -67,7 +70,19 @@ class EventDecoder:
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
         """Yield the events that `chunk` completes. Raises BadEventDataError."""
-        for line in self._lines(chunk):
+        lines, at, alone = self._lines(chunk), 0, 0
+        while at < len(lines):
+            begins = at >= alone and lines[at] == _DELTA and not (self._data or self._name)
+            if begins and self.begun:
+                row = _row(lines, at)
+                alone = at + 3 * len(row) + 1  # looked at once
+                if (events := _decoded(row)) is not None:
+                    yield from events
+                    self._held = 0
+                    at += 3 * len(row)
+                    continue
+            line = lines[at]
+            at += 1
             event: dict[str, Any] | None = None
             if line.startswith(b"data:"):
                 if self._data and _begins_anew(self._data[-1], line[5:]):
@@ -146,6 +161,32 @@ class EventDecoder:
         if event is None:
             self.comments += 1
         return event
+
+
+def _row(lines: list[bytes], at: int) -> list[bytes]:
+    """The data of the deltas from here on, each in three lines, as the API sends them."""
+    row: list[bytes] = []
+    while at + 2 < len(lines) and lines[at] == _DELTA and not lines[at + 2]:
+        if not lines[at + 1].startswith(b"data:"):
+            break
+        row.append(lines[at + 1][5:])
+        at += 3
+    return row
+
+
+def _decoded(row: list[bytes]) -> list[dict[str, Any]] | None:
+    """Decode the data of many deltas at once. None where one by one is the way: there are few, or
+    not each is a delta."""
+    if len(row) < _MANY:
+        return None
+    try:
+        events: list[Any] = msgspec.json.decode(b"[" + b",".join(row) + b"]")
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    whole = len(events) == len(row) and all(
+        type(event) is dict and event.get("type") == "content_block_delta" for event in events
+    )
+    return events if whole else None
 
 
 def _first(event: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,10 +7,10 @@ import re
 import select
 import sys
 import termios
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from threading import Event
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
@@ -41,6 +41,7 @@ there."""
 _ALT_SENDS_ESC: Final = "\x1b[?1036s\x1b[?1036h"
 _ALT_AS_BEFORE: Final = "\x1b[?1036r"
 """Otherwise XTerm types other letters with Alt."""
+_NEVER_WAITS: Final = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
 _RELEASE: Final = (
     "\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"
     f"{_PIXELS_OFF}{_ALT_AS_BEFORE}\x1b[<u{CLEAR}\x1b[?1049l\x1b[?25h\x1b[?1004l"
@@ -159,10 +160,13 @@ class _Output:
         """Number of writes since the terminal was taken."""
         self.fileno = file.fileno
 
-    def write(self, text: str) -> None:
+    def write(self, text: str | bytes) -> None:
         self.taken += 1
         try:
-            self._file.write(text)
+            if isinstance(text, str):
+                self._file.write(text)
+            else:  # the rest of what was begun in the app's thread
+                self._file.buffer.write(text)
         except Exception as error:  # noqa: BLE001 - it may be anything, and is reported
             self._driver.trouble(error)
 
@@ -179,6 +183,11 @@ class _Driver(LinuxDriver):
 
     over: TerminalTakeover
     _following = False
+    _frame: list[str] | None = None
+    """What was written of the frame that is being drawn."""
+    _own: int | None = None
+    """A handle of our own on the terminal that never waits, if there can be one. Others share the
+    one that we were given."""
     _ends: tuple[int, int] | None = None
     """The pipe that wakes the thread which reads: where it looks, and where it is woken. It is
     there before that thread is, since the app may end while it begins."""
@@ -210,6 +219,8 @@ class _Driver(LinuxDriver):
         self._file.taken = 0
         self._ends = os.pipe()
         super().start_application_mode()
+        with suppress(OSError):
+            self._own = os.open(os.ttyname(self._file.fileno()), _NEVER_WAITS)
         self.write(_ALT_SENDS_ESC)
         # Little is written beside frames; waiting for room in the queue would stop the program.
         vars(self._writer_thread)["_queue"].maxsize = 0
@@ -225,6 +236,9 @@ class _Driver(LinuxDriver):
             self.write(_PIXELS_OFF)
         self.write(CLEAR)
         super().stop_application_mode()  # pyright: ignore[reportUnknownMemberType]
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
         if not self.over.broken:  # otherwise what was just written may not have gone out
             self.over.held(self.fileno, None)
 
@@ -257,14 +271,50 @@ class _Driver(LinuxDriver):
         if self._is_console and _DRAWN_BY_CONSOLES.match(data):
             return
         asked = _KEYS if data == _TEXTUALS_KEYS else data
+        if self._frame is not None:
+            self._frame.append(asked)
+            return
+        idle = self.over.pacing.idle
         self.over.pacing.sent(len(asked))
-        super().write(asked)
+        self._send(asked, at_once=idle)
 
-    def flush(self) -> None:
-        """Ask at the end of a frame whether the terminal keeps up. What was written goes out by
-        itself."""
-        if self.over.listening.is_set() and self.over.pacing.asks():
-            self.write(QUESTION)
+    def _send(self, text: str, *, at_once: bool) -> None:
+        if rest := self._write_at_once(text) if at_once else text:
+            super().write(cast("str", rest))
+
+    def _write_at_once(self, text: str) -> str | bytes:
+        """Write as much as the terminal takes without waiting, and return the rest: waking the
+        thread that may wait would take longer than the writing does."""
+        if self._own is None or not self.over.listening.is_set():
+            return text
+        data = text.encode("utf-8", "replace")
+        try:
+            written = os.write(self._own, data)
+        except BlockingIOError:
+            return text
+        except OSError as error:
+            self.trouble(error)
+            return ""
+        if written < len(data):
+            return data[written:]
+        self._file.taken += 1
+        self.over.pacing.drained(self._file.taken)
+        return ""
+
+    @contextmanager
+    def whole_frame(self) -> Generator[None]:
+        """Write everything of a frame at its end, and ask then whether the terminal keeps up."""
+        self._frame = frame = list[str]()
+        try:
+            yield
+        finally:
+            self._frame = None
+            if text := "".join(frame):
+                idle, pacing = self.over.pacing.idle, self.over.pacing
+                pacing.sent(len(text))
+                if self.over.listening.is_set() and pacing.asks():
+                    text += QUESTION
+                self._send(text, at_once=idle)
 
     def run_input_thread(self) -> None:
         while not self.over.listening.wait(_POLL_S):

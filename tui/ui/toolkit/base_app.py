@@ -7,8 +7,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from functools import lru_cache
 from io import TextIOWrapper
 from time import monotonic, sleep
@@ -19,17 +19,16 @@ from rich.console import RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
-from textual._compositor import Compositor, CompositorUpdate
+from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.await_remove import AwaitRemove
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.screen import UPDATE_PERIOD, ModalScreen, Screen
 from textual.selection import Selection
-from textual.strip import Strip
 from textual.theme import Theme
 from textual.widget import Widget
 from textual.widgets import Static
@@ -53,6 +52,7 @@ from tui.ui.toolkit.answer_guard import (
     place_of,
     writes,
 )
+from tui.ui.toolkit.compositor import RowCompositor
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
@@ -66,8 +66,8 @@ log = logging.getLogger(__name__)
 SMALLEST = Size(40, 10)
 """Columns and rows below which nothing useful can be drawn."""
 YIELD_S = 0.00005
-"""Seconds that the loop rests after a key's echo; otherwise the thread that writes it would wait
-for the interpreter until the loop is idle."""
+"""Seconds that the loop rests after a key's echo: the terminal may wait for this processor, or the
+thread that writes for the interpreter."""
 _PAINT_S = 0.25
 """Seconds to wait for a frame; a screen that is being left paints none."""
 STANDS_OUT = 2.0
@@ -131,18 +131,6 @@ def fits(size: Size) -> bool:
     return size.width >= SMALLEST.width and size.height >= SMALLEST.height
 
 
-class _Compositor(Compositor):
-    def _get_renders(
-        self, crop: Region | None = None
-    ) -> Iterator[tuple[Region, Region, list[Strip]]]:
-        """Yield from front to back, as far as anything is visible: Textual also cuts up the rows of
-        everything behind, and discards them."""
-        for region, clip, strips in super()._get_renders(crop):
-            yield region, clip, strips
-            if crop and region.intersection(clip).contains_region(crop):
-                return
-
-
 class BaseScreen(Widget):
     """Common behavior of screens: workers end before widgets, and the size is always current.
 
@@ -173,7 +161,7 @@ class BaseScreen(Widget):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._compositor = _Compositor()
+        self._compositor = RowCompositor()
 
     def on_idle(self) -> None:
         """Show a key's effect at once: Textual's next frame may come 33 ms after the last one, and
@@ -473,7 +461,8 @@ class ThemedApp(KeySequencer):
         sent: Any = renderable
         if isinstance(renderable, CompositorUpdate):
             sent = None if self._holds_frames() else self._painted.difference(renderable)
-        super()._display(screen, sent)  # pyright: ignore[reportUnknownMemberType]
+        with getattr(self._driver, "whole_frame", nullcontext)():
+            super()._display(screen, sent)  # pyright: ignore[reportUnknownMemberType]
 
     async def painted(self) -> None:
         """Wait until all changes are painted."""

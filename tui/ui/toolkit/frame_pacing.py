@@ -78,6 +78,11 @@ class FramePacing:
         self._sent += 1
         self._unasked += size
 
+    @property
+    def idle(self) -> bool:
+        """True if the terminal's pipe has taken everything."""
+        return self._sent == self._drained
+
     def drained(self, count: int) -> None:
         """Note how many writes in all the terminal's pipe has taken."""
         self._drained, self._full_since = count, self._now()

@@ -51,9 +51,15 @@ class CachedRender(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         filters = tuple(self.get_line_filters())
-        if self._rows is None or self._rows[:2] != (crop, filters):
-            self._rows = crop, filters, super().render_lines(crop)
-        return self._rows[2]
+        kept = self._rows
+        if kept is None or kept[1] != filters or not kept[0].contains_region(crop):
+            kept = self._rows = crop, filters, super().render_lines(crop)
+        area, _, rows = kept
+        if area == crop:
+            return rows
+        if area.column_span != crop.column_span:
+            return super().render_lines(crop)
+        return rows[crop.y - area.y : crop.bottom - area.y]
 
 
 class CachedHorizontal(Horizontal, CachedRender):

@@ -32,7 +32,7 @@ from tui.ui.widgets.conversation.items import (
 from tui.ui.widgets.conversation.items_view import ItemsView, PreparedItems
 from tui.ui.widgets.conversation.search import ItemSearch
 from tui.ui.widgets.conversation.tool_card import WIDEST
-from tui.ui.widgets.line_view import strips
+from tui.ui.widgets.line_view import RenderedItem, strips
 from tui.ui.widgets.line_view.strips import place
 from tui.ui.widgets.markdown.text import BLANK, Line
 
@@ -304,15 +304,17 @@ class ConversationView(ItemsView):
             line = strips.with_cursor(line, self._look["c-cursor"])
         return line
 
-    def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:
+    def _paint(
+        self, y: int, picture: RenderedItem, index: int, row: int, selection: Selection | None
+    ) -> Strip:
         pill = self._pill() if y == self._viewport.height - 1 else ""
         if self._row_note and self._row_note[:2] == (self._items[index], row):
             pill = self._row_note.text
         if pill:
-            line = self._overlay(index, row, self._lines(index)[row])
+            line = self._overlay(index, row, picture.lines[row])
             strip = self._over(line, index, row, selection)
             return self._frame.around(strips.with_pill(strip, pill, self._width, self._look), self)
-        return super()._paint(y, index, row, selection)
+        return super()._paint(y, picture, index, row, selection)
 
     # Selecting
 

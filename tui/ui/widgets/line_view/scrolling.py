@@ -87,7 +87,9 @@ def _update_bar(
     for one, other in zip(before, after, strict=True):
         if one != other:
             first, last = sorted((one // 8, other // 8))
-            bar.refresh(Region(0, first, bar.size.width, last - first + 1))
+            last = min(last, bar.size.height - 1)  # what ends with the bar ends behind its rows
+            if first <= last:
+                bar.refresh(Region(0, first, bar.size.width, last - first + 1))
 
 
 def _thumb(bar: ScrollBar) -> tuple[int, int]:

@@ -6,6 +6,7 @@ is kept with its line, so that everything Textual derives from a strip is kept t
 
 from __future__ import annotations
 
+from asyncio import TimerHandle, get_running_loop
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
@@ -21,6 +22,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
+from tui.ui.toolkit.compositor import draw_now
 from tui.ui.widgets.keys import PANE_KEYS, bindings
 from tui.ui.widgets.line_view import scrolling, strips
 from tui.ui.widgets.line_view.scrolling import HorizontalBarRenderer, VerticalBarRenderer
@@ -77,7 +79,7 @@ class LineView(ScrollView, can_focus=True):
         self._blank = Strip([])
         self._stale = False
         self._shown: list[Line] = []
-        self._frame_timer: Timer | None = None
+        self._frame_due: TimerHandle | None = None
         self._frame_after = 0.0
         self._caret = Caret()
         self._selected_timer: Timer | None = None
@@ -129,15 +131,18 @@ class LineView(ScrollView, can_focus=True):
 
     def _soon(self) -> None:
         """Settle when the next frame is due."""
-        if self._frame_timer is None and self.is_running:
+        if self._frame_due is None and self.is_running:
             due = max(0.001, self._frame_after - monotonic())
-            self._frame_timer = self.set_timer(due, self._next_frame)
+            self._frame_due = get_running_loop().call_later(due, self._next_frame)
 
     def _next_frame(self) -> None:
-        self._frame_timer = None
+        self._frame_due = None
+        if not self.is_running:
+            return
         started = monotonic()
         self._pour()
         self._settle()
+        draw_now(self, self.vertical_scrollbar)
         ended = monotonic()
         self._frame_after = ended + max(FRAME_S, 8 * (ended - started))
 
@@ -168,14 +173,14 @@ class LineView(ScrollView, can_focus=True):
     def _apply(self) -> None:
         """Set the scroll position and the scroll bar from the viewport, and repaint."""
         viewport = self._viewport
+        self._settled()  # what is visible may be wider than anything before
         scrolling.resize(self, Size(self._breadth(), viewport.total))
         scrolling.jump(self, viewport.y)
-        self._settled()
         self._repaint()
 
     def _repaint(self, *rows: int) -> None:
         """Repaint from the first to the last row that shows another line, and `rows`."""
-        lines = [self._picture(index).lines[row] for index, row in self._viewport.rows]
+        lines = [picture.lines[row] for picture, _, row in self._rows_in_sight()]
         before, self._shown = self._shown, lines
         if len(before) != len(lines):
             self.refresh()
@@ -230,11 +235,10 @@ class LineView(ScrollView, can_focus=True):
     def render_lines(self, crop: Region) -> list[Strip]:
         if self._stale:
             self._settle()
-        selection, rows = self.text_selection, self._viewport.rows
-        painted = [
-            self._paint(y, *rows[y], selection) if self._look and y < len(rows) else self._blank
-            for y in crop.line_range
-        ]
+        selection, top = self.text_selection, crop.y
+        rows = self._rows_in_sight(top, crop.bottom) if self._look else []
+        painted = [self._paint(y, *row, selection) for y, row in enumerate(rows, top)]
+        painted += [self._blank] * (crop.height - len(painted))
         if crop.column_span != (0, self.region.width):
             painted = [strip.crop(*crop.column_span) for strip in painted]
         return painted
@@ -249,9 +253,23 @@ class LineView(ScrollView, can_focus=True):
         hidden = len(strips.make(line, x, self._frame.base).text) if x else 0
         return strip.apply_offsets(hidden, key(index, row))
 
-    def _paint(self, y: int, index: int, row: int, selection: Selection | None) -> Strip:  # noqa: ARG002
+    def _rows_in_sight(
+        self, first: int = 0, end: int | None = None
+    ) -> list[tuple[RenderedItem, int, int]]:
+        """Return (picture, item, row in it) of visible rows; each item is looked up once."""
+        rows = self._viewport.rows[first:end]
+        pictures = {index: self._picture(index) for index in dict(rows)}
+        return [(pictures[index], index, row) for index, row in rows]
+
+    def _paint(
+        self,
+        y: int,  # noqa: ARG002
+        picture: RenderedItem,
+        index: int,
+        row: int,
+        selection: Selection | None,
+    ) -> Strip:
         """Return a row as it looks on the screen."""
-        picture = self._picture(index)
         plain = picture.lines[row]
         line = self._overlay(index, row, plain)
         if line is plain and (selection is None or selection.get_span(key(index, row)) is None):
