@@ -269,7 +269,8 @@ async def in_front(background: Background, command: str, printed: str) -> asynci
 
 async def test_a_wish_moves_the_command_that_it_was_made_for(background: Background) -> None:
     """While one waits for an answer, another runs: the person's own, or a sub-agent's."""
-    jobs, moved = background.jobs, []
+    jobs = background.jobs
+    moved: list[bool] = []
 
     async def waits(wished: asyncio.Event, go: asyncio.Event) -> None:
         with jobs.coming():
@@ -287,7 +288,6 @@ async def test_a_wish_moves_the_command_that_it_was_made_for(background: Backgro
     go.set()
     await waiting
     assert moved == [True]
-
 
 
 async def test_a_command_that_runs_in_front_is_moved(
