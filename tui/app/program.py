@@ -39,7 +39,7 @@ from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.messages import string_of
 from tui.core.paths import Folders, shorten
-from tui.core.web_address import looks_like_key
+from tui.core.web_address import is_api_key
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
@@ -372,7 +372,7 @@ class Program:
             case KeySetup(given):
                 base_url, key = "", credentials.anthropic_key(given)
             case ServerSetup(base_url, model, given):
-                if looks_like_key(model):
+                if is_api_key(model):
                     raise CredentialsError("This is a key, not the name of a model.")
                 key = credentials.valid_key(given) if given else None
             case _:

@@ -105,7 +105,7 @@ def server_address(typed: str) -> str:
     """Return the address of a server as it was typed. One without a scheme gets `http://` for this
     machine, else `https://`. Raises ToolError if it can't be one."""
     address = typed.strip()
-    if looks_like_key(address):
+    if is_api_key(address):
         raise ToolError("This is a key, not an address.")
     if "://" not in address:
         address = address.rstrip("/")
@@ -117,7 +117,7 @@ def server_address(typed: str) -> str:
     return address.rstrip("/")
 
 
-def looks_like_key(text: str) -> bool:
+def is_api_key(text: str) -> bool:
     """True for what is a key rather than a name: it would be asked of name servers, and saved in
     plain sight."""
     return text.startswith("sk-") and "." not in text and len(text) >= _SHORTEST_KEY
