@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import asyncio
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,57 @@ async def test_a_key_of_the_environment_is_said_to_come_first_again(
         said = await program.set_up(ProfileSetup("default"))
         assert said.endswith("ANTHROPIC_API_KEY still comes first at the next start.")
         assert program.launch.access.key is None
+
+
+@asynccontextmanager
+async def answering(answer: Callable[[StreamWriter], Awaitable[None]]) -> AsyncGenerator[str]:
+    """The address of a server that answers every request so."""
+
+    async def serve(_: StreamReader, writer: StreamWriter) -> None:
+        with suppress(OSError):
+            await answer(writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+async def test_a_server_that_never_ends_its_answer_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.app.doctor.setup._TIMEOUT_S", 0.2)
+    over = asyncio.Event()
+
+    async def drip(writer: StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nx: ")
+        while not over.is_set():
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.wait({asyncio.ensure_future(over.wait())}, timeout=0.05)
+
+    async with answering(drip) as url:
+        said = await Program(Options(cwd=tmp_path), None).set_up(ServerSetup(url, "m", "k-1"))
+        over.set()
+    assert said.endswith(f" Not checked: {url} can't be reached (no answer in time).")
+
+
+async def test_what_a_server_says_that_is_none_is_not_shown(tmp_path: Path) -> None:
+    async def babble(writer: StreamWriter) -> None:
+        writer.write(b"\x1b]0;Approve?\x07" + b"A" * 5000 + b"\r\n\r\n")
+
+    async with answering(babble) as url:
+        said = await Program(Options(cwd=tmp_path), None).set_up(ServerSetup(url, "m", "k-1"))
+    assert said.endswith(f" Not checked: {url} can't be reached (its answer isn't HTTP).")
+
+
+async def test_a_key_in_the_place_of_a_models_name_is_not_saved(tmp_path: Path) -> None:
+    program = Program(Options(cwd=tmp_path), None)
+    with pytest.raises(CredentialsError, match="not the name of a model"):
+        await program.set_up(ServerSetup("http://127.0.0.1:1", "sk-ant-" + "1" * 40, ""))
+    assert not folders().config_file.exists()
 
 
 async def test_a_server_that_is_not_there_is_kept_and_said(tmp_path: Path) -> None:

@@ -95,3 +95,20 @@ async def test_a_rule_of_ones_own_is_revoked_for_good() -> None:
         await until(pilot, lambda: not world.agent.permissions.gate.policy.allow)
         await until(pilot, lambda: str(app.chat.prompt_rule.right) == "ask first")
         assert "pytest" not in folders().config_file.read_text()
+
+
+async def test_a_held_key_takes_back_one_rule() -> None:
+    world = World()
+    world.permissions = Permissions(allow=(RULE, "run_command(make *)", "run_command(ls *)"))
+    async with running(world) as (app, pilot):
+        await say(pilot, "/permissions")
+        await until(pilot, lambda: isinstance(app.screen, PermissionsScreen))
+        panel = app.screen
+        assert isinstance(panel, PermissionsScreen)
+        await pilot.press("slash", *"run_command", "enter")
+        await until(pilot, lambda: "revoke" in str(panel.query_one("#box").border_subtitle))
+        for _ in range(5):
+            await pilot.press("r")
+            await pilot.pause()
+        await until(pilot, lambda: "Release r" in str(panel.query_one("#box").border_subtitle))
+        assert len(world.agent.permissions.gate.policy.allow) == 2

@@ -79,13 +79,21 @@ def test_names_of_the_own_machine() -> None:
         ("[::1]:8080", "http://[::1]:8080"),
         ("gateway.example/api", "https://gateway.example/api"),
         ("http://gateway.example/", "http://gateway.example"),
+        ("sk-gateway.example.org", "https://sk-gateway.example.org"),
     ],
 )
 def test_a_servers_address_needs_no_scheme(typed: str, taken: str) -> None:
     assert server_address(typed) == taken
 
 
-@pytest.mark.parametrize("typed", ["", "two words", "ftp://host", "[::1", "sk-ant-key@host"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("", "two words", "ftp://host", "[::1", "sk-ant-key@host"),
+        *("http://", "https://user:password@host", "http://host:port", "https://a b"),
+        "sk-ant-api03-abcdefghijklmnop",
+    ],
+)
 def test_what_cannot_be_a_servers_address(typed: str) -> None:
     with pytest.raises(ToolError):
         server_address(typed)

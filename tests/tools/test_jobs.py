@@ -267,6 +267,29 @@ async def in_front(background: Background, command: str, printed: str) -> asynci
     return task
 
 
+async def test_a_wish_moves_the_command_that_it_was_made_for(background: Background) -> None:
+    """While one waits for an answer, another runs: the person's own, or a sub-agent's."""
+    jobs = background.jobs
+    moved: list[bool] = []
+
+    async def waits(wished: asyncio.Event, go: asyncio.Event) -> None:
+        with jobs.coming():
+            wished.set()
+            await go.wait()
+            with jobs.in_front() as wanted:
+                moved.append(wanted.is_set())
+
+    wished, go = asyncio.Event(), asyncio.Event()
+    waiting = asyncio.create_task(waits(wished, go))
+    await wished.wait()
+    assert jobs.move() == 1
+    with jobs.in_front() as another:
+        assert not another.is_set()
+    go.set()
+    await waiting
+    assert moved == [True]
+
+
 async def test_a_command_that_runs_in_front_is_moved(
     background: Background, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ from tui.core.facts import Fact
 from tui.core.formatting import retirement
 from tui.core.messages import string_of
 from tui.core.paths import Folders, shorten
+from tui.core.web_address import is_api_key
 from tui.permissions.rules import Rule
 from tui.permissions.types import Approver
 from tui.provider import catalogue, model_list
@@ -370,7 +371,9 @@ class Program:
         match setup:
             case KeySetup(given):
                 base_url, key = "", credentials.anthropic_key(given)
-            case ServerSetup(base_url, _, given):
+            case ServerSetup(base_url, model, given):
+                if is_api_key(model):
+                    raise CredentialsError("This is a key, not the name of a model.")
                 key = credentials.valid_key(given) if given else None
             case _:
                 return ""
@@ -412,7 +415,7 @@ class Program:
         if not key:
             self._use_server(base_url, model)
             self.launch = self.launch.with_key(None).reached(practice=False)
-            return f"Using {model} at {base_url}; saved in {shorten(home.config_file)}."
+            return f"Using {model} at {shown(base_url)}; saved in {shorten(home.config_file)}."
         place = credentials.store_key(key, base_url, env=os.environ, folders=home)
         self._use_server(base_url, model)
         self.launch = self.launch.with_key(key).reached(practice=False)

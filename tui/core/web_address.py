@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 from tui.core.errors import ToolError
 
 MAX_CHARS: Final = 8000
+_SHORTEST_KEY: Final = 20
 
 _PORTS: Final = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
@@ -103,13 +104,23 @@ class WebAddress:
 def server_address(typed: str) -> str:
     """Return the address of a server as it was typed. One without a scheme gets `http://` for this
     machine, else `https://`. Raises ToolError if it can't be one."""
-    address = typed.strip().rstrip("/")
+    address = typed.strip()
+    if is_api_key(address):
+        raise ToolError("This is a key, not an address.")
     if "://" not in address:
+        address = address.rstrip("/")
         local = _is_loopback(WebAddress.parse(f"https://{address}").host)
         return f"{'http' if local else 'https'}://{address}"
     if not address.startswith(("http://", "https://")):
         raise ToolError("The address must start with http:// or https://.")
-    return address
+    WebAddress.parse(address)
+    return address.rstrip("/")
+
+
+def is_api_key(text: str) -> bool:
+    """True for what is a key rather than a name: it would be asked of name servers, and saved in
+    plain sight."""
+    return text.startswith("sk-") and "." not in text and len(text) >= _SHORTEST_KEY
 
 
 def _is_loopback(host: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -35,6 +36,8 @@ from tui.tools.terminal_text import TerminalText
 _TICK_S = 0.1
 _CHUNK = 1 << 20
 _TAIL_BYTES = 16 * 1024
+_WISH: ContextVar[asyncio.Event | None] = ContextVar("_WISH", default=None)
+"""Set once the command of the call that is carried out here is to be moved as soon as it runs."""
 
 StoppedBy: TypeAlias = Literal["", "model", "person", "program"]
 """The one who stopped a command; "" if it ended by itself, or still runs."""
@@ -325,9 +328,11 @@ class Jobs:
         be moved, although hooks or a question come before its start."""
         wanted = asyncio.Event()
         self._coming.append(wanted)
+        before = _WISH.set(wanted)
         try:
             yield
         finally:
+            _WISH.reset(before)
             self._coming.remove(wanted)
 
     @contextmanager
@@ -335,7 +340,8 @@ class Jobs:
         """Yield an event while a command runs in the foreground: it is set once the command is to
         be moved, or left."""
         wanted = asyncio.Event()
-        if self.leaving or any(one.is_set() for one in self._coming):
+        wish = _WISH.get()
+        if self.leaving or (wish is not None and wish.is_set()):
             wanted.set()
         self._in_front.append(wanted)
         try:

@@ -166,7 +166,25 @@ def test_a_slip_in_a_commands_name_sends_no_prompt(line: str) -> None:
     assert error.hint == f"Did you mean {meant}? To send it as a prompt: holdfast -- {word}"
 
 
-@pytest.mark.parametrize("line", ["-- docter", "-p docter", "hello", "fix", "test", "continue"])
+@pytest.mark.parametrize(
+    ("line", "use"),
+    [
+        ("resume", "holdfast -r"),
+        ("resume 01", "holdfast -r"),
+        ("login", "/login in a session"),
+        ("exec fix", "holdfast -p"),
+    ],
+)
+def test_a_command_of_another_agent_sends_no_prompt(line: str, use: str) -> None:
+    word = line.split(maxsplit=1)[0]
+    error = refused(line)
+    assert error.message == f"There is no command {word!r}."
+    assert error.hint == f"Use {use}. To send it as a prompt: holdfast -- {word}"
+
+
+@pytest.mark.parametrize(
+    "line", ["-- docter", "-p docter", "-- login", "hello", "fix", "test", "continue"]
+)
 def test_a_prompt_of_one_word_is_sent(line: str) -> None:
     assert parse(line.split()).prompt == line.rsplit(maxsplit=1)[-1]
 

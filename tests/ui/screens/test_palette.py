@@ -198,3 +198,11 @@ async def test_what_keys_do_in_the_chat_is_done_from_another_screen_too() -> Non
         await chosen(*"history")
         await until(pilot, lambda: bool(app.chat.query("PromptSearch")))
         assert app.screen is app.chat
+
+
+@pytest.mark.parametrize(("columns", "beside"), [(40, 0), (49, 0), (80, 2)])
+async def test_a_narrow_terminal_is_filled_from_edge_to_edge(columns: int, beside: int) -> None:
+    """One column of the prompt beside it looked like a part of its border."""
+    async with running(World(), (columns, 10)) as (app, pilot):
+        box = (await palette(app, pilot)).query_one("#box")
+        await until(pilot, lambda: box.region.width == columns - beside)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from http.client import HTTPException
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -24,6 +25,7 @@ from tui.settings.sign_in import SignIn
 from tui.settings.trust import trust_of, trusted_programs
 
 _TIMEOUT_S = 3.0
+_TOO_LATE = "no answer in time"
 _NO_KEYRING = (
     "A key in the system's keyring can't be read here: the extra holdfast[keyring] isn't installed."
 )
@@ -128,8 +130,19 @@ def ask_for_models(server: str, key: str | None) -> tuple[int | None, str]:
     """The HTTP status of GET /v1/models, or None and why there was no answer. Blocks.
 
     That is the smallest request there is: no content is sent. The key goes to this server alone,
-    so no redirect is followed.
+    so no redirect is followed. A server that answers byte by byte has no more time than others, and
+    keeps no program from ending.
     """
+    answers: list[tuple[int | None, str]] = []
+    asking = Thread(
+        target=lambda: answers.append(_models_of(server, key)), daemon=True, name="list of models"
+    )
+    asking.start()
+    asking.join(_TIMEOUT_S)
+    return answers[0] if answers else (None, _TOO_LATE)
+
+
+def _models_of(server: str, key: str | None) -> tuple[int | None, str]:
     headers = {"accept": "application/json", "anthropic-version": "2026-10-21"}
     if key:
         headers |= {"authorization": f"Bearer {key}", "x-api-key": key}
@@ -142,13 +155,15 @@ def ask_for_models(server: str, key: str | None) -> tuple[int | None, str]:
             return error.code, ""
     except URLError as error:
         return None, _why(error.reason)
-    except (OSError, HTTPException, ValueError) as error:
+    except HTTPException:  # its text is what the server sent
+        return None, "its answer isn't HTTP"
+    except (OSError, ValueError) as error:
         return None, _why(error)
 
 
 def _why(reason: object) -> str:
     if isinstance(reason, TimeoutError):
-        return "no answer in time"
+        return _TOO_LATE
     if isinstance(reason, OSError):
         return reason.strerror or str(reason)
     return str(reason) or type(reason).__name__

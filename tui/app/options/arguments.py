@@ -433,7 +433,9 @@ def _dispatch(argv: list[str]) -> tuple[Command, list[str]]:
     first = argv[at]
     if first not in first_words():
         # A slip costs no request. Real prompts are longer, or less like a command.
-        if " " not in first and (meant := near(first, first_words(), cutoff=_NEARLY)):
+        elsewhere = _ELSEWHERE.get(first)
+        meant = f"Use {elsewhere}." if elsewhere else near(first, first_words(), cutoff=_NEARLY)
+        if meant and " " not in first:
             raise UsageError(
                 f"There is no command {first!r}.",
                 hint=f"{meant} To send it as a prompt: holdfast -- {first}",
@@ -606,6 +608,13 @@ def _escaped(text: str) -> str:
 
 
 _NEAR, _NEARLY = 0.7, 0.8
+_ELSEWHERE = {
+    "config": "/config in a session",
+    "exec": "holdfast -p",
+    "login": "/login in a session",
+    "resume": "holdfast -r",
+}
+"""Commands that people know from other agents, and what does that here."""
 
 
 def near(word: str, words: Sequence[str], *, cutoff: float = _NEAR) -> str:

@@ -14,6 +14,8 @@ from tui.app.reports.permissions import PermissionRows, permission_rows
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import clean
 from tui.ui.screens.panel import Panel
+from tui.ui.toolkit.answer_guard import USELESS_S, guard_of
+from tui.ui.toolkit.base_app import note_for
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -38,6 +40,9 @@ class PermissionsScreen(Panel[None]):
     async def action_revoke(self) -> None:
         """Take back the rule under the cursor."""
         if (row := self.row) is None or "revoke" not in row.actions:
+            return
+        if not guard_of(self).deliberate:  # held down, it would take back all that follow
+            note_for(self, USELESS_S, "Release r, then press it again.")
             return
         try:
             await revoke(self._frontend.conversation, self._agent, self._rules[row.key])

@@ -45,6 +45,8 @@ BoxT = TypeVar("BoxT", bound=Widget)
 Key = tuple[str, str]
 
 _TALL, _TINY = 24, 16
+_NARROW = 50
+"""With fewer columns, the share beside a box is one, which would look like a part of it."""
 _GAP = "   "
 SCROLL = ("↑ ↓", "scroll")
 PAGES = ("pgup pgdn", "scroll")
@@ -95,6 +97,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
         border-title-color: $text-primary; border-title-style: bold;
         border-subtitle-color: $text-muted; scrollbar-size-vertical: 1; overflow-y: auto;
     }
+    Dialog.-narrow #box { max-width: 100%; }
     Dialog .text { height: auto; color: $foreground; }
     Dialog #details {
         height: auto; max-height: 30vh; margin: 1 0 0 0; padding: 0 1; background: $background;
@@ -169,6 +172,7 @@ class Dialog(BaseScreen, ModalScreen[T]):
 
     def on_resize(self) -> None:
         self.set_class(self.size.height < _TINY, "-tiny")
+        self.set_class(self.size.width < _NARROW, "-narrow")
         self.call_after_refresh(self._foot)
 
     @on(AskedAbout.InSight)
