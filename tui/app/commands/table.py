@@ -54,11 +54,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("rewind [undo]", "rewind the conversation (and files)", "commands.rewind", "undo"),
     _command("tree [BRANCH]", "show and switch branches", "commands.tree"),
     _command("export [md|html|jsonl]", "export this session", "commands.sessions"),
-    _command(
-        "copy [N]",
-        "copy the last answer, or code block N in it",
-        screen_only="The answer is text in this terminal: copy it there, or use /export.",
-    ),
+    _command("copy [N]", "copy the last answer, or code block N in it"),
     _command("compact [FOCUS]", "summarize older messages", "commands.context"),
     _command("uncompact", "undo /compact", "commands.context"),
     _command("reload", "reload changed instructions and tools", "commands.context"),
