@@ -81,10 +81,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
     _command("forward [PORT]", "open a sandboxed port", "commands.forward"),
     _command(
         "worktree [list|merge|remove]",
-        "this git worktree: merge or remove it, list all",
+        "merge or remove this git worktree, list all",
         "commands.worktree",
     ),
-    _command("agents", "sub-agents: look into one, stop it; the kinds there are"),
+    _command("agents", "sub-agents and kinds; look into or stop"),
     _command("jobs [N|stop N|move]", "background commands; move: the one that runs"),
     _command("hooks", "your hooks: what runs when", "commands.hooks"),
     _command("skills", "the skills there are", "commands.skills"),
