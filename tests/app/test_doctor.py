@@ -76,6 +76,13 @@ def test_a_fresh_place_lacks_only_the_key(tmp_path: Path) -> None:
     assert found["sessions"].detail == "none yet"
 
 
+def test_the_practice_model_lacks_no_key(tmp_path: Path) -> None:
+    subject = Subject.of(tmp_path, folders(), {}, model="practice")
+    found = {check.name: check for check in doctor.examine(subject)}
+    assert found["key"].status == "ok"
+    assert found["key"].detail == "none; the practice model needs none (/login connects another)"
+
+
 def test_looking_changes_nothing(tmp_path: Path) -> None:
     home = folders().data.parent
     before = sorted(home.rglob("*"))

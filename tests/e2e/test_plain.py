@@ -9,6 +9,7 @@ import signal
 import sys
 import termios
 import time
+from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -72,6 +73,21 @@ def test_ask_and_leave_without_a_single_escape_sequence(plain: Open) -> None:
         assert "Resume with: holdfast --plain -r " in screen.text
         assert termios.tcgetattr(screen.slave) == screen.before
         assert b"\x1b" not in screen.raw
+
+
+@pytest.mark.parametrize(("term", "clips"), [("xterm-256color", True), ("dumb", False)])
+def test_code_is_copied_by_a_terminal_that_knows_how(
+    plain: Open, term: str, *, clips: bool
+) -> None:
+    with plain("--plain", term=term) as screen:
+        ready(screen)
+        screen.type("read README.md\r")
+        screen.wait_for("Holdfast: I read 3 lines", "Code 1, markdown:", "End of code. > ")
+        screen.type("/copy 1\r")
+        screen.wait_for("Copied code block 1 (", "lines). >")
+        sent = re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]+)\a", screen.raw)
+        assert [b64decode(one).count(b"\n") for one in sent] == [2] * clips
+        assert screen.raw.count(b"\x1b") == len(sent)
 
 
 def test_a_dumb_terminal_gets_plain_lines_by_itself_and_is_told(plain: Open) -> None:

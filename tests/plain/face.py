@@ -35,6 +35,7 @@ class FakeFace:
     asked: list[str] = field(default_factory=list[str])
     began_with: list[str] = field(default_factory=list[str])
     bells: int = 0
+    copied: list[str] = field(default_factory=list[str])
     unsent: str = ""
     gone: bool = False
     ended: bool = False
@@ -64,6 +65,9 @@ class FakeFace:
 
     def begun(self) -> str:
         return self.unsent
+
+    def copy(self, text: str) -> None:
+        self.copied.append(text)
 
     def bell(self) -> None:
         self.bells += 1

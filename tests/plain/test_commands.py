@@ -12,13 +12,13 @@ import pytest
 
 from tests.plain.face import talking, until
 from tests.support.clock import ManualClock
-from tests.support.world import OldSession, World
+from tests.support.world import OldSession, World, record
 from tui.app import manual
 from tui.app.commands.table import COMMANDS
 from tui.app.dialog_data import ModelRow
 from tui.app.services import SessionChoice
 from tui.context.token_ledger import Item
-from tui.core import facts, plain_detection
+from tui.core import clipboard, facts, plain_detection
 from tui.core.config import Config, McpServer
 from tui.core.errors import ToolError
 from tui.plain import views
@@ -125,6 +125,40 @@ async def test_status_speaks_of_cache_and_cost(world: World) -> None:
         await until(lambda: any(line.startswith("Context") for line in face.said))
         said = "97 percent of the last request from the cache. Session cost: $0.42."
         assert said in face.said
+
+
+async def test_an_answer_and_its_code_blocks_are_copied(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desktop: list[str] = []
+    monkeypatch.setattr(clipboard, "write", desktop.append)
+    path = world.workspace / "old.jsonl"
+    answers = ("```sh\nls\n```\nor\n```py\nprint(1)\n\nprint(2)\n```\n", "Yes.")
+    records = [
+        one
+        for at, text in enumerate(answers)
+        for one in (
+            record("user", 10 * at, content=[{"type": "text", "text": "go"}]),
+            record("assistant", 10 * at + 1, content=[{"type": "text", "text": text}]),
+        )
+    ]
+    world.old[path] = OldSession(records=records)
+    async with talking(world, choice=SessionChoice(path)) as (_, face):
+        face.prompts += ["/copy", "/copy 2", "/copy 3"]
+        await until(lambda: "No code block 3 here. /copy 1 to 2." in face.said)
+        assert face.said[-3:-1] == [
+            "Copied last answer (4 characters).",
+            "Copied code block 2 (3 lines).",
+        ]
+        assert face.copied == desktop == ["Yes.", "print(1)\n\nprint(2)"]
+
+
+async def test_without_an_answer_nothing_is_copied(world: World) -> None:
+    async with talking(world) as (_, face):
+        face.prompts += ["/copy", "/copy 1"]
+        await until(lambda: "No code block to copy yet." in face.said)
+        assert "No answer to copy yet." in face.said
+        assert face.copied == []
 
 
 def test_the_context_is_read_largest_first_with_sums_of_system_and_tools() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.plain.markdown_to_speech import LONG, Reader, read
+from tui.plain.markdown_to_speech import LONG, Reader, code_of, read
 from tui.plain.prompt_reader import MultilineEntry
 
 
@@ -57,6 +57,46 @@ def test_a_long_line_is_said_by_whole_sentences() -> None:
     assert len(said) > 2
     assert all(line.endswith("words.") and len(line) <= LONG + 40 for line in said)
     assert " ".join([*said, *reader.end()]) == text.strip()
+
+
+NESTED = """1. one
+   ~~~python
+   def f():
+       return 1
+   ~~~
+   - two
+       ```
+       cd sub
+         ls
+       ```
+
+````md
+```
+inner
+````
+"""
+
+
+def test_code_blocks_are_said_with_the_number_by_which_they_are_copied() -> None:
+    said = read(NESTED, numbered=True)
+    assert [line for line in said if line.startswith(("Code", "End"))] == [
+        *("Code 1, python:", "End of code.", "Code 2:", "End of code."),
+        *("Code 3, md:", "End of code."),
+    ]
+    assert code_of(NESTED) == ["def f():\n    return 1", "cd sub\n  ls", "```\ninner"]
+    assert [line for line in read(NESTED) if line.startswith("Code")][:2] == [
+        "Code, python:",
+        "Code:",
+    ]
+
+
+def test_numbers_go_on_in_an_answer_and_begin_again_in_the_next() -> None:
+    reader = Reader(numbered=True)
+    said = [*reader.feed("```\na\n```\n"), *reader.end(), *reader.feed("```\nb"), *reader.end()]
+    assert said == ["Code 1:", "a", "End of code.", "Code 2:", "b", "End of code."]
+    assert reader.code == ["a", "b"]
+    reader.drop()
+    assert reader.feed("```\n") == ["Code 1:"]
 
 
 def test_void_text_is_not_said() -> None:

@@ -40,7 +40,7 @@ def lines(event: Fact, label: str = "") -> list[str]:  # noqa: C901, PLR0912 - o
                 spoken(f"{acknowledgement({name: True})}.") for name, value in on.items() if value
             ]
         case facts.AssistantMessage(text=text):
-            return labelled("Holdfast", read(text))
+            return labelled("Holdfast", read(text, numbered=True))
         case facts.SourcesCited(pages):
             names = (spoken(f"{page['title']}, {page['url']}") for page in pages)
             return ["Sources:", *(f"  {name}" for name in names)]

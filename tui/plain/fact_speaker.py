@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from tui.core import facts
@@ -61,7 +62,7 @@ class FactSpeaker:
     outputs: deque[Output] = field(default_factory=lambda: deque(maxlen=KEPT_OUTPUTS))
     _streamed: bool = False
     """True if parts of the streaming answer were taken in."""
-    _reader: Reader = field(default_factory=Reader)
+    _reader: Reader = field(default_factory=partial(Reader, numbered=True))
     _speaking: bool = False
     _thinking: bool = False
     _labels: dict[str, str] = field(default_factory=dict[str, str])
@@ -90,6 +91,7 @@ class FactSpeaker:
             case facts.AssistantMessage(text=text):
                 streamed = self._streamed
                 self._end_speech()
+                self._reader.drop()
                 self._streamed = False
                 if text and not streamed:
                     self.say(*lines(event))

@@ -15,7 +15,7 @@ LONG = 160
 """An unfinished line with this many characters is spoken up to its last whole sentence."""
 
 _PROSE_MAX = 4_000
-_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})\s*([^`]*)$")
+_FENCE = re.compile(r"(\s*)(`{3,}|~{3,})\s*([^`]*)$")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _RULE = re.compile(r"\s{0,3}([-*_])(?:\s*\1){2,}\s*$")
 _BOX = re.compile(r"(\s*)(?:[-*+]|\d+[.)])\s+\[([ xX])\]\s+(.*)$")
@@ -31,10 +31,19 @@ _EMPHASIS = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*]+?)(?<=[^\s*])\*(?![\w*])")
 
 @dataclass(slots=True)
 class Reader:
-    """Takes the pieces of one answer, and returns the lines that can be spoken already."""
+    """Takes the pieces of one answer, and returns the lines that can be spoken already.
 
+    `code` are the code blocks so far, as they were written; `numbered` ones are said with their
+    number in it, by which `/copy` takes them.
+    """
+
+    numbered: bool = False
+    code: list[str] = field(default_factory=list[str])
     _rest: str = ""
     _fence: str = ""
+    _indent: int = 0
+    """Columns before the open fence: code in a list is indented with it."""
+    _rows_of_code: list[str] = field(default_factory=list[str])
     _header: list[str] = field(default_factory=list[str])
     _held: str = ""
     """A row of a table whose next line is not known yet."""
@@ -48,19 +57,20 @@ class Reader:
         return lines + self._early()
 
     def end(self) -> list[str]:
-        """End the answer: return what is left, and start over."""
+        """End a piece of the answer: return what is left. Its code stays."""
         unfinished, self._rest = self._rest, ""
         lines = self._line(clean(unfinished)) if unfinished.strip() else []
         lines += self._let_go()
         if self._fence:
-            lines.append("End of code.")
-        self.drop()
+            lines.append(self._end_of_code())
+        self._held, self._header, self._rows = "", [], 0
         return lines
 
     def drop(self) -> None:
-        """Forget what was not spoken yet."""
+        """Forget the answer, and what was not spoken yet."""
         self._rest = self._fence = self._held = ""
         self._header, self._rows = [], 0
+        self.code, self._rows_of_code = [], []
 
     def _early(self) -> list[str]:
         """Return whole sentences of a long line that continues."""
@@ -77,23 +87,34 @@ class Reader:
 
     def _line(self, line: str) -> list[str]:
         if fence := _FENCE.match(line):
-            return [*self._let_go(), *self._fenced(fence[1], fence[2].strip())]
+            return [*self._let_go(), *self._fenced(line, *fence.groups())]
         if self._fence:
-            return [line]
+            return [self._code(line)]
         if _ROW.match(line) or (self._held and _MARKS.match(line)):
             return self._row(line)
         lines = self._let_go()
         self._header = []
         return lines + ([spoken] if (spoken := prose(line)) else [])
 
-    def _fenced(self, fence: str, language: str) -> list[str]:
+    def _fenced(self, line: str, before: str, fence: str, language: str) -> list[str]:
         if not self._fence:
-            self._fence = fence
-            return [f"Code, {language}:" if language else "Code:"]
-        if fence[0] == self._fence[0] and len(fence) >= len(self._fence) and not language:
-            self._fence = ""
-            return ["End of code."]
-        return [f"{fence}{language}"]
+            self._fence, self._indent = fence, len(before)
+            number = f" {len(self.code) + 1}" if self.numbered else ""
+            return [f"Code{number}, {language.strip()}:" if language.strip() else f"Code{number}:"]
+        closes = len(before) <= self._indent + 3 and not language.strip()
+        if closes and fence[0] == self._fence[0] and len(fence) >= len(self._fence):
+            return [self._end_of_code()]
+        return [self._code(line)]
+
+    def _code(self, line: str) -> str:
+        row = line[: self._indent].lstrip() + line[self._indent :]
+        self._rows_of_code.append(row)
+        return line
+
+    def _end_of_code(self) -> str:
+        self.code.append("\n".join(self._rows_of_code))
+        self._fence, self._rows_of_code = "", []
+        return "End of code."
 
     def _row(self, line: str) -> list[str]:
         """Return a row of a table; the first is the header if a row of dashes follows."""
@@ -116,10 +137,18 @@ class Reader:
         return [prose(held)] if held else []
 
 
-def read(text: str) -> list[str]:
+def read(text: str, *, numbered: bool = False) -> list[str]:
     """Return the lines of a whole text."""
-    reader = Reader()
+    reader = Reader(numbered=numbered)
     return [*reader.feed(text), *reader.end()]
+
+
+def code_of(answer: str) -> list[str]:
+    """Return the code blocks of an answer, in the order of their numbers."""
+    reader = Reader()
+    reader.feed(answer)
+    reader.end()
+    return reader.code
 
 
 def prose(line: str) -> str:

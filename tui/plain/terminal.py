@@ -277,6 +277,11 @@ class Terminal:
         """Return what is in the prompt and was not sent."""
         return self._prompts.begun()
 
+    def copy(self, text: str) -> None:
+        """Hand a text to the terminal's clipboard; tmux and the desktop have their own."""
+        if os.environ.get("TERM", "") not in DUMB:
+            self._tty.clip(text)
+
     def bell(self) -> None:
         """Call a listener who is elsewhere."""
         if os.environ.get("TERM", "") not in DUMB:

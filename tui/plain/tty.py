@@ -10,6 +10,7 @@ import signal
 import sys
 import termios
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -60,6 +61,10 @@ class Tty:
     def ring(self) -> None:
         """Sound the bell."""
         self._send("\a")
+
+    def clip(self, text: str) -> None:
+        """Copy a text (OSC 52), which moves nothing on the screen."""
+        self._send(f"\x1b]52;c;{b64encode(text.encode('utf-8', 'replace')).decode()}\a")
 
     def _send(self, text: str) -> None:
         data = b"" if self.gone else text.encode(sys.stdout.encoding, "replace")

@@ -21,18 +21,20 @@ from tui.app.reports.jobs import job_row
 from tui.app.reports.jobs import named as named_job
 from tui.app.reports.keys import action_rows, terminal_name
 from tui.app.reports.permissions import permissions_report
-from tui.app.reports.session import session_diff, status_rows
+from tui.app.reports.session import copied, session_diff, status_rows
 from tui.context.overrides import SPEAKING
 from tui.context.token_ledger import Item
+from tui.core import clipboard
 from tui.core.browser import open_page
 from tui.core.errors import UsageError
 from tui.core.fact_words import ITEM_STATES
-from tui.core.facts import Overlay
+from tui.core.facts import AssistantMessage, Overlay
 from tui.core.formatting import plural
 from tui.core.keymap import keymap_of
 from tui.core.paths import shorten
+from tui.core.retold import retold
 from tui.plain.fact_lines import meter, spending, todo_lines
-from tui.plain.markdown_to_speech import read
+from tui.plain.markdown_to_speech import code_of, read
 from tui.plain.speech_text import changed, counted, diff, sentence, shown, spoken
 from tui.tools.mcp import Server
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.agent.background_jobs import OwnedJob
     from tui.plain.frontend import PlainFrontend
+    from tui.session.records import Record
 
 SHOWN: Final = 30
 """Most items listed: the largest ones. `/context all` lists every one."""
@@ -298,6 +301,31 @@ async def output(frontend: PlainFrontend, number: str) -> None:
     frontend.terminal.say(f"Output of {spoken(entry.name)}:", *lines, "End of output.")
 
 
+async def copy(frontend: PlainFrontend, number: str) -> None:
+    """Copy the last answer, or a block of the newest answer with code, by its number there."""
+    agent = frontend.conversation.open_agent()
+    if agent is None:
+        return
+    answer, code = await asyncio.to_thread(_copyable, agent.session.records)
+    chosen = copied(number, answer, code)
+    if chosen.text:
+        frontend.terminal.copy(chosen.text)
+        await asyncio.to_thread(clipboard.write, chosen.text)
+    frontend.say(chosen.said, chosen.level, hint=chosen.hint)
+
+
+def _copyable(records: Sequence[Record]) -> tuple[str, list[str]]:
+    """Return the last answer, and the code blocks of the last one that has any."""
+    last = ""
+    for record in reversed(records):
+        (_, fact), *_ = retold([record])
+        if isinstance(fact, AssistantMessage) and fact.text.strip():
+            last = last or fact.text.strip()
+            if code := code_of(fact.text):
+                return last, code
+    return last, []
+
+
 async def diff_(frontend: PlainFrontend, _: str) -> None:
     if changes := await session_diff(frontend.conversation):
         count, text = changes
@@ -544,6 +572,7 @@ VIEWS: Final[Mapping[str, PlainView]] = {
     "context": context,
     "pin": pin,
     "output": output,
+    "copy": copy,
     "diff": diff_,
     "tasks": tasks,
     "todos": todos,

@@ -451,6 +451,25 @@ async def test_the_conversation_ends_above_a_question_that_grows_while_it_is_lai
         await until(pilot, lambda: body.region.bottom == top - 3)
 
 
+@pytest.mark.parametrize("size", [(110, 30), (110, 10), (80, 24)], ids=str)
+async def test_no_frame_of_a_resize_shows_clipped_answers(size: tuple[int, int]) -> None:
+    frames: list[list[tuple[str, int]]] = []
+    async with running(World(), (40, 10)) as (app, pilot):
+        dialog = ApprovalModal(RUN, ASKED)
+        app.push_screen(dialog)
+        await until(pilot, lambda: app.screen is dialog)
+        await pilot.pause()
+
+        def look(_: object) -> None:
+            frames.append([(str(c.render()), c.content_size.width) for c in dialog.query(Choice)])
+
+        dialog.screen_layout_refresh_signal.subscribe(dialog, look, immediate=True)  # pyright: ignore[reportUnknownMemberType]
+        await pilot.resize_terminal(*size)
+        await pilot.pause()
+    assert frames
+    assert [words for frame in frames for words, room in frame if len(words) > room] == []
+
+
 async def test_a_question_in_a_terminal_too_small_for_it_is_not_answered_unseen() -> None:
     world, answers = World(), list[Answer | None]()
     async with running(world) as (app, pilot):

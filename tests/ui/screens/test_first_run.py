@@ -81,6 +81,29 @@ async def test_on_the_smallest_terminal_every_choice_is_in_sight_in_one_row() ->
         assert "No API key found." in str(app.screen.query_one("#name", Static).render())
 
 
+async def test_on_a_narrow_terminal_every_choice_is_described_in_whole_words() -> None:
+    world = keyless()
+    world.profile = "work"
+    world.servers = (LocalServer("Ollama", "http://127.0.0.1:11434", ("llama3.2", "qwen3")),)
+    async with running(world, (40, 24)) as (app, pilot):
+        await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+        choices = app.screen.query_one("#choices", OptionList)
+        await until(pilot, lambda: choices.option_count == 6)
+        assert [str(option.prompt) for option in choices.options] == [
+            "Profile work         signed in",
+            "Anthropic            paste a key",
+            "Ollama               llama3.2, qwen3",
+            "Another server       by address",
+            "Practice model       offline",
+            "Take the tour first  5 minutes",
+        ]
+        await pilot.press("down", "down")
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert choices.highlighted_option == choices.options[2]
+        assert str(choices.options[2].prompt) == "Ollama, on this machine   llama3.2, qwen3"
+
+
 async def test_on_the_smallest_terminal_a_problem_is_in_sight() -> None:
     world = keyless()
     async with running(world, (40, 10)) as (app, pilot):

@@ -39,7 +39,7 @@ async def test_the_pane_with_the_focus_is_marked_and_the_footer_has_its_keys() -
         assert (lit(app), keys(app, 1)) == ([], ["enter send"])
         await pilot.press("tab")
         assert lit(app) == ["conversation"]
-        assert keys(app) == ["j k move", "enter fold", "esc back"]
+        assert keys(app) == ["enter fold", "esc back", "j k move"]
         await pilot.press("tab")
         assert lit(app) == ["output · Run x"]
         assert keys(app) == ["o open", "/ find", "esc back"]
@@ -47,6 +47,19 @@ async def test_the_pane_with_the_focus_is_marked_and_the_footer_has_its_keys() -
         await until(pilot, lambda: keys(app, 2) == ["/ find", "esc smaller"])
         await pilot.press("escape", "escape")
         assert (lit(app), keys(app, 1)) == ([], ["enter send"])
+
+
+async def test_on_a_narrow_terminal_the_first_keys_stand_before_the_number_of_turns() -> None:
+    world = World()
+    world.scripts.append(printed())
+    async with running(world, (40, 10)) as (app, pilot):
+        await say(pilot, "go")
+        await until(pilot, lambda: app.chat.status.state.turns == 1)
+        await pilot.press("tab")
+        shown = status_line(app.chat.status.state, 40).plain
+        assert shown.startswith(" enter fold   esc back  ")
+        assert shown.endswith(" ● saved ")
+        assert "1 turn   ● saved" in status_line(app.chat.status.state, 80).plain
 
 
 async def test_the_mark_is_bold_in_the_first_colour() -> None:
@@ -73,7 +86,7 @@ async def test_the_keys_of_a_narrow_terminal_are_those_of_the_focus() -> None:
         await until(pilot, lambda: app.chat.status.state.turns == 1)
         await pilot.press("tab")
         shown = status_line(app.chat.status.state, 60).plain
-        assert "j k move   enter fold   esc back" in shown
+        assert "enter fold   esc back   j k move" in shown
 
 
 async def test_while_the_agent_works_esc_says_that_it_stops() -> None:
@@ -84,7 +97,7 @@ async def test_while_the_agent_works_esc_says_that_it_stops() -> None:
         await until(pilot, lambda: app.chat.busy)
         app.chat.conversation.focus()
         await pilot.pause()
-        assert keys(app) == ["esc stop", "j k move", "enter fold"]
+        assert keys(app) == ["esc stop", "enter fold", "j k move"]
         await pilot.press("ctrl+f")
         await until(pilot, lambda: app.chat.left.finding)
         assert keys(app, 2) == ["↑ ↓ older, newer", "esc close"]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pytest
+from rich.cells import cell_len
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.support.world import World
 from tests.ui.screens.driving import running, say, until
 from tui.app import manual
+from tui.app.commands.table import COMMANDS
+from tui.app.manual import Match
+from tui.core.keymap import keymap_of
 from tui.ui.app import HoldfastApp
-from tui.ui.screens.help import HelpScreen, ManualPage
+from tui.ui.screens.help import HelpHit, HelpScreen, HelpSection, ManualPage, help_lines
+from tui.ui.widgets.keys import HELP
 from tui.ui.widgets.row_list import RowList
 
 
@@ -138,3 +146,21 @@ async def test_the_cursor_passes_headings_and_only_its_row_is_read() -> None:
         assert rows.cursor == first
         await pilot.click(rows, offset=(2, 0))  # a heading
         assert screen.view == "topics"
+
+
+def test_no_explanation_is_wrapped_on_80_columns() -> None:
+    sections = [HelpSection.of(title, table, keymap_of({})) for title, table in HELP]
+    commands = HelpSection("Commands", tuple((f"/{c.name} {c.argument}", c.help) for c in COMMANDS))
+    lines = [line.plain for line in help_lines([*sections, commands], 72)]
+    wrapped = [f"{above} / {line}" for above, line in pairwise(lines) if line[:1] == " "]
+    assert [one for one in wrapped if not one.startswith("/")] == []
+
+
+@pytest.mark.parametrize("width", [30, 60])
+def test_what_is_too_long_for_a_row_is_cut_with_a_mark(width: int) -> None:
+    match = Match(manual.topics()[0], "", "")
+    told = "edit the prompt in your own editor, then come back with it to the prompt"
+    right, _ = HelpHit("Ctrl+G", told, match).parts(8, width)[1]
+    assert cell_len(right) <= width
+    assert right.endswith("…")
+    assert HelpHit("Ctrl+L", "redraw", match).parts(8, width)[1][0] == "redraw"

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from tui.agent.launch import PRACTICE
 from tui.app.doctor.check import Check, Subject
 from tui.core.checkers import KNOWN, configured, program_of
 from tui.core.errors import CredentialsError
@@ -74,6 +75,8 @@ def key(what: Subject) -> Iterator[Check]:
         yield Check("key", "ok", f"{words}, for {server}")
     elif what.config.base_url:
         yield Check("key", "ok", f"none for {server}, which may not need one")
+    elif what.config.model == PRACTICE:
+        yield Check("key", "ok", "none; the practice model needs none (/login connects another)")
     else:
         unread = f" {_NO_KEYRING}" if credentials.keyring_is_missing(what.env) else ""
         yield Check("key", "fail", "none", f"{_NO_KEY}{unread}")

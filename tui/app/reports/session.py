@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tui.app.reports import Row
 from tui.app.workspace_diff import diff_text
 from tui.context.file_changes import changes
 from tui.context.workspace_changes import WorkspaceChanges, changed_since
-from tui.core.formatting import money, tokens
+from tui.core.formatting import money, plural, tokens
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line
 from tui.permissions.types import MODE_NAMES
@@ -21,6 +21,7 @@ from tui.session.checkpoints.entries import CheckpointError
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
     from tui.app.conversation import Conversation
+    from tui.app.frontend import Level
 
 
 def status_rows(agent: Agent, workspace: Path) -> Iterator[Row]:
@@ -38,6 +39,31 @@ def status_rows(agent: Agent, workspace: Path) -> Iterator[Row]:
         yield Row("cost", (money(spending.session.usd),))
     if states := checker_states(agent):
         yield Row("checks", (states,))
+
+
+class Copied(NamedTuple):
+    """A text to copy, "" for none, and what to say."""
+
+    text: str
+    said: str
+    level: Level = "success"
+    hint: str = ""
+
+
+def copied(number: str, answer: str, code: Sequence[str]) -> Copied:
+    """Choose what /copy takes: the last answer, or by a number one of the code blocks."""
+    if not number:
+        if not answer:
+            return Copied("", "No answer to copy yet.", "info")
+        return Copied(answer, f"Copied last answer ({plural(len(answer), 'character')}).")
+    if not code:
+        return Copied("", "No code block to copy yet.", "info")
+    if number.isdecimal() and 0 < int(number[:9]) <= len(code):
+        text = code[int(number[:9]) - 1]
+        lines = plural(text.count("\n") + 1, "line")
+        return Copied(text, f"Copied code block {int(number[:9])} ({lines}).")
+    numbers = "1" if len(code) == 1 else f"1 to {len(code)}"
+    return Copied("", f"No code block {number} here.", "warning", f"/copy {numbers}")
 
 
 def checker_states(agent: Agent) -> str:

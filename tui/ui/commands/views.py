@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import structs
 
 from tui.app.reports import Report
-from tui.app.reports.session import session_diff, status_rows
+from tui.app.reports.session import copied, session_diff, status_rows
 from tui.core.facts import Overlay
 from tui.core.formatting import plural
 from tui.ui.screens.external_programs import edited, step_aside
@@ -75,31 +75,15 @@ async def keys(frontend: ScreenFrontend, _: str) -> None:
 
 
 async def copy(frontend: ScreenFrontend, number: str) -> None:
-    if number:
-        await _copy_block(frontend, number)
-    elif text := frontend.renderer.last_answer:
-        frontend.app.copy_to_clipboard(text)
-        frontend.say(f"Copied last answer ({plural(len(text), 'character')}).", "success")
-    else:
-        frontend.say("No answer to copy yet.")
-
-
-async def _copy_block(frontend: ScreenFrontend, number: str) -> None:
-    """Copy a block of the newest answer with code, as it was written."""
+    """Copy the last answer, or a block of the newest answer with code, as it was written."""
     from tui.ui.widgets.markdown.code import blocks  # noqa: PLC0415 - on demand
 
     answer = frontend.chat.conversation.with_code
-    code = await asyncio.to_thread(blocks, answer.text) if answer else []
-    if not code:
-        frontend.say("No code block to copy yet.")
-    elif number.isdecimal() and 0 < int(number[:9]) <= len(code):
-        text = code[int(number) - 1]
-        frontend.app.copy_to_clipboard(text)
-        lines = plural(text.count("\n") + 1, "line")
-        frontend.say(f"Copied code block {int(number)} ({lines}).", "success")
-    else:
-        numbers = "1" if len(code) == 1 else f"1 to {len(code)}"
-        frontend.say(f"No code block {number} here.", "warning", hint=f"/copy {numbers}")
+    code = await asyncio.to_thread(blocks, answer.text) if number and answer else []
+    chosen = copied(number, frontend.renderer.last_answer, code)
+    if chosen.text:
+        frontend.app.copy_to_clipboard(chosen.text)
+    frontend.say(chosen.said, chosen.level, hint=chosen.hint)
 
 
 async def output(frontend: ScreenFrontend, width: str) -> None:

@@ -72,17 +72,17 @@ _FIND: Final = KeyHint("ctrl+f", "find", "screen.find", "find")
 
 _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
     "-letters": (
-        KeyHint("j k", "move"),
         KeyHint("enter", "fold"),
         _BACK,
+        KeyHint("j k", "move"),
         KeyHint("y", "copy"),
         KeyHint("n N", "prompts"),
         KeyHint("/", "find", "screen.find"),
     ),
     "ConversationView": (
         KeyHint("enter", "fold"),
-        KeyHint("ctrl+y", "copy"),
         _BACK,
+        KeyHint("ctrl+y", "copy"),
         KeyHint("shift+↑↓", "select"),
         _FIND,
     ),

@@ -53,9 +53,9 @@ class HelpSection:
         return cls(section_title(title, keymap), tuple(explained(keys, keymap)))
 
 
-_COLUMN_MAX = 28
-"""Most cells for the column of keys, however wide the screen is: their effects are shown beside
-them."""
+_COLUMN_MIN, _COLUMN_MAX = 22, 28
+"""Cells for the column of keys in a wide table: 22 for every section whose keys fit there, so that
+their effects are below each other; at most 28 for the others."""
 
 
 def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
@@ -63,10 +63,10 @@ def help_lines(sections: Sequence[HelpSection], width: int) -> list[Content]:
 
     The first is as wide as its widest row; if that is too much, wider ones get a row of their own.
     """
-    widest = max(len(left) for section in sections for left, _ in section.rows) + 3
-    column = min(widest, max(12, width * 2 // 5), _COLUMN_MAX)
     lines: list[Content] = []
     for section in sections:
+        widest = max([_COLUMN_MIN, *(len(left) + 3 for left, _ in section.rows)])
+        column = min(widest, max(12, width * 2 // 5), _COLUMN_MAX)
         if lines:
             lines.append(Content(""))
         mark = ("  ● here", "$text-success") if section.here else ""
@@ -94,7 +94,10 @@ class HelpHit:
         """Return the row, with that many cells for its first column."""
         if self.match is None:
             return [(self.left, "primary"), (f"  {self.right}", "success")]
-        return [(cell(self.left, column) + "  ", "accent"), (self.right[:width], "text")]
+        return [
+            (cell(self.left, column) + "  ", "accent"),
+            (cell(self.right, width).rstrip(), "text"),
+        ]
 
 
 def hits_in(sections: Sequence[HelpSection], words: str) -> list[HelpHit]:

@@ -39,7 +39,9 @@ from tui.ui.widgets.character_input import CharacterInput
 from tui.ui.widgets.keys import in_rows
 from tui.ui.widgets.welcome_text import head
 
-_WIDTH = 26
+_WIDTH, _NARROW = 26, 21
+_ROOMY = 60
+"""Columns from which a choice has its whole description."""
 _LOW = 16
 """With fewer rows, only the question is shown above the choices."""
 _FORMS = ("profile", "key", "server", "practice", "tour")
@@ -80,7 +82,7 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
         super().__init__()
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (23, "-middle"), (28, "-tall")]
         self._services, self._question = services, question
-        self._entering = False
+        self._entering = self._narrow = False
         self._servers: dict[str, LocalServer] = {}
         self._chosen = "profile" if question.profile else "key"
         self._trying: Worker[None] | None = None
@@ -88,20 +90,10 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
     def compose(self) -> ComposeResult:
         width, height = self.app.size  # pyright: ignore[reportUnknownMemberType]
         self.add_class("-short" if height < 23 else "-middle" if height < 28 else "-tall")
-        profile = one_line(self._question.profile)
-        offered = [Option(_choice(f"Profile {profile}", _PROFILE), id="profile")] if profile else []
         with VerticalScroll(id="page", can_focus=False) as page:
             self._place(page, width, height)
             yield Static(self._welcome(height), id="name", markup=False)
-            yield OptionList(
-                *offered,
-                Option(_choice("Anthropic", "paste an API key"), id="key"),
-                Option(_choice("Another server", "address and model"), id="server"),
-                Option(_choice("Practice model", "offline, without a key"), id="practice"),
-                Option(_choice("Take the tour first", "5 minutes, no key needed"), id="tour"),
-                id="choices",
-                compact=True,
-            )
+            yield OptionList(*self._choices(), id="choices", compact=True)
             with Vertical(classes="form", id="profile-form"):
                 yield Static(_PROFILE_HELP, classes="help", markup=False)
             with Vertical(classes="form", id="key-form"):
@@ -127,7 +119,10 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
         self.offer_servers()
 
     def on_resize(self) -> None:
+        narrow = self._narrow
         self._place(self.query_one("#page"), *self.size)
+        if self._narrow != narrow:
+            self._offer_choices()
         self.query_one("#name", Static).update(self._welcome(self.size.height))
         leave = "back, or cancel" if self._question.session else "back, or quit"
         keys = (("↑ ↓", "choose"), ("enter", "continue"), ("esc", leave))
@@ -141,8 +136,35 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
         return Content.assemble(*above, ("Connect a model", "bold $foreground"))
 
     def _place(self, page: Widget, columns: int, rows: int) -> None:
-        _, above, page.styles.width = welcome_place(columns, rows)
+        _, above, page.styles.width = place = welcome_place(columns, rows)
         page.styles.margin = (above, 0, 0, 0)
+        self._narrow = place[2] < _ROOMY
+
+    def _choices(self) -> list[Option]:
+        profile = one_line(self._question.profile)
+        offered = [("profile", f"Profile {profile}", _PROFILE, "signed in")] if profile else []
+        offered.append(("key", "Anthropic", "paste an API key", "paste a key"))
+        here = "" if self._narrow else ", on this machine"
+        offered += [
+            (url, f"{server.name}{here}", *_models(server)) for url, server in self._servers.items()
+        ]
+        offered += [
+            ("server", "Another server", "address and model", "by address"),
+            ("practice", "Practice model", "offline, without a key", "offline"),
+            ("tour", "Take the tour first", "5 minutes, no key needed", "5 minutes"),
+        ]
+        width = _NARROW if self._narrow else _WIDTH
+        return [
+            Option(_choice(name, short if self._narrow else what, width), id=id_)
+            for id_, name, what, short in offered
+        ]
+
+    def _offer_choices(self) -> None:
+        """Offer what there is, in the room that there is, with the same one chosen."""
+        choices, chosen = self.query_one("#choices", OptionList), self._chosen
+        choices.clear_options()
+        choices.add_options(self._choices())
+        choices.highlighted = choices.get_option_index(chosen)
 
     @work(exclusive=True)
     async def offer_servers(self) -> None:
@@ -150,15 +172,8 @@ class WelcomeScreen(BaseScreen, Screen[str | None], AnswerPlace):
         servers = await self._services.probe_servers()
         if not servers or not self.is_attached:
             return
-        choices = self.query_one("#choices", OptionList)
-        options = list(choices.options)
-        at = next(number for number, option in enumerate(options) if option.id == "server")
         self._servers = {server.base_url: server for server in servers}
-        offered = [Option(_offer(server), id=server.base_url) for server in servers]
-        chosen = self._chosen
-        choices.clear_options()
-        choices.add_options([*options[:at], *offered, *options[at:]])
-        choices.highlighted = choices.get_option_index(chosen)
+        self._offer_choices()
 
     @work(exclusive=True, group="found")
     async def leave_when_set_up(self) -> None:
@@ -309,13 +324,14 @@ def _field(label: str, name: str, example: str, *, password: bool = False) -> Co
         yield field
 
 
-def _choice(name: str, what: str) -> Content:
-    return Content.assemble((name.ljust(_WIDTH), "bold"), (what, "$text-muted"))
+def _choice(name: str, what: str, width: int) -> Content:
+    return Content.assemble((f"{name:<{width - 1}} ", "bold"), (what, "$text-muted"))
 
 
-def _offer(server: LocalServer) -> Content:
+def _models(server: LocalServer) -> tuple[str, str]:
+    """Return what a server offers, in full and in few words."""
     models = ", ".join(server.models[:2]) or (
         "needs a key" if server.needs_key else "no models yet"
     )
     more = f" and {len(server.models) - 2} more" if len(server.models) > 2 else ""
-    return _choice(f"{server.name}, on this machine", f"{models}{more}")
+    return f"{models}{more}", models

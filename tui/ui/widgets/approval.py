@@ -87,7 +87,6 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     ApprovalModal.-tall.-more #preview { margin: 0; }
     ApprovalModal.-tall #more { margin: 0 0 1 0; }
     ApprovalModal.-tall #answers, ApprovalModal.-tall AnswerField { margin: 1 0 0 0; }
-    ApprovalModal.-narrow Choice { padding: 0; }
     ApprovalModal AnswerField { display: none; }
     ApprovalModal.-explaining AnswerField { display: block; }
     ApprovalModal.-explaining #answers { display: none; }
@@ -135,10 +134,9 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
         self.call_after_refresh(self._settle)
 
     def _settle(self) -> None:
-        """Lay out the answers with the edges that they have by now, and tell where it begins."""
+        """Count again with the edges that it has by now, and tell where it begins."""
         if self.is_attached:
             self._count_hidden()
-            self.query_one("#answers").refresh(layout=True)
             self.call_after_refresh(self._tell_row)
 
     def _tell_row(self) -> None:
@@ -165,8 +163,11 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
 
     def _fit_words(self) -> None:
         """Give the answers and the reason the words that they have room for."""
-        words = _SHORT if self.size.width < WIDE else self._sentences(self._width)
+        narrow = self.size.width < WIDE
+        words = _SHORT if narrow else self._sentences(self._width)
         for choice in self.query(Choice):
+            # a style sheet would give the edges of the last size to the first frame of this one
+            choice.styles.padding = (0, 0 if narrow else 1)
             choice.relabel(words[choice.name or ""])
         for why in self.query("#why").results(Static):
             why.update(_cut(self._why(), self._width, self._rows_of_reason()))

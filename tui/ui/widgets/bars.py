@@ -17,6 +17,8 @@ from tui.ui.widgets import keys
 from tui.ui.widgets.panes import CachedRender
 
 GAP = 3
+_FIRST = 3
+"""Hints before which the number of turns gives way."""
 LEAST = 12
 """Cells that the model keeps beside a long folder; with less than half of them a folder is left
 out."""
@@ -141,7 +143,8 @@ class StatusState:
 
 
 def status_line(state: StatusState, width: int) -> Content:
-    """Return the line in `width` cells. Hints at the end of the list give way first."""
+    """Return the line in `width` cells. The number of turns gives way to the first hints, then
+    those at the end of the list."""
     if state.trouble:
         room = width - 7 - _hints(state.hints[:2], width // 4).cell_length
         saved = Content.styled(_trouble(state.trouble, room), "bold $text-error")
@@ -155,6 +158,9 @@ def status_line(state: StatusState, width: int) -> Content:
     turns = f"{plural(state.turns, 'turn')}   " if state.turns else ""
     jobs = Content.styled(f"{plural(state.jobs, 'job')}   " if state.jobs else "", "$text-accent")
     jobs = jobs.stylize(Style.from_meta({"hint": "app.command('jobs')"}))
+    beside = jobs.cell_length + saved.cell_length + 5
+    if _hints(state.hints[:_FIRST], width).cell_length + len(turns) + beside > width:
+        turns = ""
     figures = Content.assemble(jobs, (turns, "$text-muted"))
     if state.own and not state.trouble:
         least = _hints(state.hints[:2], width).cell_length

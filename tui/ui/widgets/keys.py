@@ -60,13 +60,11 @@ PROMPT_KEYS = (
     Key("up,down", "", "Up, Down", "previous/next prompt; Up takes back a queued one"),
     _own("history", "screen.search_history", "Ctrl+R", "search earlier prompts", "history"),
     _own("external_editor", "app.edit_prompt", "Ctrl+G", "edit the prompt in $EDITOR", "editor"),
-    Key("", "", "/, @", "commands and files; Tab or Enter accepts, Esc closes"),
+    Key("", "", "/, @", "commands, files; Tab or Enter accepts, Esc closes"),
     Key("left", "", "Left", "in an empty prompt: sub-agents"),
     Key("", "", "!, !!", "shell command; !! hides its output from the model"),
     Key("", "", "# note", "save a note to MEMORY.md"),
-    _own(
-        "stash", "stash", "Ctrl+S", "set the prompt aside; it returns after the next one", "stash"
-    ),
+    _own("stash", "stash", "Ctrl+S", "set the prompt aside until the next one is sent", "stash"),
     _own("paste", "paste", "Ctrl+V", "paste; images are attached (also by path or @path)"),
     _own(
         "delete_or_quit",
@@ -81,7 +79,7 @@ PROMPT_KEYS = (
         "to_background",
         "app.to_background",
         "Ctrl+B",
-        "move the running command to the background (twice in tmux)",
+        "run the command in the background (tmux: twice)",
         "background",
     ),
     _own("page_up", "screen.page(-1)", "PgUp, PgDn", "scroll the conversation"),
@@ -90,7 +88,7 @@ PROMPT_KEYS = (
         "first",
         "screen.edge(-1)",
         "Ctrl+Home, Ctrl+End",
-        "start or end of the conversation (also Alt+<, Alt+>)",
+        "start or end of the conversation (or Alt+<, Alt+>)",
     ),
     _own("last", "screen.edge(1)", "", ""),
     _own("find", "screen.find", "Ctrl+F", "find in the conversation"),
@@ -104,7 +102,7 @@ FIELD_KEYS = (
 
 PANE_KEYS = (
     Key("up,down", "", "Up, Down", "previous/next item or output row (k, j)"),
-    Key("enter", "", "Enter", "fold or unfold; show a tool's output; open a sub-agent"),
+    Key("enter", "", "Enter", "fold, unfold; show an output; open a sub-agent"),
     Key(
         "shift+up,alt+k",
         "select(-1, 0)",
@@ -115,7 +113,7 @@ PANE_KEYS = (
     Key("shift+left,alt+h", "select(0, -1)", "", ""),
     Key("shift+right,alt+l", "select(0, 1)", "", ""),
     Key("ctrl+y,y", "", "Ctrl+Y, y", "copy the selection or the item; y all output"),
-    Key("m", "", "m, p", "hide the output's result from the model; pin it (F2)"),
+    Key("m", "", "m, p", "hide the result from the model; pin it (F2)"),
     Key("u", "", "u", "undo a rewind, until you send something"),
     Key("home,end", "", "Home, End", "first and last (g, G)"),
     Key("ctrl+u,ctrl+d", "", "Ctrl+U, Ctrl+D", "half a page up or down (Space: a page)"),
