@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tui.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

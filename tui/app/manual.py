@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from tui.core.dataclass import dataclass
 from tui.core.project import REPOSITORY
 
 TOPICS: Final = (

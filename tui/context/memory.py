@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Final
 
 from tui.context import untrusted
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError
 from tui.core.files import locked, read_small, replace_file
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from tui.context.system_prompt import Origin, Source
 from tui.core import front_matter
 from tui.core.claude_names import claude_folder
+from tui.core.dataclass import dataclass
 from tui.core.errors import UsageError
 from tui.core.files import read_small
 from tui.core.paths import Folders, shorten

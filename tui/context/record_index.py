@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import Message
 from tui.session.records import Record
 

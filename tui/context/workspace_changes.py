@@ -8,12 +8,12 @@ changed by somebody else: the person, an editor, git. Everything that compares c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias
 
 from tui.context.file_changes import FileChange, changes
+from tui.core.dataclass import dataclass
 from tui.core.messages import object_of, string_of
 from tui.session.checkpoints.entries import Change, CheckpointError, PathEntry
 from tui.session.records import CHECKPOINT, Record

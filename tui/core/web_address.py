@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 
 MAX_CHARS: Final = 8000

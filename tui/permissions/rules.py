@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui.core import claude_names
+from tui.core.dataclass import dataclass
 from tui.core.errors import UsageError
 from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace

@@ -8,9 +8,9 @@ forbids or asks without a domain disables the search.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from tui.core.dataclass import dataclass
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
 

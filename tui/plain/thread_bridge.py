@@ -12,8 +12,10 @@ import select
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from tui.core.dataclass import dataclass
 
 Kind: TypeAlias = Literal["prompt", "answer", "hidden"]
 

@@ -31,9 +31,10 @@ For a person who does not want to wait: `tui.provider.retry.RetryControl`.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.core.facts import (
     Alive,
     ModelSwitched,

@@ -12,10 +12,11 @@ has no known price. All prices are for a million tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from typing import Final, Literal, TypeAlias
 
 from tui.core.config import Price
+from tui.core.dataclass import dataclass
 from tui.core.formatting import tokens
 from tui.core.messages import Usage
 from tui.provider.catalogue import base_name

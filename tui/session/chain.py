@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError, os_error_as
 
 CHAIN: Final = "chain"

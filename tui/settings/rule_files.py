@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 from tui.core import front_matter
 from tui.core.claude_names import claude_folder
+from tui.core.dataclass import dataclass
 from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR

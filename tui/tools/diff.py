@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Literal, TypeAlias
+
+from tui.core.dataclass import dataclass
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 1000

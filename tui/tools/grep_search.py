@@ -7,10 +7,11 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput

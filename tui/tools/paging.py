@@ -10,12 +10,12 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import pairwise
 from threading import Event
 from typing import BinaryIO
 
 from tui.core import formatting
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 
 _CHUNK = 1 << 20

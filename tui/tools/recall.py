@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext, about

@@ -11,10 +11,11 @@ import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui.core.cancellation import to_the_end
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.core.files import open_real
 from tui.core.formatting import plural

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import COLOURS, without_colours
 
 HEIGHT: Final = 50

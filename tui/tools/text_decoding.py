@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from dataclasses import dataclass
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.core.images import media_type
 

@@ -5,7 +5,7 @@ Nothing of them is recorded. They extend what was sent, so that the cache holds 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui.agent.request.break_reasons import BreakReason
 from tui.agent.request.build import build, built
@@ -18,6 +18,7 @@ from tui.context.interrupted_calls import open_calls
 from tui.context.request_assembly import MARGIN_TOKENS
 from tui.context.request_trail import place_of
 from tui.context.summary_prompts import WARM_TOKENS
+from tui.core.dataclass import dataclass
 from tui.core.messages import text_block
 from tui.provider.base import Request
 from tui.session.request_numbers import REQUEST

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.core.config import Config
+from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders
 from tui.settings import layers

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import shorten

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import Block
 from tui.session.records import Finding
 

@@ -14,10 +14,11 @@ import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from tui.core.dataclass import dataclass
 from tui.core.workspace import WORKTREES, Workspace
 from tui.permissions.sandbox.walls import Walls
 

@@ -10,11 +10,11 @@ import os
 import pwd
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 
 # fmt: off

@@ -15,9 +15,10 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import object_of
 from tui.session.checkpoints.entries import COLUMNS, NEVER, Kind, PathEntry, entry_of
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from tui.core.config import Guard
+from tui.core.dataclass import dataclass
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block
 from tui.core.workspace import text_of_path
 from tui.tokens import cl100k, tokenizer

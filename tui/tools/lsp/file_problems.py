@@ -7,8 +7,9 @@ and, where the problems before the first edit are not known, if the edits touche
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tui.core.dataclass import dataclass
 from tui.tools.lsp.problems import Problem, in_changed_lines, new_problems
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal, TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.text_cleaning import one_line
 
