@@ -138,6 +138,7 @@ def make_agent(
                 find_agents=None if launch.answers_only else lambda: _agents(launch),
                 may_have=lambda name: not launch.answers_only and launch.own.may_have(name),
                 answers_only=launch.answers_only,
+                ahead=not launch.one_turn,
             ),
             rules=CallRules(
                 gate=Gate(policy, remember_always=remember_always),

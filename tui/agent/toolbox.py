@@ -57,6 +57,9 @@ class Toolbox:
     """Says whether it may have a tool, by its name."""
     answers_only: bool = False
     """It has no tools at all."""
+    ahead: bool = True
+    """True if what the first call needs (sandbox, checkpoint) is made while the model thinks; else
+    a run whose answer calls nothing does without."""
 
     deferred: dict[str, Tool[Any]] = field(default_factory=dict[str, "Tool[Any]"], init=False)
     """Tools of MCP servers that no request lists: the model finds them by search."""

@@ -510,8 +510,11 @@ class TurnRunner:
         ctx = self.ctx
         ctx.check_limits()
         self.requests.learn()
-        if self.ctx.toolbox.confinement is not None:
-            self.ctx.toolbox.confinement.begin()
+        if (confinement := self.ctx.toolbox.confinement) is not None:
+            if self.ctx.toolbox.ahead:
+                confinement.begin()
+            else:
+                await confinement.hide_secrets()
         await self.mcp.before_request()
         if late := self.dispatcher.shared.checks.take_late():
             self.requests.frame.say(late)

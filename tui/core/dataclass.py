@@ -1,9 +1,9 @@
 """The standard `dataclass`, with its methods made when they are needed.
 
 The standard one writes up to six methods of each class as source and compiles them at import, which
-takes 0.7 ms; a start loads hundreds of classes and makes objects of few. Here `__init__` is
-compiled by its first call, and the others are shared functions over the fields. The fields are the
-standard ones, so `fields`, `replace`, `asdict` and patterns work as with any data class.
+takes 0.7 ms; a start loads hundreds of classes and makes few objects of some. Here `__init__` is
+compiled once it has made a few, and the others are shared functions over the fields. The fields
+are the standard ones, so `fields`, `replace`, `asdict` and patterns work as with any data class.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - the same to its readers
 
 MISSING = dataclasses.MISSING
+_UNCOMPILED = 8
+"""Objects of a class that are made before its `__init__` is worth compiling."""
 
 if not TYPE_CHECKING:
 
@@ -44,13 +46,52 @@ if not TYPE_CHECKING:
 
 
 def _late_init(cls: Any, *, frozen: bool) -> Any:
-    """An `__init__` that the real one replaces when it is first called."""
+    """An `__init__` that sets the fields one by one, and after a few objects, or where arguments do
+    not fit, puts the compiled one in its place."""
+    objects, places = 0, ()
 
     def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
-        cls.__init__ = _init(cls, frozen=frozen)
-        cls.__init__(self, *args, **named)
+        nonlocal objects, places
+        places = places or tuple(map(_place, dataclasses.fields(cls)))
+        values = _values_of(places, args, named) if objects < _UNCOMPILED else None
+        if values is None:
+            cls.__init__ = _init(cls, frozen=frozen)
+            cls.__init__(self, *args, **named)
+            return
+        objects += 1
+        put = object.__setattr__ if frozen else setattr
+        for name, value in values:
+            put(self, name, value)
+        if hasattr(cls, "__post_init__"):
+            self.__post_init__()
 
     return __init__
+
+
+def _place(one: Any) -> tuple[str, bool, bool, Any, Any]:
+    """A field as its name, whether it is a parameter, by name only, its default and its factory."""
+    return one.name, one.init, one.kw_only, one.default, one.default_factory
+
+
+def _values_of(places: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The names and values of the fields; None where the arguments do not fit them."""
+    values: list[tuple[str, Any]] = []
+    given, left = iter(args), len(named)
+    taken = 0
+    for name, init, by_name, default, factory in places:
+        if init and not by_name and taken < len(args):
+            values.append((name, next(given)))
+            taken += 1
+        elif init and name in named:
+            values.append((name, named[name]))
+            left -= 1
+        elif factory is not MISSING:
+            values.append((name, factory()))
+        elif default is not MISSING:
+            values.append((name, default))
+        elif init:
+            return None
+    return None if left or taken < len(args) else values
 
 
 def _init(cls: Any, *, frozen: bool) -> Any:

@@ -115,11 +115,11 @@ class CommandTraces:
     async def changed_files(self) -> list[Path]:
         """Return the files that commands changed since the last call, of those that tools run
         later."""
-        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
-
         before, self._ran_later = self._ran_later, None
         if before is None:
             return []
+        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - only after commands
+
         after, filled = await asyncio.to_thread(self._changed)
         self._new_clones.clear()
         if self.writing():

@@ -75,6 +75,7 @@ class Confinement:
     reason: str = ""
     cure: str = ""
     traces: CommandTraces = field(init=False)
+    _hidden: bool = False
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
     _planned: tuple[Walls, Plan, float] | None = None
@@ -138,6 +139,15 @@ class Confinement:
         """Choose the engine in the background."""
         if self._choice is None:
             self._choice = asyncio.create_task(self._choose(), name="sandbox engine")
+
+    async def hide_secrets(self) -> None:
+        """Hide the program's own secrets from other processes, which needs no engine."""
+        from tui.permissions.sandbox.own_process import hide_secrets  # noqa: PLC0415 - on demand
+
+        if not self._hidden:
+            self._hidden = True
+            with suppress(OSError):
+                await asyncio.to_thread(hide_secrets)
 
     def starter(
         self, level: Level, *, git_copies: bool = False, clones: StoppedClones | None = None
@@ -329,10 +339,8 @@ class Confinement:
 
     async def _choose(self) -> Engine | None:
         from tui.permissions.sandbox.engine import Engine, choose, probe  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.own_process import hide_secrets  # noqa: PLC0415 - on demand
 
-        with suppress(OSError):
-            hide_secrets()
+        await self.hide_secrets()
         asked = self.settings.engine
         if asked == "off":
             self.reason = "the sandbox is off"

@@ -13,8 +13,8 @@ import asyncio
 import os
 import ssl
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
@@ -34,6 +34,7 @@ CONNECT_TIMEOUT_S: Final = 15.0
 
 SIGN_IN_HINT: Final = "Run `ant auth login` again, or use a key: /login."
 _NO_KEY: Final = "none"
+_PLUGINS_OFF: Final = "PYDANTIC_DISABLE_PLUGINS"
 _SCHEMES: Final = ("all://", "http://", "https://")
 
 
@@ -129,7 +130,7 @@ async def load_client(
 
 
 def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -> AsyncAnthropic:
-    with gc_pause(loading=True):
+    with gc_pause(loading=True), _without_plugins():
         import_sdk()
         import anthropic  # noqa: PLC0415
 
@@ -171,6 +172,19 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
         with suppress(ImportError):  # otherwise the first connection imports it, in the loop
             import_module("anyio._backends._asyncio")
         return client
+
+
+@contextmanager
+def _without_plugins() -> Generator[None]:
+    """Keep pydantic from looking for its plugins, which reads a file of every installed package."""
+    if _PLUGINS_OFF in os.environ:
+        yield
+        return
+    os.environ[_PLUGINS_OFF] = "__all__"
+    try:
+        yield
+    finally:
+        del os.environ[_PLUGINS_OFF]
 
 
 async def _load_errors(response: httpx2.Response) -> None:
