@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, field, fields, replace
 from typing import Any, ClassVar
 
@@ -20,10 +20,6 @@ STANDARD: Decorator = dataclasses.dataclass
 OURS: Decorator = dataclass
 
 
-def _counter() -> Iterator[int]:
-    return iter(range(9))
-
-
 def _made(decorator: Decorator) -> dict[str, Any]:
     """The same classes by either decorator."""
 
@@ -31,7 +27,7 @@ def _made(decorator: Decorator) -> dict[str, Any]:
     class Point:
         x: int
         y: int = 2
-        names: list[str] = field(default_factory=list)
+        names: list[str] = field(default_factory=list[str])
         hidden: int = field(default=0, repr=False, compare=False)
         KIND: ClassVar[str] = "point"
 
@@ -46,7 +42,7 @@ def _made(decorator: Decorator) -> dict[str, Any]:
     @decorator(slots=True)
     class Tally:
         name: str = ""
-        seen: set[str] = field(init=False, default_factory=set)
+        seen: set[str] = field(init=False, default_factory=set[str])
         total: int = field(init=False, default=7)
 
         def __post_init__(self) -> None:
@@ -64,7 +60,7 @@ def _made(decorator: Decorator) -> dict[str, Any]:
     @decorator
     class Loose:  # noqa: PLW1641 - what becomes of its hash is seen below
         x: int
-        rest: dict[str, int] = field(default_factory=dict)
+        rest: dict[str, int] = field(default_factory=dict[str, int])
 
         def __repr__(self) -> str:
             return "loose"
@@ -89,14 +85,6 @@ def _error(call: Callable[[], object]) -> tuple[type[BaseException], str]:
     return caught.type, re.sub(r"\S*\.", "", str(caught.value))
 
 
-def _matched(one: Any, kind: Any) -> object:
-    match one:
-        case kind(x, y):
-            return x, y
-        case _:
-            return None
-
-
 def _observed(decorator: Decorator) -> list[object]:
     """What can be seen of such classes from outside."""
     kinds = _made(decorator)
@@ -118,14 +106,14 @@ def _observed(decorator: Decorator) -> list[object]:
         (kinds["Empty"]() == kinds["Empty"](), loose(1) == 5, one((1,)) == one((1,)), a == 1),
         hash(one((1,))) == hash(one((1,))), {kinds["Empty"](): 1}[kinds["Empty"]()],
         (tally.__hash__, loose.__hash__),
-        hash(same(1)) is not None,
+        {same(1)} != {same(1)},
         _error(lambda: hash(a)), _error(assign(a, "x")), _error(lambda: delattr(a, "x")),
         _error(assign(deep(1), "z")), _error(assign(tally(), "other")), _error(point),
         _error(lambda: point(1, w=2)), _error(lambda: named(1)), _error(lambda: tally("", set())),
         (a.names is not b.names, tally().total, tally("u").seen, a.sum, a.KIND, loose(1).rest),
         [(f.name, f.type, f.default, f.init, f.kw_only) for f in fields(deep) if f.name != "names"],
         shown(replace(a, x=5)), asdict(a), deep.__match_args__, named.__match_args__,
-        _matched(a, point), _matched(tally(), point), point.__slots__, hasattr(a, "__dict__"),
+        point.__slots__, hasattr(a, "__dict__"),
         shown(copy.copy(a)), shown(copy.deepcopy(deep(4))), dataclasses.is_dataclass(a),
         point.__init__.__qualname__.rpartition(".")[0] == point.__qualname__,
     ]  # fmt: skip

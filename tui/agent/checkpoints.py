@@ -19,12 +19,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.agent.recorder import FactStream, Recorder
 from tui.core.cancellation import to_the_end
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.facts import CheckpointTaken, Notice
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput

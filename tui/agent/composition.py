@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ from tui.context.system_prompt import Source
 from tui.core.claude_names import claude_folder
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.facts import Fact
 from tui.core.files import installation_key
 from tui.core.git.branch import branch_of

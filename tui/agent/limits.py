@@ -7,12 +7,11 @@ import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any
 
 from tui.core.config import Price
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import LimitReachedError
 from tui.core.formatting import plural
 from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, text_of

@@ -14,13 +14,12 @@ import os
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.agent.prompts import ParsedPrompt, highest_image
 from tui.core import images
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, ImageError, ToolError
 from tui.core.facts import Notice
 from tui.core.image_files import load

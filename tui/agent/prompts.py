@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.core import images
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field, fields, replace
 from tui.core.images import Image
 from tui.core.messages import Block
 from tui.core.partly_typed import count_typed

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.skills import OfferedSkills
 from tui.core.clock import Clock
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.files import safe_name
 from tui.core.output_store import OutputStore
 from tui.session.session import Session

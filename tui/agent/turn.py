@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import field, replace
 from typing import Final
 
 from msgspec import UNSET, structs
@@ -39,7 +38,7 @@ from tui.context import notices
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
 from tui.core import facts, images
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.fact_words import acknowledgement, bill_of_break, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +17,7 @@ from tui.app.reports import Report
 from tui.app.services import SessionChoice
 from tui.context.file_changes import FileChange, objection, restore
 from tui.context.workspace_changes import WorkspaceChanges, files_of
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError
 from tui.core.fact_words import words
 from tui.core.facts import Rewound

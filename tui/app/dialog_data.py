@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -16,7 +15,7 @@ from tui.app.services import AppServices
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import Clock
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.facts import TitleChanged
 from tui.core.paths import Folders
 from tui.session import catalog, copies

@@ -15,12 +15,11 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Collection, Iterable
-from dataclasses import field
 
 from tui.context.notices import PLAIN, Form, NoticeBlock, block_of
 from tui.context.overrides import Stand, content_of
 from tui.context.rules.blocks import FIELDS, THINKING, RawBlock
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, Message, tool_calls
 from tui.session.records import Record
 

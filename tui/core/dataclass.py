@@ -9,12 +9,15 @@ are the standard ones, so `fields`, `replace`, `asdict` and patterns work as wit
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import asdict, astuple, field, fields, is_dataclass, replace
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - the same to its readers
+
+__all__ = ["asdict", "astuple", "dataclass", "field", "fields", "is_dataclass", "replace"]
 
 MISSING = dataclasses.MISSING
 _UNCOMPILED = 8
@@ -52,7 +55,7 @@ def _late_init(cls: Any, *, frozen: bool) -> Any:
 
     def __init__(self: Any, *args: Any, **named: Any) -> None:  # noqa: N807
         nonlocal objects, places
-        places = places or tuple(map(_place, dataclasses.fields(cls)))
+        places = places or tuple(map(_place, fields(cls)))
         values = _values_of(places, args, named) if objects < _UNCOMPILED else None
         if values is None:
             cls.__init__ = _init(cls, frozen=frozen)
@@ -100,7 +103,7 @@ def _init(cls: Any, *, frozen: bool) -> Any:
     placed: list[str] = []
     named: list[str] = []
     body: list[str] = []
-    for one in dataclasses.fields(cls):
+    for one in fields(cls):
         name, value = one.name, one.name
         default = ""
         if one.default_factory is not MISSING:
@@ -131,11 +134,9 @@ def _init(cls: Any, *, frozen: bool) -> Any:
 
 def _comparison(cls: Any, *, hashable: bool) -> dict[str, Any]:
     """`__eq__`, and what goes with it: equal objects have one hash, or none."""
-    fields = dataclasses.fields(cls)
-    compared = _values([one.name for one in fields if one.compare])
-    hashed = _values(
-        [one.name for one in fields if (one.compare if one.hash is None else one.hash)]
-    )
+    every = fields(cls)
+    compared = _values([one.name for one in every if one.compare])
+    hashed = _values([one.name for one in every if (one.compare if one.hash is None else one.hash)])
 
     def __eq__(self: Any, other: Any) -> bool:  # noqa: N807
         if other.__class__ is self.__class__:
@@ -161,9 +162,7 @@ def _values(names: list[str]) -> Any:
 
 @recursive_repr()
 def _repr(self: Any) -> str:
-    shown = (
-        f"{one.name}={getattr(self, one.name)!r}" for one in dataclasses.fields(self) if one.repr
-    )
+    shown = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
     return f"{self.__class__.__qualname__}({', '.join(shown)})"
 
 
@@ -176,9 +175,9 @@ def _refuse_to_delete(_self: Any, name: str) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, one.name) for one in dataclasses.fields(self)]
+    return [getattr(self, one.name) for one in fields(self)]
 
 
 def _set_state(self: Any, state: list[Any]) -> None:
-    for one, value in zip(dataclasses.fields(self), state, strict=True):
+    for one, value in zip(fields(self), state, strict=True):
         object.__setattr__(self, one.name, value)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Final, cast
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ImageError
 from tui.core.formatting import plural, size
 from tui.core.messages import Block, blocks_of, image_block

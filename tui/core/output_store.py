@@ -23,14 +23,13 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, cast
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError
 from tui.core.files import open_real
 from tui.core.paths import folders, workspace_slug

@@ -6,12 +6,11 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.workspace import Workspace
 from tui.permissions.parsed_command import UNKNOWN, ShellWord
 from tui.permissions.risk_tiers import names

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import dropwhile, pairwise
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.permissions.parsed_command import (
     UNKNOWN,
     ShellWord,

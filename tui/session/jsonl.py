@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.session.records import Finding
 
 MAX_LINE = 64 * 1024 * 1024

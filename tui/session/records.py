@@ -87,11 +87,10 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from dataclasses import field
 from datetime import datetime
 from typing import Any, Final, cast
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.images import without_words
 from tui.core.messages import blocks_of, object_of, text_of
 from tui.core.redaction import mask_values

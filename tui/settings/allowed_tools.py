@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final, cast
 
 from tui.core import claude_names
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.messages import object_of
 
 _EDITORS: Final = ("edit_file", "write_file", "apply_patch")

@@ -7,11 +7,10 @@ that of the path: a regular expression would try every way to share out the text
 from __future__ import annotations
 
 import re
-from dataclasses import field
 from functools import lru_cache
 from typing import Final
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 
 _PART: Final = re.compile(r"\*\*/|\*\*|\*|\?|\{[^{}/]*\}|.", re.DOTALL)
 _ANY: Final = "any"

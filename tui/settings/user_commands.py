@@ -16,13 +16,12 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.core import front_matter
 from tui.core.claude_names import is_claudes
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.files import read_small
 from tui.core.front_matter import MarkdownFile
 from tui.core.paths import Folders

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 1000

@@ -7,11 +7,10 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Literal, TypeAlias
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.formatting import plural
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import field
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.text_cleaning import COLOURS, without_colours
 
 HEIGHT: Final = 50

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.core.config import Config
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders
 from tui.settings import layers

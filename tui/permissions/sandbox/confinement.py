@@ -14,12 +14,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import Workspace

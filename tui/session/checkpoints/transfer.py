@@ -15,10 +15,9 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.messages import object_of
 from tui.session.checkpoints.entries import COLUMNS, NEVER, Kind, PathEntry, entry_of
 

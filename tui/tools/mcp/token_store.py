@@ -10,7 +10,6 @@ import json
 import logging
 import time
 from contextlib import suppress
-from dataclasses import field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -23,7 +22,7 @@ from mcp.shared.auth import (
 )
 from pydantic import ValidationError
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.messages import object_of
 

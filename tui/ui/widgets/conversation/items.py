@@ -5,10 +5,9 @@ After changing an item that the view already holds, call `ConversationView.chang
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 
 
 @dataclass(slots=True, eq=False)

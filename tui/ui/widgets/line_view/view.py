@@ -7,7 +7,6 @@ is kept with its line, so that everything Textual derives from a strip is kept t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from time import monotonic
 from typing import ClassVar
 
@@ -21,7 +20,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, field
 from tui.ui.widgets.keys import PANE_KEYS, bindings
 from tui.ui.widgets.line_view import scrolling, strips
 from tui.ui.widgets.line_view.scrolling import HorizontalBarRenderer, VerticalBarRenderer
