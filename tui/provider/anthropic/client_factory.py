@@ -17,12 +17,14 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from tui.core.errors import CredentialsError, ProviderError
 from tui.core.gc_pause import gc_pause
+from tui.provider.anthropic.compiled_sources import compiled_once
 
 if TYPE_CHECKING:
     import httpx2
@@ -221,8 +223,9 @@ def import_sdk() -> ModuleType:
         return sys.modules[SDK]
     sys.meta_path.insert(0, _Finder)
     try:
-        sdk = import_module(SDK)
-        _ = sdk.AsyncAnthropic, sdk.APIError
+        with compiled_once(Path(f"{__spec__.cached}.sources")):
+            sdk = import_module(SDK)
+            _ = sdk.AsyncAnthropic, sdk.APIError
     except (ImportError, AttributeError):  # an SDK with another structure
         sys.meta_path.remove(_Finder)
         for name in [name for name in sys.modules if _is_part(name)]:
