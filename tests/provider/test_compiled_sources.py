@@ -33,7 +33,7 @@ def made() -> list[object]:
         repr(Point(1)),
         Point(1) == Point(1, []),
         Point.__init__.__annotations__,
-        eval(annotation.__forward_code__, vars(typing)),
+        eval(annotation.__forward_code__, typing.__dict__),
     ]
 
 
