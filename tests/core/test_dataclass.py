@@ -134,6 +134,28 @@ def test_a_frozen_one_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(Kept("a", 2))) == Kept("a", 2)
 
 
+@pytest.mark.parametrize("base", [OURS, STANDARD])
+@pytest.mark.parametrize("derived", [OURS, STANDARD])
+def test_either_kind_is_the_base_of_the_other(base: Decorator, derived: Decorator) -> None:
+    @base(frozen=True, slots=True)
+    class Base:
+        x: int
+
+    @derived(frozen=True, slots=True)
+    class Derived(Base):
+        y: int = 2
+
+    made: Any = Derived(1)
+    assert (made.x, made.y, made == Derived(1, 2), hash(made)) == (1, 2, True, hash((1, 2)))
+    with pytest.raises(FrozenInstanceError):
+        made.x = 3
+    with pytest.raises(TypeError):
+
+        @derived(slots=True)
+        class _Thawed(Base):  # pyright: ignore[reportUnusedClass]
+            y: int = 2
+
+
 def test_nothing_is_compiled_for_a_few_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = list[str]()
 

@@ -31,10 +31,13 @@ if not TYPE_CHECKING:
             return lambda cls: dataclass(cls, frozen=frozen, slots=slots, eq=eq, kw_only=kw_only)
         own = dict(vars(cls))
         cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard one makes a signature for it
+        # It compiles what freezes a class, so it is told only where it would refuse the base.
+        told = frozen and any(_is_frozen(base) for base in cls.__mro__[1:])
         standard = dataclasses.dataclass(
-            init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
+            init=False, repr=False, eq=False, frozen=told, slots=slots, kw_only=kw_only
         )
         made = standard(cls)
+        made.__dataclass_params__.frozen = frozen
         methods = {"__init__": _late_init(made, frozen=frozen), "__repr__": _repr}
         if eq:
             methods |= _comparison(made, hashable=frozen)
@@ -46,6 +49,11 @@ if not TYPE_CHECKING:
             if own.get(name) is None:
                 setattr(made, name, method)
         return made
+
+
+def _is_frozen(cls: Any) -> bool:
+    params: Any = cls.__dict__.get("__dataclass_params__")
+    return bool(params and params.frozen)
 
 
 def _late_init(cls: Any, *, frozen: bool) -> Any:
