@@ -1,4 +1,4 @@
-"""A regular expression that is compiled when it is first used: most runs use few of those there are."""
+"""A regular expression that is compiled when it is first used: most runs use few of them."""
 
 from __future__ import annotations
 

@@ -16,14 +16,15 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
+from tui.core.late_pattern import late_pattern
 
 MAX_CHARS: Final = 8000
 
 _PORTS: Final = {"http": 80, "https": 443}
-_HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-_UNRESERVED = re.compile(r"%([0-9A-Fa-f]{2})")
+_HOST = late_pattern(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_UNRESERVED = late_pattern(r"%([0-9A-Fa-f]{2})")
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_LONE_PERCENT = late_pattern(r"%(?![0-9A-Fa-f]{2})")
 _SAFE_PATH: Final = "/%:@!$&'()*+,;=~"
 _SAFE_QUERY: Final = _SAFE_PATH + "?"
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")

@@ -11,8 +11,9 @@ from functools import lru_cache
 from typing import Final
 
 from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 
-_PART: Final = re.compile(r"\*\*/|\*\*|\*|\?|\{[^{}/]*\}|.", re.DOTALL)
+_PART: Final = late_pattern(r"\*\*/|\*\*|\*|\?|\{[^{}/]*\}|.", re.DOTALL)
 _ANY: Final = "any"
 _IN_NAME: Final = "in name"
 """Any character but a slash."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, cast
 
 import msgspec
 
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of, object_of
 
 EVENT_MAX: Final = 32 * 1024**2
@@ -37,7 +37,7 @@ _KNOWN: Final = frozenset(
 _NEEDS_DATA: Final = frozenset({b"", *(name.encode() for name in _KNOWN)})
 """Names of events that cannot be understood without their data."""
 _KEPT: Final = 65_536
-_FIELD: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
+_FIELD: Final = late_pattern(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
 
 
 class BadEventDataError(ValueError):
