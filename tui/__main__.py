@@ -1,5 +1,5 @@
 """`python -m tui` is `holdfast`."""
 
-from tui.cli.main import main
+from tui.cli.main import start
 
-raise SystemExit(main())
+start()

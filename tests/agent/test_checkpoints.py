@@ -153,6 +153,28 @@ async def test_what_only_reads_takes_none(bench: Bench) -> None:
     await agent.close()
 
 
+async def test_in_a_run_of_one_turn_the_first_is_taken_before_the_first_change(
+    bench: Bench,
+) -> None:
+    (bench.root / "a").write_text("1")
+    reads, writes = [call("read_file", path="a")], run("echo 2 > a")
+    agent = bench.agent(reads, say("Read."), writes, say("Done."), ahead=False)
+    await events_of(agent, "look")
+    assert taken(agent) == []
+    await events_of(agent, "change")
+    assert taken(agent) == [("", 0), ("call", 1)]
+    for prompt in ("look", "change"):
+        assert names(bench.since(agent, prompt).own) == ["a"], "as if it had been taken at each"
+    await agent.close()
+
+
+async def test_a_run_of_one_turn_that_changes_nothing_opens_no_store(bench: Bench) -> None:
+    agent = bench.agent(say("Hi."), ahead=False)
+    await events_of(agent, "hello")
+    await agent.close()
+    assert not bench.file.exists()
+
+
 async def test_a_background_command_is_the_sessions_own(bench: Bench) -> None:
     agent = bench.agent(
         [call("run_command", command="until [ -e go ]; do :; done; echo 1 > made; rm go; sleep 60",

@@ -126,6 +126,21 @@ def written(path: Path) -> str:
     return f'python3 -c "open(bytes.fromhex({str(path).encode().hex()!r}), {chr(39)}w{chr(39)})"'
 
 
+async def test_a_run_of_one_turn_without_a_command_builds_no_sandbox(
+    root: Path, confine: Confine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = list[bool]()
+    monkeypatch.setattr(
+        "tui.permissions.sandbox.own_process.hide_secrets", lambda: hidden.append(True)
+    )
+    confinement = confine("auto")
+    for ahead, built in ((False, False), (True, True)):
+        agent = make_agent(root, ScriptedProvider(say("Hi.")), confinement=confinement, ahead=ahead)
+        await events_of(agent, "hello")
+        assert confinement.folder.exists() is built
+        assert hidden == [True], "the secrets of its environment are hidden either way, once"
+
+
 @pytest.mark.parametrize("behavior", ["allow", "deny"])
 async def test_a_hook_answers_for_the_person_about_what_a_wall_stopped(
     root: Path, confine: Confine, behavior: str

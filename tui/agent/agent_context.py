@@ -79,7 +79,9 @@ class AgentContext:
         self.recorder = Recorder(self.session, self.events, self.ledger)
         if open_checkpoints is not None:
             jobs = self.toolbox.jobs
-            self.checkpoints = Checkpoints(open_checkpoints, self.recorder, self.events, jobs)
+            self.checkpoints = Checkpoints(
+                open_checkpoints, self.recorder, self.events, jobs, self.toolbox.ahead
+            )
             self.checkpoints.resume(self.session.records)
         elif self.parent is not None and not self.isolated:
             self.checkpoints = self.parent.checkpoints

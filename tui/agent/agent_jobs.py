@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.background_jobs import BackgroundJobs, OwnedJob
 from tui.agent.sub_agent_list import SubAgentList
+from tui.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from tui.agent.shell_output import ShellOutput

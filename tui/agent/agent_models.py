@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 
 from tui.agent.agent_context import AgentContext
@@ -17,6 +16,7 @@ from tui.agent.request.form import effort_in_force
 from tui.agent.request.state import Fit, RequestState
 from tui.agent.token_counter import TokenCounter
 from tui.core import facts
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.provider.base import ModelInfo, Provider

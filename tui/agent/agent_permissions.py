@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui.agent.agent_context import AgentContext
 from tui.core.config import Config
+from tui.core.dataclass import dataclass, replace
 from tui.permissions.gate import Gate
 from tui.permissions.policy import Policy, decide
 from tui.permissions.rules import require_tools

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.agent_context import AgentContext
@@ -11,6 +10,7 @@ from tui.agent.mcp_tools import McpTools
 from tui.agent.request.break_cost import SwitchPrice, exchange_cost
 from tui.agent.request.form import target_of
 from tui.agent.request.state import RequestState
+from tui.core.dataclass import dataclass, field
 from tui.core.fact_words import price_before
 from tui.core.facts import Fact
 from tui.core.formatting import tokens

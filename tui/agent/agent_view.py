@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
@@ -23,6 +22,7 @@ from tui.context.repair_levels import RepairLevel
 from tui.context.token_ledger import Ledger
 from tui.context.view import View
 from tui.core import facts
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact, Overlay, Pinned
 from tui.provider.base import Request

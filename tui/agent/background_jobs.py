@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
 from tui.context.job_endings import TAIL_CHARS, TAIL_LINES, unreported
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Fact, JobFinished, JobMoved, JobStarted, ProcessBegan
 from tui.core.messages import string_of
 from tui.keeper.command import SupervisedCommand

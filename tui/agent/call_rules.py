@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 
 from tui.agent.limits import Limits, PendingRequests
+from tui.core.dataclass import dataclass, field, replace
 from tui.permissions.gate import Gate
 from tui.permissions.types import Approver
 from tui.settings.hook_files import Hooks

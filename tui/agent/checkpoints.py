@@ -1,9 +1,11 @@
 """Checkpoints of the workspace: when they are taken, and their records.
 
 One is taken at each prompt, while the model thinks, and one before and after each call that may
-change files in ways that only the disk shows: commands, and tools of MCP servers. Sub-agents that
-work in the same folder share the session's. A checkpoint that can't be taken stops nothing: it is
-reported once, and the next prompt tries again, but not in a folder with too many files.
+change files in ways that only the disk shows: commands, and tools of MCP servers. In a run of one
+turn the prompt's waits for the first call that may change a file: most of them answer without one.
+Sub-agents that work in the same folder share the session's. A checkpoint that can't be taken stops
+nothing: it is reported once, and the next prompt tries again, but not in a folder with too many
+files.
 
 `checkpoint` records: `checkpoint` is the id, `files` the number of files that differ from the one
 before, and `by` who changed them: "call", "job" where background commands ran meanwhile, "rewind",
@@ -17,11 +19,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui.agent.recorder import FactStream, Recorder
 from tui.core.cancellation import to_the_end
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.facts import CheckpointTaken, Notice
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput
@@ -68,6 +70,8 @@ class Checkpoints:
     recorder: Recorder
     events: FactStream
     jobs: Jobs
+    ahead: bool = True
+    """True if a prompt's is taken at once; else what may change files begins it."""
     _problem: CheckpointError | None = None
     """The reason why there are none; None while there are."""
     _skipped: bool = False
@@ -75,6 +79,8 @@ class Checkpoints:
     _store: CheckpointStore | None = None
     _last: str = ""
     _jobs_ran: bool = False
+    _due: str = ""
+    """The record of a prompt whose checkpoint nobody has waited for yet; "" if there is none."""
     _turn: asyncio.Task[None] | None = None
     """Takes that of the prompt."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -91,6 +97,15 @@ class Checkpoints:
 
     def begin(self, prompt: str) -> None:
         """Take that of a prompt, named by its record; what may change files waits for it."""
+        self._due = prompt
+        if self.ahead or self._jobs_run():
+            self._begin()
+
+    def _jobs_run(self) -> bool:
+        return any(not job.ended for job in self.jobs.list())
+
+    def _begin(self) -> None:
+        prompt, self._due = self._due, ""
         before = self._turn
         self._turn = asyncio.create_task(self._take_for_prompt(prompt, before), name="checkpoint")
 
@@ -104,6 +119,8 @@ class Checkpoints:
 
     async def ready(self) -> None:
         """Until the prompt's is taken: then files may change."""
+        if self._due:
+            self._begin()
         if self._turn is not None:
             await asyncio.wait({self._turn})
 
@@ -137,7 +154,7 @@ class Checkpoints:
             if self._problem and not (prompt and self._may_go_on()):
                 return None
             # a job that ran since the last one may have changed the files
-            jobs_run = any(not job.ended for job in self.jobs.list())
+            jobs_run = self._jobs_run()
             if not by and (self._jobs_ran or jobs_run):
                 by = "job"
             self._jobs_ran = jobs_run
@@ -200,6 +217,7 @@ class Checkpoints:
 
     async def close(self) -> None:
         """Let go of the store; a checkpoint that is being taken is given up."""
+        self._due = ""
         if self._store is not None:
             self._store.stop()
         await self.ready()

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import structs
@@ -33,6 +32,7 @@ from tui.context.repair_levels import DIGEST_TOKENS
 from tui.context.token_ledger import Item
 from tui.context.view import View
 from tui.core import facts
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, LimitReachedError, ProviderError
 from tui.core.fact_words import words
 from tui.core.messages import Block, Message, Usage, text_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,7 @@ from tui.context.system_prompt import Source
 from tui.core.claude_names import claude_folder
 from tui.core.clock import Clock, SystemClock
 from tui.core.config import Config
+from tui.core.dataclass import dataclass, replace
 from tui.core.facts import Fact
 from tui.core.files import installation_key
 from tui.core.git.branch import branch_of
@@ -137,6 +137,7 @@ def make_agent(
                 find_agents=None if launch.answers_only else lambda: _agents(launch),
                 may_have=lambda name: not launch.answers_only and launch.own.may_have(name),
                 answers_only=launch.answers_only,
+                ahead=not launch.one_turn,
             ),
             rules=CallRules(
                 gate=Gate(policy, remember_always=remember_always),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from msgspec import convert
 from tui.agent.launch import Launch, policy_of
 from tui.core.clock import Clock
 from tui.core.config import McpServer
+from tui.core.dataclass import dataclass
 from tui.core.redaction import child_environment
 from tui.core.workspace import safe_search_path
 from tui.permissions.sandbox.confinement import Confinement

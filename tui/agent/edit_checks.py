@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tui.agent.agent_context import AgentContext
 from tui.context.notices import problems as problems_notice
 from tui.context.untrusted import wrap
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.facts import Notice
 from tui.core.formatting import plural
 from tui.core.messages import ToolOutput, list_of, object_of, text_block

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from tui.agent.agent_context import AgentContext
@@ -17,6 +16,7 @@ from tui.agent.side_question import answer_to, small_request
 from tui.context import exam, summary_prompts
 from tui.context.exam import ExamFact, MarkedFact
 from tui.core.config import ExamMode
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.facts import ExamFinished
 from tui.core.formatting import money

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tui.context.system_prompt import Injected, Source, SystemPrompt
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.messages import Block
 from tui.settings.rule_files import RuleFile
 

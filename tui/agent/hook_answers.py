@@ -14,9 +14,9 @@ import codecs
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import is_object, object_of, string_of
 from tui.core.text_cleaning import without_colours
 

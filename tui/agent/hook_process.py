@@ -9,11 +9,11 @@ import signal
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tui.agent.hook_answers import OUTPUT_MAX
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.files import read_small
 from tui.core.redaction import child_environment

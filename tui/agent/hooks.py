@@ -18,13 +18,13 @@ import json
 import logging
 from collections.abc import Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.agent import hook_answers
 from tui.agent.agent_context import AgentContext
 from tui.agent.hook_answers import SPEAKS, HookReply, Verdict
 from tui.core import claude_names
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
 from tui.core.facts import HookFinished, Notice
 from tui.core.messages import ToolOutput, text_of

@@ -10,7 +10,6 @@ import asyncio
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +17,7 @@ from tui.agent.prompts import Directives
 from tui.agent.supervised_commands import ended_jobs, states_of, with_command_states
 from tui.context.interrupted_calls import Interrupted, unsettled_calls, with_file, with_files
 from tui.core import facts
+from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import SessionError
 from tui.core.fact_words import foreign_frame
 from tui.core.files import open_real, safe_name, sha256_of

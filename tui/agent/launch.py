@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from tui.agent.limits import Limits
 from tui.context.system_prompt import Source
 from tui.core.clock import Clock
 from tui.core.config import Config
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.paths import Folders
 from tui.core.workspace import Workspace
 from tui.permissions.policy import Policy

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
 from tui.core.config import Price
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import LimitReachedError
 from tui.core.formatting import plural
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, text_of
 from tui.provider.prices import ModelPrice, price_of
 from tui.session.records import BATCH, SUB_AGENT, Record, is_prompt
@@ -23,7 +23,7 @@ LOOP_REPEATS = 5
 
 _COSTLY = frozenset({"assistant", "compaction", "exam", "memory", "title", "unused"})
 _WAITS = frozenset({"command_status"})
-_SECONDS = re.compile(r" · \d+\.\d s(?=\])")
+_SECONDS = late_pattern(r" · \d+\.\d s(?=\])")
 
 
 @dataclass(frozen=True, slots=True)

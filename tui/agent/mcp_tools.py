@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.request.state import RequestState
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Notice, ToolsAwaited, ToolsChanged, ToolsSwitched
 from tui.core.formatting import plural, tokens
 from tui.core.messages import CALL_TOOL

@@ -14,16 +14,17 @@ import os
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.agent.prompts import ParsedPrompt, highest_image
 from tui.core import images
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, ImageError, ToolError
 from tui.core.facts import Notice
 from tui.core.image_files import load
 from tui.core.images import Image
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block
 from tui.core.workspace import Workspace
 from tui.session.records import MENTIONED
@@ -38,14 +39,14 @@ READS: Final = 20
 """Number of files and folders that are read for one prompt."""
 
 _LINES = r":\d+(?:-\d+)?|\#L\d+(?:-L?\d+)?"
-_MENTION = re.compile(
+_MENTION = late_pattern(
     rf"""(?<![\w@./:\\-])@(?:"([^"\n]+)"({_LINES})?|'([^'\n]+)'({_LINES})?|((?:\\.|[^\s"'\\])+)"""
     r"""|"([^"\n]+/)(?=[ \t]*(?:\n|\Z)))""",  # a folder that was completed, its quote open
 )
 _AFTER = ".,;:!?)]}>"
-_RANGE = re.compile(r"(.+?)(?::|#L)(\d+)(?:-L?(\d+))?\Z", re.DOTALL)
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
-_IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
+_RANGE = late_pattern(r"(.+?)(?::|#L)(\d+)(?:-L?(\d+))?\Z", re.DOTALL)
+_URI = late_pattern(r"[A-Za-z][A-Za-z0-9+.-]*:\S")
+_IMAGE_NAME = late_pattern(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 
+from tui.core.dataclass import dataclass, field, replace
 from tui.provider.base import ModelInfo, Provider
 from tui.provider.prices import CacheLife
 from tui.provider.retry import RetryControl

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec import structs
@@ -27,6 +26,7 @@ from tui.agent.request.state import Prepared, RequestState
 from tui.agent.request.view import prepare
 from tui.context.history import same_model
 from tui.context.request_assembly import MARGIN_TOKENS
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import LimitReachedError, ProviderError
 from tui.core.facts import Notice, OverflowCompactionStarted, Overlay, RecoveryStep, Step
 from tui.core.formatting import plural

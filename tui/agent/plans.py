@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import StorageError, ToolError
 from tui.core.facts import Notice, PlanApproved, PlanProposed, QuestionAnswered, QuestionAsked
 from tui.core.messages import ToolOutput, object_of, string_of

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tui.core import images
+from tui.core.dataclass import dataclass, field, fields, replace
 from tui.core.images import Image
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block
 from tui.core.partly_typed import count_typed
 from tui.session.records import Record
@@ -30,13 +31,13 @@ NO_IMAGES: Mapping[str, Image] = MappingProxyType({})
 HOOKS_SAY: Final = "My hooks say:"
 """The beginning of a text that hooks add to a prompt."""
 
-_LEADING = re.compile(
+_LEADING = late_pattern(
     r"\s*/(?:(think|verbose|elevated)(?=\s|$)(?:[ \t]+(on|off)(?=\s|$))?"
     r"|effort[ \t]+(low|medium|high|xhigh|max)(?=\s|$))",
     re.IGNORECASE,
 )
 
-_BETWEEN = re.compile(r"\A(?:\s+\Z|\s*\n|\s+)")
+_BETWEEN = late_pattern(r"\A(?:\s+\Z|\s*\n|\s+)")
 """The space between a directive and its text: a line's indentation belongs to the text."""
 
 

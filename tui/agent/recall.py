@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Final
 
 from tui.context.overrides import RecordState
 from tui.context.recall import Passage, PassageHit, passages, search
+from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError, ToolError
 from tui.core.files import read_small
 from tui.core.formatting import plural

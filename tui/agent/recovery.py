@@ -13,7 +13,6 @@ that are too large have a ladder of their own, see `tui.agent.overflow_recovery`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tui.agent.agent_context import AgentContext
@@ -26,6 +25,7 @@ from tui.context.level_view import WHOLE, level_of
 from tui.context.repair_levels import REPAIR_LEVELS, RepairLevel, apply_level
 from tui.context.request_trail import has_thinking
 from tui.core.clock import timestamp
+from tui.core.dataclass import dataclass
 from tui.core.errors import ProviderError
 from tui.core.facts import Parked, RepairApplied, ThinkingBroken
 from tui.core.formatting import moment_of, wait_time

@@ -7,11 +7,11 @@ names of `tui.provider.anthropic.convert`; "max_output" says how long an answer 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tui.agent.agent_context import AgentContext
 from tui.context.record_index import RecordIndex
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ProviderError
 from tui.core.fact_words import without_feature
 from tui.core.facts import FeatureMissing, Notice

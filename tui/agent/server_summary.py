@@ -8,7 +8,6 @@ the conversation once more; it is a few lines, which the model then knows, too.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
@@ -18,6 +17,7 @@ from tui.agent.request.state import RequestState
 from tui.agent.side_question import answer_to
 from tui.context import memory, summary_prompts
 from tui.context.compaction_block import COMPACTION
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ProviderError
 from tui.core.messages import Block, Usage, string_of
 from tui.core.redaction import mask_values

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.agent.calls.finish import noted
+from tui.core.dataclass import dataclass
 from tui.core.files import safe_name
 from tui.core.messages import ToolOutput, text_block, text_of
 from tui.core.output_store import OutputStore

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -21,6 +20,7 @@ from tui.context.compaction_view import GONE
 from tui.context.history import History
 from tui.context.overrides import SPEAKING, content_of
 from tui.core import facts
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, ProviderError
 from tui.core.facts import RetryScheduled, TextDelta
 from tui.core.messages import Message, Usage, text_block, text_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias, cast
 
@@ -20,6 +19,7 @@ from tui.agent.limits import Spent, spent_by_model
 from tui.context.file_changes import details_of
 from tui.context.overrides import content_of
 from tui.context.record_index import RecordIndex
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import SessionError, ToolError
 from tui.core.facts import FileChanged, SubAgentFinished
 from tui.core.formatting import money, plural, tokens

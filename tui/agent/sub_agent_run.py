@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -19,6 +18,7 @@ from tui.agent.sub_agent_list import SubAgent, changes_in, last_words
 from tui.context import untrusted
 from tui.context.overrides import content_of
 from tui.core import facts
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
 from tui.core.facts import Alive, Fact, RetryScheduled, TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import ToolOutput, string_of, tool_calls

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.git.door import GitError
 from tui.core.git.removal import remove

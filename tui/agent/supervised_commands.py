@@ -14,7 +14,6 @@ import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui.context.interrupted_calls import Interrupted, with_command
 from tui.core.command_ends import END_UNKNOWN
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Notice
 from tui.core.files import safe_name
 from tui.core.messages import object_of, string_of

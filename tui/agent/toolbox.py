@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui.agent.skills import OfferedSkills
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.files import safe_name
 from tui.core.output_store import OutputStore
 from tui.session.session import Session
@@ -56,6 +56,9 @@ class Toolbox:
     """Says whether it may have a tool, by its name."""
     answers_only: bool = False
     """It has no tools at all."""
+    ahead: bool = True
+    """True if what the first call needs (sandbox, checkpoint) is made while the model thinks; else
+    a run whose answer calls nothing does without."""
 
     deferred: dict[str, Tool[Any]] = field(default_factory=dict[str, "Tool[Any]"], init=False)
     """Tools of MCP servers that no request lists: the model finds them by search."""

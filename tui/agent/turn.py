@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from msgspec import UNSET, structs
@@ -39,6 +38,7 @@ from tui.context import notices
 from tui.context.interrupted_calls import open_calls, printed_before
 from tui.context.request_trail import has_thinking
 from tui.core import facts, images
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import CredentialsError, HoldfastError, LimitReachedError, ProviderError
 from tui.core.fact_words import acknowledgement, bill_of_break, request_line
 from tui.core.facts import ModelSwitched, RetryScheduled, TextDelta, ThinkingDelta
@@ -509,8 +509,11 @@ class TurnRunner:
         ctx = self.ctx
         ctx.check_limits()
         self.requests.learn()
-        if self.ctx.toolbox.confinement is not None:
-            self.ctx.toolbox.confinement.begin()
+        if (confinement := self.ctx.toolbox.confinement) is not None:
+            if self.ctx.toolbox.ahead:
+                confinement.begin()
+            else:
+                await confinement.hide_secrets()
         await self.mcp.before_request()
         if late := self.dispatcher.shared.checks.take_late():
             self.requests.frame.say(late)

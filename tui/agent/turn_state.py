@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from tui.agent.limits import SpendingCounter, Spent
 from tui.agent.pause import Pause
 from tui.agent.prompts import ParsedPrompt
+from tui.core.dataclass import dataclass, field
 from tui.permissions.types import Mode
 
 

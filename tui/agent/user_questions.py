@@ -4,10 +4,10 @@ asks while it runs."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tui.agent.agent_context import AgentContext
+from tui.core.dataclass import dataclass, replace
 from tui.core.facts import Notice, QuestionAnswered, QuestionAsked
 from tui.core.messages import ToolOutput
 from tui.core.questions import UserAnswer, UserAnswers, UserQuestion

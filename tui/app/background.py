@@ -20,7 +20,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -29,6 +28,7 @@ from tui.app.options.arguments import Options
 from tui.app.unattended_commands import unattended_commands
 from tui.core import errors
 from tui.core.clock import timestamp
+from tui.core.dataclass import asdict, dataclass, field, fields, replace
 from tui.core.errors import HoldfastError, SessionError, StorageError, os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.formatting import plural

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from tui.app.services import SessionChoice
 from tui.app.session_repository import is_document
 from tui.context.file_changes import FileChange, objection, restore
 from tui.context.workspace_changes import WorkspaceChanges, files_of
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError
 from tui.core.fact_words import words
 from tui.core.facts import Rewound

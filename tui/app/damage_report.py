@@ -10,7 +10,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from tui.context.history import history
 from tui.context.repair import repair
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import SessionError
 from tui.core.facts import INTERRUPTION
 from tui.core.formatting import plural

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tui.core.dataclass import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence

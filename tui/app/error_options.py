@@ -8,7 +8,6 @@ same way is not sent a third time before the person was asked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.app.conversation import Conversation
@@ -18,6 +17,7 @@ from tui.app.open_session import reconnect, set_up, switch_session
 from tui.app.passing_questions import answer_while, until
 from tui.app.services import SessionChoice
 from tui.context.repair_levels import RepairLevel
+from tui.core.dataclass import dataclass
 from tui.core.facts import ErrorRaised
 from tui.provider.base import Request
 from tui.session.records import Record

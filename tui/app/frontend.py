@@ -8,7 +8,6 @@ nothing about the conversation.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -16,6 +15,7 @@ from tui.agent.interrupted_work import InterruptedWork
 from tui.app.dialog_data import Question, SetupQuestion, YesNoQuestion
 from tui.app.reports import Level, Report
 from tui.app.services import SessionChoice
+from tui.core.dataclass import dataclass
 from tui.core.facts import ErrorRaised, Fact
 from tui.permissions.types import Approver
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 import tui
+from tui.core.dataclass import dataclass
 from tui.core.git.branch import commit_of
 from tui.core.messages import object_of, string_of
 from tui.core.paths import shorten

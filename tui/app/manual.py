@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from tui.core.dataclass import dataclass
+from tui.core.late_pattern import late_pattern
 from tui.core.project import REPOSITORY
 
 TOPICS: Final = (
@@ -18,11 +19,11 @@ TOPICS: Final = (
 )  # fmt: skip
 """The names of the topics, in reading order: each is a file in `tui/manual`."""
 
-_NOT_TEXT = re.compile(r"^(<!--.*-->|!\[.*\]\(.*\))\n+", re.MULTILINE)
-_FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r"^## (.*)\n", re.MULTILINE)
-_RULE = re.compile(r"\|[-|]+\|")
-_MARKUP = re.compile(r"^- |\*\*|`|\]\([^)]*\)|\[(?=[a-z-]+\]\()")
+_NOT_TEXT = late_pattern(r"^(<!--.*-->|!\[.*\]\(.*\))\n+", re.MULTILINE)
+_FENCE = late_pattern(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+_HEADING = late_pattern(r"^## (.*)\n", re.MULTILINE)
+_RULE = late_pattern(r"\|[-|]+\|")
+_MARKUP = late_pattern(r"^- |\*\*|`|\]\([^)]*\)|\[(?=[a-z-]+\]\()")
 
 
 @dataclass(frozen=True, slots=True)

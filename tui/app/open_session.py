@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,6 +28,7 @@ from tui.app.passing_questions import answer_while, until
 from tui.app.services import AppServices, SessionChoice
 from tui.app.session_repository import SessionRepository
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import CredentialsError, HoldfastError, SessionInUseError
 from tui.core.facts import StorageChanged
 from tui.core.gc_pause import gc_pause

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tui.core import facts
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Fact
 from tui.tools.present_plan import PresentPlan
 from tui.tools.submit_result import REMINDER, SubmitResult

@@ -6,7 +6,6 @@ The program that starts it wires them: the command line (`tui.app.program`), or 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -14,6 +13,7 @@ from tui.app.dialog_data import ModelRow, SessionRow, Setup
 from tui.core.clipboard import Clip
 from tui.core.clock import Clock
 from tui.core.config import Config, Permissions
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.paths import Folders
 from tui.permissions.types import Approver

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -17,6 +16,7 @@ from tui.app.services import AppServices
 from tui.context.history import history
 from tui.context.repair import repair
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, replace
 from tui.core.facts import TitleChanged
 from tui.core.paths import Folders
 from tui.session import catalog, copies

@@ -9,13 +9,13 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from tui.context.interrupted_calls import interrupted_calls
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
 from tui.core.files import read_small
 from tui.core.formatting import age, plural

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from tui.app.reports import Level
 from tui.core.clock import Clock
 from tui.core.config import Status
+from tui.core.dataclass import asdict, dataclass, field
 from tui.core.text_cleaning import one_line
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tui.agent.supervised_commands import ends_in
 from tui.core.clock import Clock
 from tui.core.command_ends import END_UNKNOWN
+from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import SessionError
 from tui.core.messages import string_of
 from tui.core.paths import Folders

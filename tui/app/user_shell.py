@@ -6,7 +6,6 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from tempfile import gettempdir
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from tui.context.untrusted import wrap
 from tui.core import facts
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.core.text_cleaning import current_lines

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tui.app.frontend import Kind, TurnResult
 from tui.core import facts
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TextIO, TypeAlias
 
@@ -15,6 +14,7 @@ from tui.agent.agent import Agent
 from tui.agent.prompts import parse
 from tui.batch.state import PARTIAL_CHARS, TaskState
 from tui.core import facts
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import StorageError, os_error_as
 from tui.core.facts import Fact
 from tui.core.messages import Usage

@@ -13,12 +13,12 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from threading import Event
 from typing import Final
 
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.git.checkout import Checkout
 from tui.core.redaction import child_environment

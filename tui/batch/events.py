@@ -5,12 +5,12 @@ The events of the agents pass through with the index of their task, which counts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from msgspec import field
 
 from tui.batch.state import Status, TaskState
+from tui.core.dataclass import dataclass
 from tui.core.facts import Fact, Notice, WireFact
 
 

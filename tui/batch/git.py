@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tui.batch.commit_hooks import CommitHooks, HookRefusedError
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import UsageError
 from tui.core.files import REMAINS
 from tui.core.git.checkout import Checkout, NoCheckoutError

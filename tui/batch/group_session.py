@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui.agent.agent import Agent
@@ -12,6 +11,7 @@ from tui.batch.attempt import TaskAttempt, attempt
 from tui.batch.run_context import RunContext
 from tui.batch.run_policy import ModelPair
 from tui.batch.task_worktrees import TaskPlace
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.provider.task_error_class import classify_error

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tui.batch.isolation import Isolation, IsolationError, excluded_paths
 from tui.batch.state import RUN_DIR
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.git.door import refusal, run_program

@@ -6,7 +6,6 @@ Also which boot file it has, and how its tasks are isolated.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -23,6 +22,7 @@ from tui.batch.run_policy import ModelPair, RunLimits
 from tui.batch.run_store import read_tasks
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.batch.taskfile import TaskFile
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import UsageError, os_error_as
 from tui.core.files import read_small
 from tui.core.git.door import GitError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from tui.context import untrusted
+from tui.core.dataclass import dataclass
 
 SUMMARY: Final = (
     "Summarize the work completed so far — files created/modified, key decisions, current"

@@ -11,7 +11,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from json import dumps
 from pathlib import Path
@@ -33,6 +32,7 @@ from tui.batch.state import TaskState
 from tui.context.request_replay import RequestReplay
 from tui.context.system_prompt import Source
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError, ProviderError, SessionError
 from tui.core.facts import ErrorRaised, TaskBegun
 from tui.core.messages import string_of

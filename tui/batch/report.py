@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tui.batch.events import (
@@ -20,6 +19,7 @@ from tui.batch.events import (
 from tui.batch.state import RunState, Status, TaskState, total_usage
 from tui.core import facts
 from tui.core.config import Batch
+from tui.core.dataclass import dataclass
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact
 from tui.core.formatting import duration, money, plural, tokens

@@ -8,13 +8,13 @@ prevented. Otherwise the task begins again, with the files as they were before i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from tui.agent.interrupted_work import interrupted_work
 from tui.agent.supervised_commands import place_of
 from tui.batch.state import TaskState
+from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
 from tui.core.messages import Usage, blocks_of, text_of
 from tui.core.paths import Folders

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from tui.batch.run_store import RunStore
 from tui.batch.task_worktrees import TaskWorktrees
 from tui.core.clock import Clock
 from tui.core.config import Batch, Price
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Notice
 from tui.core.paths import Folders, folders
 from tui.provider.base import ModelInfo

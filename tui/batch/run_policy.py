@@ -7,10 +7,10 @@ on top of the retries inside one request. The person's limits end a run early.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, cast
 
 from tui.batch.attempt import TaskAttempt
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ErrorClass
 from tui.provider.task_error_class import TASK_CLASS, TaskClass, classify_text
 

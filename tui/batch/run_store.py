@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +32,7 @@ from tui.batch.state import (
 from tui.batch.task_worktrees import TaskPlace, TaskWorktrees
 from tui.batch.taskfile import Mark, TaskFile, parse, with_marks
 from tui.core.clock import Clock, timestamp
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.formatting import plural

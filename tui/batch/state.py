@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -19,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tui.batch.taskfile import Task, TaskFile
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError, UsageError, os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.messages import Usage

@@ -7,13 +7,13 @@ merged into the branch that the run began on.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from tui.batch.commit_hooks import CommitHooks
 from tui.batch.git import GitIsolation
 from tui.batch.isolation import Isolation, excluded_paths
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import UsageError, os_error_as
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError

@@ -18,8 +18,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from tui.core.dataclass import dataclass
 
 UNGROUPED: Final = "ungrouped"
 

@@ -11,7 +11,7 @@ import json
 import select
 import sys
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import ExitStack, aclosing, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -32,7 +32,7 @@ from tui.app.outcome import NO_RESULT, Outcome
 from tui.app.router import refuse_command
 from tui.app.session_path import session_path
 from tui.cli.event_output import Format, exit_code, json_line, to_stderr, write_event, write_line
-from tui.core import facts
+from tui.core import facts, gc_pause
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.facts import Fact
@@ -211,18 +211,25 @@ class Countdown:
 
 
 def print_answer(options: Options) -> int:
-    """Run `holdfast -p`: one prompt, the answer on stdout. Returns the exit code."""
-    with launch_config.scratch_of(options) as scratch:
-        return _print_answer(options, launch_config.prepare(options, scratch))
+    """Run `holdfast -p`: one prompt, the answer on stdout. Returns the exit code.
+
+    Ends the pause of collections that whoever loads this module begins.
+    """
+    with ExitStack() as pause:
+        pause.callback(gc_pause.end)
+        with launch_config.scratch_of(options) as scratch:
+            launch = launch_config.prepare(options, scratch)
+            return _print_answer(options, launch, pause.close)
 
 
-def _print_answer(options: Options, launch: Launch) -> int:
+def _print_answer(options: Options, launch: Launch, loaded: Callable[[], None]) -> int:
     from tui.permissions.gate import RulesOnly  # noqa: PLC0415
 
     clock = SystemClock()
     if options.printing.input_format == "stream-json":
         from tui.cli.stream_input import answer_lines  # noqa: PLC0415 - seldom needed
 
+        loaded()
         return asyncio.run(answer_lines(options, sys.stdin.fileno(), sys.stdout))
     typed, attached = options.prompt or "", standard_input()
     if not (typed.strip() or attached):
@@ -244,6 +251,7 @@ def _print_answer(options: Options, launch: Launch) -> int:
 
     async def converse() -> int:
         agent = make_agent(launch, session, RulesOnly(), clock=clock)
+        loaded()
         async with refreshed_models(launch, clock):
             return await run(
                 agent,

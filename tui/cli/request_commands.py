@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -18,6 +17,7 @@ from tui.cli.session_io import load, path_of, print_json
 from tui.context.breaks import BREAK
 from tui.context.request_difference import RequestBlock, RequestDifference, difference, unified
 from tui.context.request_replay import ReplayedRequest, RequestReplay
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.fact_words import words
 from tui.core.files import known_key

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tui.app.options.arguments import Options
 from tui.cli.own_loader import NotCheckedError, database_refusal, refusal
 from tui.cli.session_io import print_json
+from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError, UsageError, os_error_as
 from tui.core.standard_output import print_text
 from tui.core.text_cleaning import one_line

@@ -13,7 +13,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -26,6 +25,7 @@ from tui.app.doctor import Check, Subject, machine
 from tui.app.doctor.sandbox import sandbox
 from tui.app.options.arguments import Options
 from tui.core.config import SandboxSettings
+from tui.core.dataclass import asdict, dataclass, field, replace
 from tui.core.paths import folders
 from tui.core.redaction import mask
 

@@ -15,7 +15,6 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final
 from unicodedata import east_asian_width
@@ -37,6 +36,7 @@ from tui.context.request_difference import difference
 from tui.context.request_replay import ReplayedRequest, RequestReplay
 from tui.core.clock import SystemClock, timestamp
 from tui.core.config import Price
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.facts import Overlay, RetryScheduled, TitleChanged
 from tui.core.formatting import money, plural, tokens

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tui.app.options.arguments import Options
 from tui.cli import request_commands
 from tui.cli.session_io import load, path_of, print_json
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, StorageError
 from tui.core.files import sha256_of
 from tui.core.formatting import plural

@@ -9,8 +9,9 @@ skipped if a compaction is about to remove them anyway.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from tui.core.dataclass import dataclass
 
 WRITE: Final = 1.25
 READ: Final = 0.1

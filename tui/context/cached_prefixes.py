@@ -10,12 +10,12 @@ and the same from its own usage after it was answered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.request_trail import CACHE, Prefix, RequestPrefixes
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Usage, list_of, object_of
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST

@@ -11,11 +11,11 @@ falls inside it; its prompts are then repeated, so what stays does not follow di
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tui.context.breaks import ends_turn, in_turn
 from tui.context.overrides import SPEAKING, content_of
 from tui.context.rules.blocks import THINKING
+from tui.core.dataclass import dataclass
 from tui.core.messages import Block, Message, tool_calls
 from tui.session.records import Record
 from tui.tokens import estimate

@@ -9,11 +9,11 @@ not made with these arguments before. Repeating forgotten work is no progress.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
 from tui.context.overrides import content_of
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, list_of, object_of, string_of, text_of, tool_calls
 from tui.session.records import Record, is_prompt
 from tui.tools.patch_format import named_paths

@@ -11,7 +11,6 @@ compaction before it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final
 
@@ -21,6 +20,7 @@ from tui.context.history import History, Rendering
 from tui.context.overrides import SPEAKING, Stand, content_of
 from tui.context.prune import starts_turn
 from tui.context.rules.blocks import THINKING
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.messages import Block, Message, text_block, text_of, tool_calls
 from tui.session.records import Record, encode
 from tui.tokens import estimate

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from tui.context.overrides import SUMMARY
 from tui.context.repairs.order import CONTINUE
 from tui.context.repairs.pairs import INTERRUPTED
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, Message, blocks_of, object_of, string_of, text_of
 from tui.tokens import tokenizer
 from tui.tools.patch_format import named_paths

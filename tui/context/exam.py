@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tui.context import summary_prompts, untrusted
 from tui.core.config import ExamMode
+from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import one_line
 from tui.tokens import tokenizer
 

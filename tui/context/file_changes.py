@@ -12,12 +12,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError
 from tui.core.files import read_small, remove_real, replace_file, safe_name, set_real_mode
 from tui.core.messages import list_of, object_of

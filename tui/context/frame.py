@@ -14,11 +14,11 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 from tui.context.system_prompt import JOINT, joined_blocks, system_blocks
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, list_of, object_of
 from tui.provider.prices import CacheLife
 from tui.session.records import Record

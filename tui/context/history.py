@@ -12,18 +12,18 @@ not sent as recorded, its stand-in (`overrides.Stand`) is sent instead.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 
 from tui.context.notices import PLAIN, Form, NoticeBlock, block_of
 from tui.context.overrides import Stand, content_of
 from tui.context.rules.blocks import FIELDS, THINKING, RawBlock
+from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block, Message, tool_calls
 from tui.session.records import Record
 
-_VERSION = re.compile(r"-(\d{8}|latest)$")
+_VERSION = late_pattern(r"-(\d{8}|latest)$")
 _NEVER_SENT = ("caller",)
 _NOTHING_IF_NULL = ("citations", "cache_control", "toolset_name", "title", "context", "is_error")
 

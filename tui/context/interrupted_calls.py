@@ -36,12 +36,12 @@ content before it; null for a new file), or `files`, a list of these two.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.context.untrusted import wrap
+from tui.core.dataclass import dataclass, replace
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, tool_calls
 from tui.core.workspace import text_of_path
 from tui.session.records import Record

@@ -6,12 +6,12 @@ A `job_ended` record is made when one ends. The model learns of it once, by a no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from tui.context import untrusted
 from tui.core.command_ends import END_UNKNOWN
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of, object_of, string_of
 from tui.session.records import Record
 
@@ -19,8 +19,8 @@ TAIL_LINES: Final = 20
 TAIL_CHARS: Final = 2000
 """The end of its output that is recorded and included in the notice."""
 
-_ID = re.compile(r"job-\d{1,9}")
-_STATE = re.compile(r"exit code \d{1,3}|killed by \w{1,20}")
+_ID = late_pattern(r"job-\d{1,9}")
+_STATE = late_pattern(r"exit code \d{1,3}|killed by \w{1,20}")
 _STOPPED: Final = {
     "person": "stopped by the user",
     "model": "stopped",

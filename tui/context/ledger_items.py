@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from tui.context.history import same_model
 from tui.context.labels import label_of
 from tui.context.overrides import MASKED, RecordState, Stand, content_of
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.images import facts, names_in, of_block
 from tui.core.messages import Block, Usage, object_of, tool_calls
 from tui.session.records import Record

@@ -6,7 +6,6 @@ Pure: a function that is passed in says whether a file has changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui.context.ledger_items import AT
@@ -22,6 +21,7 @@ from tui.context.overrides import (
     pins_of,
     stand,
 )
+from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of, tool_calls
 from tui.session.records import Record

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Final
 
 from tui.context import untrusted
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError
 from tui.core.files import locked, read_small, replace_file
+from tui.core.late_pattern import late_pattern
 
 CAP: Final = 20_000
 """Maximum characters of the whole file, the same as the system prompt includes."""
@@ -38,8 +39,8 @@ EXTRACT: Final = (
     " worth keeping, answer `none`."
 )
 
-_NOTE = re.compile(r"- (\d{4}-\d{2}-\d{2}) (.+)")
-_BULLET = re.compile(r"\s*(?:[-*•]|\d+[.)])\s+(.+)")
+_NOTE = late_pattern(r"- (\d{4}-\d{2}-\d{2}) (.+)")
+_BULLET = late_pattern(r"\s*(?:[-*•]|\d+[.)])\s+(.+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tui.context import untrusted as untrusted_text
@@ -34,6 +33,7 @@ from tui.context.frame import FRAME, Frame, is_sealed
 from tui.context.overrides import content_of
 from tui.context.record_index import replaced
 from tui.context.repairs.order import CONTINUE
+from tui.core.dataclass import dataclass
 from tui.core.messages import Block, Message, list_of, object_of, string_of, text_block, text_of
 from tui.session.records import Record
 

@@ -17,12 +17,12 @@ mark of results and thinking stay, so that pairs stay pairs and signatures stay 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from tui.context import untrusted
 from tui.context.breaks import BREAK
 from tui.context.rules.blocks import SERVER_RESULTS, THINKING, is_blank
+from tui.core.dataclass import dataclass
 from tui.core.facts import Overlay, OverlayView
 from tui.core.images import names_in
 from tui.core.messages import Block, blocks_of, list_of, object_of, string_of, text_block

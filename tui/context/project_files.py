@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from tui.context.system_prompt import Origin, Source
 from tui.core import front_matter
 from tui.core.claude_names import claude_folder
+from tui.core.dataclass import dataclass
 from tui.core.errors import UsageError
 from tui.core.files import read_small
+from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_FILES, BOOT_READ_MAX, PRIVATE_DIR, Workspace
 from tui.settings import rule_files
@@ -34,15 +35,15 @@ _DEEP: Final = 4
 """Files that import one another, behind the first."""
 _NAMED: Final = 300
 """Names in one file that are looked up."""
-_IMPORT = re.compile(r"(?<![\w@./-])@((?:[^\s\\#@]|\\.){1,300})")
+_IMPORT = late_pattern(r"(?<![\w@./-])@((?:[^\s\\#@]|\\.){1,300})")
 _POINTS: Final = ".,:;!?)]}>*_\"'|"
 """Characters that follow a name without being a part of it."""
-_CODE = re.compile(
+_CODE = late_pattern(
     r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)|(?<!`)(`+)(?!`)[^\n]*?(?<!`)\2(?!`)",
     re.DOTALL | re.MULTILINE,
 )
 """Code in Markdown, where an `@` is not an import."""
-_COMMENT = re.compile(
+_COMMENT = late_pattern(
     r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)|^[ \t]*<!--(?:(?!-->).)*+-->[ \t]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )

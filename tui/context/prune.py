@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from tui.context.overrides import Stand, chars, pruned_text, shortened
 from tui.core.config import Prune
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, Message, blocks_of, object_of
 
 

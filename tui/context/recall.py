@@ -8,13 +8,13 @@ only appended, so a number stays valid as long as the branch does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import log
 from typing import Final, Literal
 
 from tui.context.overrides import SPEAKING, RecordState, content_of, copy_of, overlays_of
 from tui.context.summary_prompts import transcript
+from tui.core.dataclass import dataclass
 from tui.core.messages import Block, Message
 from tui.session.records import Record
 

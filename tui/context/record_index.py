@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Message
 from tui.session.records import Record
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
 from tui.context.request_assembly import readable
 from tui.context.rules.blocks import THINKING
+from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
 from tui.core.messages import Block, Message, blocks_of, text_of
 from tui.provider.base import Request

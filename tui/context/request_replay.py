@@ -13,7 +13,6 @@ another installation, too; it is only noted if a frame was made by this one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -27,6 +26,7 @@ from tui.context.prune import rule_of_json
 from tui.context.record_index import RecordIndex
 from tui.context.request_assembly import MarkLife, with_marks
 from tui.context.request_trail import Candidate, RequestTrail, Sent
+from tui.core.dataclass import dataclass, field, replace
 from tui.provider.base import Request
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST, numbered

@@ -21,7 +21,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
@@ -30,6 +29,7 @@ from tui.context.overrides import SPEAKING
 from tui.context.record_index import RecordIndex, replaced
 from tui.context.request_assembly import Mark
 from tui.context.rules.blocks import THINKING
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, Message, blocks_of, object_of
 from tui.provider.base import Request
 from tui.session.records import Record

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +23,7 @@ from tui.context import untrusted
 from tui.context.notices import NOTICE
 from tui.context.overrides import RecordState, content_of
 from tui.context.record_index import continues
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import list_of, object_of, string_of, tool_calls
 from tui.session.records import Record
 

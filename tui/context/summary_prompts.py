@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.context import untrusted
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block, Message, blocks_of, text_of
 from tui.tokens import tokenizer
 
@@ -23,7 +24,7 @@ SUMMARY_TOKENS: Final = 6000
 """The most tokens of a summary."""
 WARM_TOKENS: Final = 16_000
 """The most tokens of an answer with a summary, including the thinking before it."""
-_MEMORY = re.compile(r"^[#*\s]*MEMORY[*:\s]*$", re.MULTILINE)
+_MEMORY = late_pattern(r"^[#*\s]*MEMORY[*:\s]*$", re.MULTILINE)
 _TEXT, _RESULT, _INPUT = 6000, 2000, 600
 
 

@@ -35,7 +35,6 @@ from __future__ import annotations
 import logging
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from hashlib import sha256
@@ -46,6 +45,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from tui.context import untrusted
 from tui.context.repairs.json_safety import plain
 from tui.core.config import Bootstrap
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.messages import Block, text_block
 from tui.core.workspace import Workspace
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -36,6 +35,7 @@ from tui.context.ledger_items import (
 )
 from tui.context.overrides import SPEAKING, RecordState, Stand, content_of, framed_summary
 from tui.context.rules.blocks import THINKING
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, text_block
 from tui.session.records import Record
 from tui.tokens import estimate

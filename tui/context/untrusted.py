@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tui.core.late_pattern import late_pattern
+
 TAG: Final = "untrusted_content"
 OPEN_MAX: Final = 120
 """Maximum characters of a source's name in the opening tag."""
 
-_OPENING = re.compile(rf'<{TAG} source="([^">]*)">\n')
-_TAG = re.compile(rf"<(?=\s*/?\s*{TAG})", re.IGNORECASE)
+_OPENING = late_pattern(rf'<{TAG} source="([^">]*)">\n')
+_TAG = late_pattern(rf"<(?=\s*/?\s*{TAG})", re.IGNORECASE)
 
 
 def wrap(text: str, source: str) -> str:

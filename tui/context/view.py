@@ -13,7 +13,6 @@ valid stays valid.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tui.context.breaks import BREAK, thoughtless
@@ -43,6 +42,7 @@ from tui.context.validate import (
     thinking_for,
 )
 from tui.core.config import Prune
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Message, text_block
 from tui.session.records import Finding, Record
 from tui.tools.limits.clamp import Room

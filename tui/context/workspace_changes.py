@@ -8,12 +8,12 @@ changed by somebody else: the person, an editor, git. Everything that compares c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias
 
 from tui.context.file_changes import FileChange, changes
+from tui.core.dataclass import dataclass
 from tui.core.messages import object_of, string_of
 from tui.session.checkpoints.entries import Change, CheckpointError, PathEntry
 from tui.session.records import CHECKPOINT, Record
@@ -52,12 +52,27 @@ def checkpoint_at(records: Sequence[Record], place: int) -> str:
     """The checkpoint of the files at a prompt or a request in the record; "" if there is none.
 
     The checkpoint of a prompt is recorded once it is taken, which may be after the first request.
+    A prompt that needed none has that of the next one, if no call that may change files ended
+    between them.
     """
     user = next((one.id for one in reversed(records[: place + 1]) if one.type == "user"), "")
     later = (one for one in records[place:] if one.type == CHECKPOINT)
     before = (one for one in reversed(records[:place]) if one.type == CHECKPOINT)
     own = next((_id(one) for one in later if user and one.data.get("prompt") == user), "")
-    return own or next(map(_id, before), "")
+    return own or next(map(_id, before), "") or _next_checkpoint(records[place:])
+
+
+def _next_checkpoint(records: Sequence[Record]) -> str:
+    changing = set[object]()
+    for record in records:
+        call_id = record.data.get("call_id")
+        if record.type == CHECKPOINT:
+            return _id(record)
+        if record.type == "intent" and record.data.get("effect") != "read":
+            changing.add(call_id)
+        elif record.type == "tool_result" and call_id in changing:
+            break
+    return ""
 
 
 def changed_since(

@@ -11,9 +11,10 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from tui.core.dataclass import dataclass
 
 TIMEOUT_S: Final = 3.0
 MAX_BYTES: Final = 64 * 1024 * 1024

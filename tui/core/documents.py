@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block, object_of, string_of
 
 PAGE_TOKENS: Final = 3000
@@ -13,7 +14,7 @@ PAGE_TOKENS: Final = 3000
 MAX_BYTES: Final = 6 * 1024 * 1024
 """Maximum bytes of the PDF of one document: a request of 32 MB is refused as a whole."""
 
-_TITLE = re.compile(r".*, pages? (\d{1,7})(?:-(\d{1,7}))? of \d+", re.DOTALL)
+_TITLE = late_pattern(r".*, pages? (\d{1,7})(?:-(\d{1,7}))? of \d+", re.DOTALL)
 _PAGE_CHARS = 100_000
 """Approximate base64 characters of a page, for a document that does not name its pages."""
 

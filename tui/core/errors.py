@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
+
+from tui.core.dataclass import dataclass
 
 ErrorClass: TypeAlias = Literal[
     "rate_limit", "overloaded", "context_overflow", "payload_too_large", "auth", "billing",

@@ -9,13 +9,13 @@ replay of a record.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, assert_never, cast
 
 from tui.core import facts
 from tui.core.command_ends import END_UNKNOWN
+from tui.core.dataclass import dataclass
 from tui.core.errors import words as class_in_words
 from tui.core.facts import INTERRUPTION, Fact, Told
 from tui.core.formatting import duration, local, moment, moment_of, money, plural, tokens

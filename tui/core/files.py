@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from tui.core.late_pattern import late_pattern
+
 SMALL_FILE_BYTES = 1_000_000
 
 
@@ -81,7 +83,7 @@ def replace_file(path: Path, data: bytes, *, real: bool = False) -> None:
     atomic_write(target, data, like=existing, mode=0o600, check=lambda: None)
 
 
-REMAINS: Final = re.compile(r"(?:.*/)?\.holdfast-[0-9a-f]{16}\.tmp", re.DOTALL)
+REMAINS: Final = late_pattern(r"(?:.*/)?\.holdfast-[0-9a-f]{16}\.tmp", re.DOTALL)
 """A file that `atomic_write` had not renamed yet when the program was killed, by its path."""
 
 

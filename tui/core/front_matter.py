@@ -9,17 +9,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, cast
 
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
-_BEGUN = re.compile(r"""^["']?([A-Za-z][\w-]*)["']?[ \t]*:""", re.MULTILINE)
-_INNER = re.compile(r"^(?![ \t]*#)[^\w\n]*+([A-Za-z][\w-]*+)[^\w\n:=]*+[:=]", re.MULTILINE)
+from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
+
+_FRONT = late_pattern(r"\A---[ \t]*\n(.*?)(?:^)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FIELD = late_pattern(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
+_BEGUN = late_pattern(r"""^["']?([A-Za-z][\w-]*)["']?[ \t]*:""", re.MULTILINE)
+_INNER = late_pattern(r"^(?![ \t]*#)[^\w\n]*+([A-Za-z][\w-]*+)[^\w\n:=]*+[:=]", re.MULTILINE)
 """Text that may have been meant as a field, wherever a line of it begins."""
-_PLAIN = re.compile(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
-_QUOTED = re.compile(r'"[^"\\]*"')
+_PLAIN = late_pattern(r"[A-Za-z][\w ,.;/()'’–+-]*(?<! )")
+_QUOTED = late_pattern(r'"[^"\\]*"')
 _SPECIAL = frozenset({"true", "false", "yes", "no", "on", "off", "null"})
 _MAX_CHARS = 8_000
 """Characters of a front matter that is read as YAML, which is slow."""
@@ -27,7 +29,7 @@ _MAX_CHECKED = 200_000
 """Characters of a whole file that is checked for its syntax."""
 _MAX_DEPTH = 16
 """Depth of lists in lists: PyYAML takes quadratic time for deeper ones, and nobody writes them."""
-_SEPARATED = re.compile(r"(?:[^,(]|\([^()]*\)|\()+")
+_SEPARATED = late_pattern(r"(?:[^,(]|\([^()]*\)|\()+")
 """Splits at commas. A comma within parentheses belongs to a rule, such as `Bash(git add:*, git
 commit:*)`."""
 

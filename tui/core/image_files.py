@@ -19,6 +19,7 @@ from tui.core.errors import ImageError
 from tui.core.files import read_small, replace_file
 from tui.core.image_resize import MAX_SOURCE, fitted
 from tui.core.images import Image, display_name, image_info, media_type, too_large
+from tui.core.late_pattern import late_pattern
 
 STORED_DAYS = 30
 """Days after which an image that was attached and never sent is removed."""
@@ -98,10 +99,10 @@ PASTE_MAX_CHARS = 20_000
 PASTE_MAX_PATHS = 40
 """Paths in one text."""
 
-_IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
-_START = re.compile(r"/|~/|\.\.?/|[A-Za-z]:[\\/]")
-_ADDRESS = re.compile(r"file:(?://[^/]*)?(/.+)", re.IGNORECASE | re.DOTALL)
-_CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_IMAGE_NAME = late_pattern(r"\.(?:png|jpe?g|gif|webp)\Z", re.IGNORECASE)
+_START = late_pattern(r"/|~/|\.\.?/|[A-Za-z]:[\\/]")
+_ADDRESS = late_pattern(r"file:(?://[^/]*)?(/.+)", re.IGNORECASE | re.DOTALL)
+_CONTROL = late_pattern(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def pasted_paths(text: str) -> list[tuple[str, ...]]:

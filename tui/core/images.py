@@ -7,13 +7,13 @@ prompt, an image is represented by a word such as `[image 1: shot.png 1280×800 
 from __future__ import annotations
 
 import binascii
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ImageError
 from tui.core.formatting import plural, size
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block, blocks_of, image_block
 
 MAX_BYTES: Final = 5 * 1024 * 1024
@@ -35,10 +35,10 @@ PROMPT_IMAGES: Final = 20
 PROMPT_BYTES: Final = 20 * 1024 * 1024
 """Base64 text of all images in one prompt: a request of 32 MB is refused as a whole."""
 
-WORD: Final = re.compile(r"\[image (\d{1,6}): [^\[\]\n]{1,200}\]")
+WORD: Final = late_pattern(r"\[image (\d{1,6}): [^\[\]\n]{1,200}\]")
 """The word that represents an image in a text."""
 
-_SHRUNK = re.compile(r", ((?:first frame, )?shrunk from [^,\]]{1,40})\]?\Z")
+_SHRUNK = late_pattern(r", ((?:first frame, )?shrunk from [^,\]]{1,40})\]?\Z")
 _NAME_CHARS = 60
 _HEAD = 64 * 1024  # base64 characters; a JPEG whose size stands later is decoded whole
 

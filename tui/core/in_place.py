@@ -17,12 +17,12 @@ import os
 import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 from unicodedata import normalize
 
+from tui.core.dataclass import dataclass
 from tui.core.files import atomic_write, open_real, sync_folder
 from tui.core.paths import folders
 

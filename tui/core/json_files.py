@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import re
 
-_ESCAPES = re.compile(
+from tui.core.late_pattern import late_pattern
+
+_ESCAPES = late_pattern(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,

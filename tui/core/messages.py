@@ -7,11 +7,12 @@ can be kept, without translation. Nothing here talks to anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeGuard, cast
 
 import msgspec
+
+from tui.core.dataclass import dataclass, field, replace
 
 Block: TypeAlias = dict[str, Any]
 """One content block, as JSON: `{"type": "text", "text": …}`, `tool_use`, `tool_result`, …"""

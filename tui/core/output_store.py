@@ -19,19 +19,19 @@ import errno
 import fcntl
 import json
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, cast
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError
 from tui.core.files import open_real
+from tui.core.late_pattern import late_pattern
 from tui.core.paths import folders, workspace_slug
 from tui.core.private_files import private_dir
 from tui.core.workspace import PRIVATE_DIR, TOOL_RESULTS, checkout_of
@@ -44,8 +44,8 @@ FRESH_S = 3600
 _INDEX_BYTES = 64 << 20
 _REMOVED_LINES = 10_000
 _CHUNK = 1 << 20
-_NAME = re.compile(rb"tool-results\\?/([A-Za-z0-9_-]{1,80}\.txt)")
-_OUTPUT = re.compile(r"[A-Za-z0-9_-]{1,80}\.txt")
+_NAME = late_pattern(rb"tool-results\\?/([A-Za-z0-9_-]{1,80}\.txt)")
+_OUTPUT = late_pattern(r"[A-Za-z0-9_-]{1,80}\.txt")
 _NAME_BYTES = 128
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from tui.core.dataclass import dataclass
 from tui.core.workspace import checkout_of
 
 APP = "holdfast"

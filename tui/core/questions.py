@@ -4,8 +4,9 @@ returns."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from tui.core.dataclass import dataclass
 
 Answerer: TypeAlias = Literal["person", "default"]
 """The one who answered: the person, or the program if nobody can be asked."""

@@ -7,11 +7,13 @@ import re
 from bisect import bisect_left
 from typing import Any, cast
 
+from tui.core.late_pattern import late_pattern
+
 MASK = "[secret removed]"
 
-_PRIVATE = re.compile(r"^(HOLDFAST_.*|ANTHROPIC_(API_KEY|AUTH_TOKEN|IDENTITY_TOKEN))$")
+_PRIVATE = late_pattern(r"^(HOLDFAST_.*|ANTHROPIC_(API_KEY|AUTH_TOKEN|IDENTITY_TOKEN))$")
 
-_SHAPES = re.compile(
+_SHAPES = late_pattern(
     # After the escape of a newline or a tab a key begins, too.
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:"
     r"sk-ant-[A-Za-z0-9_-]{16,}"
@@ -36,11 +38,11 @@ _SHAPES = re.compile(
     r")"
 )
 
-_PEM_MARK = re.compile(r"-----(BEGIN|END) ([A-Z ]*PRIVATE KEY)(?=-----)")
-_PEM_LINES = re.compile(r"(?:(?:\\n|\s)*[A-Za-z0-9+/=]{20,})+")
+_PEM_MARK = late_pattern(r"-----(BEGIN|END) ([A-Z ]*PRIVATE KEY)(?=-----)")
+_PEM_LINES = late_pattern(r"(?:(?:\\n|\s)*[A-Za-z0-9+/=]{20,})+")
 _PEM_CHARS = 20_000
 
-_SECRET_NAMES = re.compile(
+_SECRET_NAMES = late_pattern(
     r"(?:^|/)(?:"
     r"\.env(?!\.(?:example|sample|template|dist|defaults)$)(?:\.[^/]+)?"
     r"|\.?(?:netrc|npmrc|pypirc|git-credentials|pgpass|htpasswd)"
@@ -52,7 +54,7 @@ _SECRET_NAMES = re.compile(
     re.IGNORECASE,
 )
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_BASE64 = late_pattern(r"[A-Za-z0-9+/]*={0,2}")
 _PICTURES = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "JVBERi0")
 """The start of PNG, JPEG, GIF, WebP and PDF in base64."""
 

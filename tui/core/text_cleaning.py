@@ -6,6 +6,8 @@ import re
 import unicodedata
 from functools import cache
 
+from tui.core.late_pattern import late_pattern
+
 # Sequences end with their line at the latest, so that lines can be cleaned one by one.
 _ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
@@ -43,7 +45,7 @@ _ALIKE = frozenset(
 _ALIKE_SIGNS = frozenset(c for c in _ALIKE if not c.isalpha()) | frozenset(
     "\u01c0\u01c3\u02b9\u02bc\u02cb"
 )
-_COMMAND_END = re.compile(r"\[[^\]]* · [\d.]+ s\]")
+_COMMAND_END = late_pattern(r"\[[^\]]* · [\d.]+ s\]")
 _COMMAND_NOTES = ("[processes that it left", "[stopped because it took")
 _WORD = r"[^\W_]+"
 _OTHER_FORMS = r"[\uff01-\uff5e\U0001d400-\U0001d7ff\u2160-\u217f\u24b6-\u24e9\u1d2c-\u1d6a]"

@@ -10,8 +10,10 @@ import re
 import tomllib
 from typing import Any
 
+from tui.core.late_pattern import late_pattern
+
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY = re.compile(
+_LONG_KEY = late_pattern(
     rf"(?:^[ \t]*+\[{{0,2}}|[{{,])[ \t]*+{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{64}}", re.MULTILINE
 )
 """A place for a key, with one of more parts than anybody writes."""

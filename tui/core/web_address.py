@@ -10,21 +10,22 @@ from __future__ import annotations
 import re
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
+from tui.core.late_pattern import late_pattern
 
 MAX_CHARS: Final = 8000
 _SHORTEST_KEY: Final = 20
 
 _PORTS: Final = {"http": 80, "https": 443}
-_HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-_UNRESERVED = re.compile(r"%([0-9A-Fa-f]{2})")
+_HOST = late_pattern(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_UNRESERVED = late_pattern(r"%([0-9A-Fa-f]{2})")
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_LONE_PERCENT = late_pattern(r"%(?![0-9A-Fa-f]{2})")
 _SAFE_PATH: Final = "/%:@!$&'()*+,;=~"
 _SAFE_QUERY: Final = _SAFE_PATH + "?"
 _TRANSLATED: Final = IPv6Network("64:ff9b::/96")

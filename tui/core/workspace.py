@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ToolError
 
 PRIVATE_DIR = ".holdfast"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import UsageError
 from tui.demo.guide import Guide, GuideStep
 from tui.provider.practice.script import Fault

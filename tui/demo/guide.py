@@ -8,12 +8,12 @@ import shutil
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tui.core import theme_cache
+from tui.core.dataclass import dataclass
 from tui.core.errors import UsageError
 from tui.core.paths import folders
 from tui.core.toml_files import parse_toml

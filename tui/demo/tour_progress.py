@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tui.core.dataclass import dataclass
 from tui.core.facts import Fact
 from tui.demo import tour_steps
 from tui.demo.guide import Guide

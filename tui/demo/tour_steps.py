@@ -4,11 +4,11 @@ began and the person's place. Pure."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
 from tui.context.file_changes import changes
 from tui.core import facts
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Fact
 from tui.core.formatting import size
 from tui.demo.guide import GuideStep

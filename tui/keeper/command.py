@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from tui.core.cancellation import to_the_end
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field
 from tui.keeper import folder as names
 from tui.keeper.monitor import GRACE_S
 from tui.keeper.parent import MonitorReport, UnreportedError, WarmParent

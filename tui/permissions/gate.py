@@ -6,9 +6,9 @@ import logging
 import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.paths import shorten
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion

@@ -7,9 +7,9 @@ An error's text can say anything, so a question about a place is never based on 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from tui.core.dataclass import dataclass, field
 from tui.core.workspace import Workspace
 from tui.permissions.parsed_command import (
     Invocation,

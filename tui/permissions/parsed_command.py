@@ -6,9 +6,10 @@ A simple command can also be seen as a program with arguments, however it was sp
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+from tui.core.dataclass import dataclass, field
 
 UNKNOWN = "\0"
 """Placeholder in a word for text that only the shell will know. No command line can contain it."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
+from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 from tui.core.workspace import Workspace
 from tui.permissions.parsed_command import UNKNOWN, ShellWord
 from tui.permissions.risk_tiers import names
@@ -32,11 +32,11 @@ _LONGEST_PATH = 4096
 _DEEPEST_PATH = 50
 """Folders. Following the links of each takes time; a deeper path counts as not known."""
 
-_HARMLESS_DEVICES = re.compile(
+_HARMLESS_DEVICES = late_pattern(
     r"/dev/(null|zero|full|u?random|std(in|out|err)|tty|ptmx|fd/\d+|shm/.*|pts/\d+)"
 )
-_NETWORK = re.compile(r"/dev/(tcp|udp)/")
-_ENVIRONMENT = re.compile(r"/proc/(?!self/|thread-self/)[^/]*/(task/[^/]*/)?environ")
+_NETWORK = late_pattern(r"/dev/(tcp|udp)/")
+_ENVIRONMENT = late_pattern(r"/proc/(?!self/|thread-self/)[^/]*/(task/[^/]*/)?environ")
 _EVERYTHING = {"*", "**", ".*", "?*", "*.*", ".??*", ".[!.]*", ".[^.]*", "[!.]*", "[^.]*"}
 """Patterns that match (nearly) everything in a folder."""
 

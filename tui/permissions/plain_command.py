@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tui.core.dataclass import dataclass, field
 from tui.core.workspace import Workspace
 from tui.permissions.parsed_command import is_option
 from tui.permissions.path_risk import real_path

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tui.core.dataclass import dataclass
 from tui.permissions.risk_tiers import names
 
 

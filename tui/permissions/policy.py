@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ToolError
 from tui.core.redaction import mask
 from tui.core.web_address import WebAddress

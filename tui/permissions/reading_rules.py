@@ -11,10 +11,10 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ToolError
 from tui.core.workspace import Workspace
 from tui.permissions.rules import READS_FILES, Rule, path_forms

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from tui.core.dataclass import dataclass, replace
 from tui.permissions import blocklist
 from tui.permissions.parsed_command import (
     UNKNOWN,

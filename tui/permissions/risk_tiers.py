@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from tui.core.late_pattern import late_pattern
+
 
 def names(text: str) -> tuple[str, ...]:
     """Split a list of words that is written as one text."""
@@ -97,7 +99,7 @@ GIT_HIGH: Mapping[str, tuple[str, ...]] = {
 }
 """High-risk subcommands; if the tuple is not empty, only with one of its words."""
 
-GIT_RUNS = re.compile(
+GIT_RUNS = late_pattern(
     r"alias\.|core\.(hookspath|sshcommand|pager|editor|fsmonitor|askpass|gitproxy)|pager\.|"
     r"credential\.|diff\.external|\.(textconv|command|cmd|driver|clean|smudge|process|program)\b|"
     r"\.(uploadpack|receivepack)|"
@@ -112,7 +114,7 @@ BLOCKED_PROGRAMS: Mapping[str, str] = _by_name(
         "it stops the machine": "shutdown reboot halt poweroff telinit kexec",
     }
 )
-BLOCKED_NAMES = re.compile(r"(mkfs|newfs)([._].*)?")
+BLOCKED_NAMES = late_pattern(r"(mkfs|newfs)([._].*)?")
 STOPS_MACHINE = _set("poweroff reboot halt kexec soft-reboot")
 
 RECURSIVE: Mapping[str, tuple[str, ...]] = {
@@ -142,10 +144,10 @@ GIT_REACHES = _set("clone fetch pull push ls-remote archive submodule")
 """Subcommands of git that may reach another machine."""
 CONNECTS = "it opens a network connection"
 """The reason of a redirection that is a connection."""
-SSH_ADDRESS = re.compile(r"(?:git\+)?ssh://|[\w.-]+@[\w.-]+:")
+SSH_ADDRESS = late_pattern(r"(?:git\+)?ssh://|[\w.-]+@[\w.-]+:")
 
 SHELLS = _set("sh bash dash zsh ksh ash fish rbash csh tcsh mksh yash")
-INTERPRETERS = re.compile(
+INTERPRETERS = late_pattern(
     r"(python|pypy|perl|ruby|node|deno|bun|php|lua|tclsh|osascript|pwsh|awk|gawk|mawk|nawk)[\d.]*"
 )
 DOWNLOADERS = _set("curl wget fetch aria2c http https lynx nc ncat")

@@ -12,13 +12,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tui.core import claude_names
+from tui.core.dataclass import dataclass
 from tui.core.errors import UsageError
+from tui.core.late_pattern import late_pattern
 from tui.core.web_address import WebAddress
 from tui.core.workspace import PRIVATE_DIR, Workspace
 from tui.permissions.parsed_command import UNKNOWN
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
     from tui.permissions.plain_command import PlainCommand
     from tui.permissions.risk import CommandPart, RiskVerdict
 
-_SYNTAX = re.compile(
+_SYNTAX = late_pattern(
     r"\s*([\w*?.:/-]+)\s*(?:\((.+)\))?(?:\s+(network|outside|private))?\s*", re.DOTALL
 )
 _WORDS: Mapping[str, Level] = {"network": Level.NETWORK, "outside": Level.OUTSIDE}
 _PRIVATE = "private"
 _SERVERS = "mcp__"
 """The prefix of the names of MCP servers' tools."""
-_NO_WORD = re.compile(r"""[\s"'`();,\[\]{}|&<>!=\\]+""")
+_NO_WORD = late_pattern(r"""[\s"'`();,\[\]{}|&<>!=\\]+""")
 _MOST_NAMED = 50
 """Maximum number of places of a program's name in a command that are examined one by one."""
-_GIT_ELSEWHERE = re.compile(
+_GIT_ELSEWHERE = late_pattern(
     r"GIT_CONFIG|GIT_EXEC_PATH|--exec-path=|--config-env|\binclude(if)?\.|\bconfig\b.*\balias\."
     r"|\bhelp\.autocorrect",
     re.IGNORECASE | re.DOTALL,
@@ -54,7 +55,7 @@ _GIT_ALSO: Mapping[str, tuple[str, ...]] = {
     "init": ("init-db",),
 }
 """Subcommands of git that do the same as another one, under other names (git 2.39)."""
-_ESCAPED = re.compile(r"\[([*?\[])\]")
+_ESCAPED = late_pattern(r"\[([*?\[])\]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ forbids or asks without a domain disables the search.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
+from tui.core.dataclass import dataclass
+from tui.core.late_pattern import late_pattern
 from tui.permissions.policy import Policy
 from tui.permissions.rules import Rule
 
 TOOL: Final = "web_search"
-_DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+(/[!-~]*)?")
+_DOMAIN = late_pattern(r"[a-z0-9-]+(\.[a-z0-9-]+)+(/[!-~]*)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from tui.core.dataclass import dataclass, field
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
 from tui.core.text_cleaning import visible
 from tui.permissions.sandbox.walls import Level

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import dropwhile, pairwise
 
+from tui.core.dataclass import dataclass, replace
 from tui.permissions.parsed_command import (
     UNKNOWN,
     ShellWord,

@@ -4,9 +4,9 @@ paused, and what is typed while nothing is asked. The terminal echoes them itsel
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import Final
 
+from tui.core.dataclass import dataclass, field
 from tui.core.partly_typed import PartlyTyped
 from tui.core.terminal_input import PASTE_S
 from tui.core.text_cleaning import clean

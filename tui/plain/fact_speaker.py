@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from tui.core import facts
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Fact
 from tui.core.formatting import duration, moment_of
 from tui.core.images import without_words, words_in

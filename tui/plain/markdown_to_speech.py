@@ -7,8 +7,8 @@ its signs would only be noise: headings, code blocks, tables, links, marks of em
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
+from tui.core.dataclass import dataclass, field
 from tui.core.text_cleaning import clean
 
 LONG = 160

@@ -6,9 +6,9 @@ Several lines can be one prompt: with a backslash at the end, or three quotes ar
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Final
 
+from tui.core.dataclass import dataclass, field
 from tui.core.partly_typed import PartlyTyped
 from tui.core.text_cleaning import clean
 from tui.plain.editor import Editor

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -36,6 +35,7 @@ from tui.app.dialog_data import (
 )
 from tui.app.interruption import known
 from tui.app.reports.branches import NOTHING_SAID, branch_facts
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.formatting import plural
 from tui.core.questions import (

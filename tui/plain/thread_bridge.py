@@ -12,8 +12,9 @@ import select
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from tui.core.dataclass import dataclass, field
 
 Kind: TypeAlias = Literal["prompt", "answer", "hidden"]
 

@@ -31,9 +31,9 @@ For a person who does not want to wait: `tui.provider.retry.RetryControl`.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import (
     Alive,
     ModelSwitched,

@@ -8,11 +8,11 @@ default effort, the smallest cached prompt, what may be in a conversation, if th
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from tui.core.late_pattern import late_pattern
 from tui.provider.base import ModelInfo
 
 AS_OF: Final = "2026-11"
@@ -27,7 +27,7 @@ SOON_DAYS: Final = 60
 
 THINKING_TYPES: Final = ("adaptive", "enabled", "disabled", "between_tools")
 
-_GATEWAY_NAME = re.compile(r"(?:.*[/.])?(claude-[a-z0-9-]+?)(?:[-@]\d{8})?(?:-v\d+(?::\d+)?)?")
+_GATEWAY_NAME = late_pattern(r"(?:.*[/.])?(claude-[a-z0-9-]+?)(?:[-@]\d{8})?(?:-v\d+(?::\d+)?)?")
 
 _GENERATION_5: Final = ModelInfo(
     "",

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from tui.core.clock import Clock, timestamp
+from tui.core.dataclass import dataclass
 from tui.core.errors import ErrorClass, ProviderError
 from tui.core.facts import ModelSwitched
 from tui.core.formatting import wait_time

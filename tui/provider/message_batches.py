@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ProviderError
 from tui.provider.base import Completed, Provider, Request
 

@@ -12,10 +12,10 @@ has no known price. All prices are for a million tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from tui.core.config import Price
+from tui.core.dataclass import astuple, dataclass, replace
 from tui.core.formatting import tokens
 from tui.core.messages import Usage
 from tui.provider.catalogue import base_name

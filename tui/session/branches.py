@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import SessionError
 from tui.session.reader import LoadedSession, active_branch, path_to
 from tui.session.records import Record, is_prompt, title_of

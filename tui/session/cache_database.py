@@ -11,10 +11,10 @@ import os
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from tui.core.dataclass import dataclass
 from tui.session.writer import make_private
 
 BUSY_S = 0.5

@@ -10,11 +10,11 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import SessionError
 from tui.core.messages import Usage, blocks_of, string_of, tool_calls
 from tui.core.paths import Folders

@@ -12,18 +12,18 @@ The end of a file isn't covered: lines that were cut off there leave no trace.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError, os_error_as
+from tui.core.late_pattern import late_pattern
 
 CHAIN: Final = "chain"
 """The field of a link, and the type of a line that begins a chain."""
-LINK: Final = re.compile(rb',"chain":"([0-9a-f]{32})"\}(\r?)$')
+LINK: Final = late_pattern(rb',"chain":"([0-9a-f]{32})"\}(\r?)$')
 _DIGITS: Final = 32
 TAIL: Final = 200
 """Bytes at the end of a line that hold its link."""

@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import StorageError, os_error_as
 from tui.core.messages import object_of
 from tui.session.chain import LINK, TAIL, hash_over

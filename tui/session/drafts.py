@@ -15,9 +15,9 @@ Drafts are not part of the branch: no record names one as its parent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import list_of, object_of, string_of
 
 TYPED_EVERY_S = 1.0

@@ -6,10 +6,10 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tui.core import facts
+from tui.core.dataclass import dataclass, replace
 from tui.core.fact_words import words
 from tui.core.messages import Block, text_of
 from tui.core.redaction import mask, mask_values

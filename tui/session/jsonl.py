@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 from tui.session.records import Finding
 
 MAX_LINE = 64 * 1024 * 1024
@@ -26,7 +27,7 @@ _HEAD = 4096
 _BOM = b"\xef\xbb\xbf"
 _DECODER = json.JSONDecoder(strict=False)
 _PLAIN: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_SPACE = re.compile(r"\s*")
+_SPACE = late_pattern(r"\s*")
 
 JsonObject: TypeAlias = dict[str, Any]
 
@@ -163,8 +164,8 @@ def _placeholder(line: JsonLine) -> JsonObject | None:
 
 
 _FIELD = r'\s*"(type|id|parent|time|call_id|name|model)"\s*:\s*(null|"[^"\\\x00-\x1f]*")'
-_FIRST_FIELD = re.compile(r"\{" + _FIELD)
-_NEXT_FIELD = re.compile(r"\s*," + _FIELD)
+_FIRST_FIELD = late_pattern(r"\{" + _FIELD)
+_NEXT_FIELD = late_pattern(r"\s*," + _FIELD)
 
 
 def _decode(line: JsonLine, findings: Findings) -> str:

@@ -22,11 +22,11 @@ import os
 import secrets
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from tui.core.clock import Clock, timestamp
+from tui.core.dataclass import dataclass
 from tui.core.errors import SessionInUseError
 from tui.session.writer import make_private
 

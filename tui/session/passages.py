@@ -12,11 +12,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import blocks_of, object_of, string_of, text_of, tool_calls
 from tui.core.output_store import open_full_copy
 from tui.core.workspace import PRIVATE_DIR, TOOL_RESULTS

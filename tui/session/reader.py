@@ -7,7 +7,6 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import BytesIO, FileIO
 from itertools import chain
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tui.core.clock import timestamp
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import SessionError, os_error_as
 from tui.core.gc_pause import gc_pause
 from tui.core.messages import string_of

@@ -85,13 +85,13 @@ fields of its type. Ids sort in the order they were made. Unknown types and fiel
 from __future__ import annotations
 
 import json
-import re
 import secrets
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.core.images import without_words
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import blocks_of, object_of, text_of
 from tui.core.redaction import mask_values
 
@@ -227,7 +227,7 @@ def new_id(now: datetime, after: str = "") -> str:
     return f"{stamp:014x}{secrets.token_hex(3)}"
 
 
-_ID = re.compile(r"[0-9a-f]{20}")
+_ID = late_pattern(r"[0-9a-f]{20}")
 _LAST_STAMP = (1 << 56) - 1
 
 

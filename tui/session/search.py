@@ -14,7 +14,6 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from mmap import PROT_READ, mmap
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.core.clock import timestamp
+from tui.core.dataclass import asdict, dataclass, replace
 from tui.core.errors import SessionError
 from tui.core.messages import string_of
 from tui.session import index

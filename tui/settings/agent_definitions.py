@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from itertools import chain
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from tui.core import claude_names, front_matter
+from tui.core.dataclass import dataclass, replace
 from tui.core.files import read_small
 from tui.core.workspace import PRIVATE_DIR
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from tui.core import claude_names
+from tui.core.dataclass import dataclass, replace
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import object_of
 
 _EDITORS: Final = ("edit_file", "write_file", "apply_patch")
@@ -25,7 +26,7 @@ _BY_PATH: Final = frozenset(
 )  # fmt: skip
 _BY_NAME: Final = frozenset({"task", "skill"})
 """Tools whose rules name a kind of sub-agent, or a skill."""
-_FORM = re.compile(r"([\w*-]+)\s*(?:\((.*)\))?", re.DOTALL)
+_FORM = late_pattern(r"([\w*-]+)\s*(?:\((.*)\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import CredentialsError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.json_files import parse_json

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError, StorageError, UsageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.paths import Folders, shorten

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from tui.core.config import Config, When
+from tui.core.dataclass import dataclass, field
 
 TOP: Final = "Model and screen"
 """The heading of the keys in no table."""

@@ -14,15 +14,16 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
 from tui.core import claude_names
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import is_object, object_of, string_of
 from tui.core.workspace import PRIVATE_DIR
 from tui.settings.allowed_tools import restricted_tools
@@ -75,7 +76,7 @@ HOOKS_MAX: Final = 200
 _SIZE_MAX = 1_000_000
 _SCRIPTS_MAX = 100
 _FOLDERS_MAX = 8
-_PROJECT = re.compile(
+_PROJECT = late_pattern(
     r"""[\"']?(?:\$(?:CLAUDE_PROJECT_DIR|PWD)\b|\$\{(?:CLAUDE_PROJECT_DIR|PWD)[^}]*\}"""
     r"""|(?:\$\(|`)\s*(?:pwd|git\s+rev-parse\s+--show-toplevel)\s*(?:\)|`))[\"']?/"""
 )
@@ -83,10 +84,10 @@ _PROJECT = re.compile(
 _ENDINGS: Final = frozenset(
     {".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php"}
 )
-_QUOTED_OR_NOT = re.compile(r"""\"[^\"]+\"|'[^']+'|[^\s;|&<>()\"']+""")
+_QUOTED_OR_NOT = late_pattern(r"""\"[^\"]+\"|'[^']+'|[^\s;|&<>()\"']+""")
 COMMAND_CHARS: Final = 10_000
 _SHOWN = 60
-_RULE = re.compile(r"(\w+)\(.*\)", re.DOTALL)
+_RULE = late_pattern(r"(\w+)\(.*\)", re.DOTALL)
 """A permission rule, such as `Bash(rm *)`."""
 _GUARDS: Final[frozenset[HookEvent]] = frozenset({"PreToolUse"})
 """Events whose hooks are missed where they can't run: the person is asked."""
@@ -96,7 +97,7 @@ _KEYS: Final = frozenset(
     | {"once", "asyncRewake", "statusMessage", "rewakeMessage", "rewakeSummary", "cloud"}
 )
 """The keys of a hook that is a command."""
-_ROW_OF_NAMES = re.compile(r"[\w\-|, ]*")
+_ROW_OF_NAMES = late_pattern(r"[\w\-|, ]*")
 
 
 class HookCallback(Protocol):

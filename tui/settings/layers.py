@@ -12,7 +12,6 @@ file that caused it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -20,6 +19,7 @@ import msgspec
 
 from tui.core import claude_names
 from tui.core.config import Config
+from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json

@@ -6,9 +6,10 @@ Only 127.0.0.1 is asked, and only for its list of models.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
+
+from tui.core.dataclass import dataclass
 
 HOST = "127.0.0.1"
 USUAL = (("Ollama", 11434), ("LM Studio", 1234), ("llama.cpp", 8080), ("LiteLLM", 4000))

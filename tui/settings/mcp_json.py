@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ConfigError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json

@@ -8,12 +8,12 @@ workspace brings along counts once the person trusts it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tui.core import front_matter
 from tui.core.claude_names import claude_folder
+from tui.core.dataclass import dataclass
 from tui.core.files import read_small
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_READ_MAX

@@ -7,11 +7,13 @@ that of the path: a regular expression would try every way to share out the text
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-_PART: Final = re.compile(r"\*\*/|\*\*|\*|\?|\{[^{}/]*\}|.", re.DOTALL)
+from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
+
+_PART: Final = late_pattern(r"\*\*/|\*\*|\*|\?|\{[^{}/]*\}|.", re.DOTALL)
 _ANY: Final = "any"
 _IN_NAME: Final = "in name"
 """Any character but a slash."""

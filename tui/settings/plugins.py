@@ -13,12 +13,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
 from tui.core import front_matter
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, StorageError, UsageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.formatting import plural

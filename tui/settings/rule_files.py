@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 from tui.core import front_matter
 from tui.core.claude_names import claude_folder
+from tui.core.dataclass import dataclass
 from tui.core.files import read_small
+from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders, shorten
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR
 from tui.settings.agent_definitions import agent_files
@@ -29,11 +30,11 @@ RULE_FOLDERS: Final = (".claude/rules", f"{PRIVATE_DIR}/rules")
 
 _PATTERNS = 50
 _PATTERN_CHARS = 500
-_CLASS = re.compile(r"\[([\w-]{1,40})\]")
-_RANGE = re.compile(r"\w-\w|\w")
+_CLASS = late_pattern(r"\[([\w-]{1,40})\]")
+_RANGE = late_pattern(r"\w-\w|\w")
 _DEPTH_MAX = 40
 """Folders that a file is in, as far as each is looked at by itself."""
-_SEPARATED = re.compile(r"(?:[^,{]|\{[^{}]*\}|\{)+")
+_SEPARATED = late_pattern(r"(?:[^,{]|\{[^{}]*\}|\{)+")
 """Between commas that are in no braces."""
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import inspect as schema
 
 from tui.core.config import Config, Price
+from tui.core.dataclass import dataclass, replace
 from tui.core.redaction import MASK, mask
 from tui.settings.fields import Field, fields_of, heading_of
 from tui.settings.layers import LoadedSettings, Place, SettingsLayer, Table

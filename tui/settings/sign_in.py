@@ -7,10 +7,10 @@ rules (`anthropic.lib.credentials`), without importing it and without reading an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import CredentialsError
 from tui.core.files import read_small
 from tui.core.json_files import parse_json

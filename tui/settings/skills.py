@@ -13,16 +13,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.core import front_matter
 from tui.core.claude_names import claude_folder, is_claudes
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ToolError
 from tui.core.files import read_small
 from tui.core.formatting import plural, size
 from tui.core.front_matter import MarkdownFile
+from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders, shorten
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import BOOT_READ_MAX, PRIVATE_DIR, text_of_path
@@ -43,7 +44,7 @@ _FILES_COUNTED: Final = 2000
 FOLDERS: Final = (".agents/skills", ".claude/skills")
 """Below a workspace; those of a later one go first."""
 _FILES: Final = ("SKILL.md", "skill.md")
-_NAME = re.compile(r"[^\W_][\w.:-]{0,63}")
+_NAME = late_pattern(r"[^\W_][\w.:-]{0,63}")
 _UNTRUSTED: Final = "You don't trust it as it is now; /trust decides."
 _SKIPPED: Final = frozenset({".git", "__pycache__", "node_modules", ".venv"})
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tui.core.claude_names import claude_folder
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.json_files import parse_json

@@ -13,12 +13,12 @@ import os
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from tui.core import front_matter, variables
 from tui.core.checkers import brought_programs
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ConfigError, StorageError, os_error_as
 from tui.core.files import locked, read_small, replace_file
 from tui.core.formatting import plural

@@ -16,14 +16,15 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tui.core import front_matter
 from tui.core.claude_names import is_claudes
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.files import read_small
 from tui.core.front_matter import MarkdownFile
+from tui.core.late_pattern import late_pattern
 from tui.core.paths import Folders
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import PRIVATE_DIR
@@ -45,11 +46,11 @@ SHIPPED: Final = Path(__file__).parent / "commands"
 _ABOUT_MAX: Final = 300
 """Characters of a description."""
 _DEPTH_MAX: Final = 4
-_NAME = re.compile(r"\w[\w.-]*")
+_NAME = late_pattern(r"\w[\w.-]*")
 _NO_COMMANDS: Final = frozenset({"readme", "claude", "agents"})
 """Names of files that explain a folder and are no commands."""
-_PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
-_RUN = re.compile(r"(?<![\w`!])!`([^`\n]+)`")
+_PLACE = late_pattern(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
+_RUN = late_pattern(r"(?<![\w`!])!`([^`\n]+)`")
 
 
 _BY_SUB_AGENT: Final = (

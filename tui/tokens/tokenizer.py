@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import threading
 from collections.abc import Callable
 
 from tui.core.errors import HoldfastError
 from tui.core.gc_pause import gc_pause
+from tui.core.late_pattern import late_pattern
 from tui.tokens import cl100k
 from tui.tokens.cl100k import Encoding, build_cl100k
 
 log = logging.getLogger(__name__)
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 class TokenizerError(HoldfastError):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import stat as stats
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Annotated, ClassVar
 
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block

@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import (
@@ -31,6 +30,7 @@ import msgspec
 
 from tui.core.clock import Clock
 from tui.core.config import Guard
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.core.questions import UserAnswers, UserQuestion

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Literal, TypeAlias
+
+from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 1000
@@ -146,7 +147,7 @@ def _shown(sign: str, lines: Sequence[str], chars: int) -> Iterator[str]:
         yield from mark
 
 
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK = late_pattern(r"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 def signs(rows: Sequence[str]) -> Iterator[str]:

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ToolError
 from tui.core.formatting import size
 from tui.core.messages import ToolOutput, text_block

@@ -10,13 +10,13 @@ import os
 import stat as stats
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.files import atomic_write, real_folder
 from tui.tools.base import ToolContext

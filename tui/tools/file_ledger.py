@@ -6,9 +6,9 @@ The ledger belongs to the event loop.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ToolError
 
 KEPT_FILE_BYTES = 512 << 10

@@ -7,10 +7,10 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, ClassVar
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput
 from tui.tools import search

@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.formatting import plural
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import ToolOutput
 from tui.tools import search
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
@@ -20,7 +21,7 @@ from tui.tools.file_access import open_regular
 from tui.tools.search_proof import confirmed_lines, confirmed_names, shown_line
 from tui.tools.text_decoding import HEAD_BYTES, binary_kind
 
-_BINARY = re.compile(
+_BINARY = late_pattern(
     rb"(.*): (?:binary file matches|WARNING: stopped searching binary file after match) "
     rb'\(found "\\0" byte around offset (\d+)\)',
     re.DOTALL,

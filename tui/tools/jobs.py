@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Literal, Protocol, TypeAlias
 from tui.core.clock import Clock, SystemClock
 from tui.core.command_ends import END_UNKNOWN
 from tui.core.config import Guard
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError, ToolError
 from tui.core.messages import RawOutput, string_of
 from tui.core.private_files import open_private, private_link

@@ -7,9 +7,9 @@ words, and so is a format that the change breaks: the file was valid JSON, and i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.tools.file_formats import format_name, format_problem
 from tui.tools.text_decoding import DecodedText

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
+from tui.core.dataclass import dataclass, field
 from tui.core.formatting import plural, size
 from tui.core.images import base64_image_info
 from tui.core.messages import Block, image_block, is_object, list_of, object_of, string_of

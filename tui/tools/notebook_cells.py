@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.core.messages import list_of, object_of, string_of
 from tui.tools.text_match import CELL_MARK

@@ -8,13 +8,13 @@ person's keeps its colors. All of it is fed in a thread.
 from __future__ import annotations
 
 import codecs
-import re
 from collections import deque
 from pathlib import Path
 
 from tui.core.config import Guard
 from tui.core.errors import StorageError
 from tui.core.formatting import size
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import RawOutput
 from tui.core.private_files import private_copy, private_link
 from tui.core.text_cleaning import COLOURS
@@ -28,13 +28,13 @@ SPILL_AFTER = 48 * 1024
 
 _COPIED_AT_ONCE = 1 << 20
 
-_ESCAPE = re.compile(
+_ESCAPE = late_pattern(
     r"\x1b(?:\[[0-?]{0,999}[ -/]{0,99}[@-~]"  # CSI: colours, cursor
     r"|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)"  # OSC: titles, links
     r"|[PX^_][^\x1b]{0,4096}\x1b\\"  # DCS and other strings
     r"|[ -/]{1,99}[0-~]|[0-OQ-WYZ\\`-~])"
 )
-_UNFINISHED = re.compile(
+_UNFINISHED = late_pattern(
     r"\x1b(?:\[[0-?]{0,999}[ -/]{0,99}|\][^\x07\x1b]{0,4096}\x1b?|[PX^_][^\x1b]{0,4096}\x1b?"
     r"|[ -/]{0,99})"
 )
@@ -42,8 +42,8 @@ _UNFINISHED = re.compile(
 
 _OTHER = rf"(?!{COLOURS}|{MOVES})".replace(r"\x1b", "")
 """Behind an escape character, whatever `TerminalText` does not know."""
-_DROPPED = re.compile(rf"\x1b{_OTHER}{_ESCAPE.pattern.removeprefix(chr(92) + 'x1b')}|\x07")
-_CONTROL = re.compile(rf"[\x00-\x06\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b{_OTHER}")
+_DROPPED = late_pattern(rf"\x1b{_OTHER}{_ESCAPE.pattern.removeprefix(chr(92) + 'x1b')}|\x07")
+_CONTROL = late_pattern(rf"[\x00-\x06\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b{_OTHER}")
 _CLEANED = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
 """The bytes of ASCII that `Cleaner` cleans."""
 

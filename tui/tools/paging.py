@@ -8,22 +8,22 @@ text of the file. A page can be rendered with its lines numbered, which counts t
 from __future__ import annotations
 
 import codecs
-import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import pairwise
 from threading import Event
 from typing import BinaryIO
 
 from tui.core import formatting
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
+from tui.core.late_pattern import late_pattern
 
 _CHUNK = 1 << 20
 _FOOTER_BYTES = 200
 _REPLACED = "bytes that are not UTF-8 are shown as \ufffd"
 _COUNTED_BYTES = 8 << 20
 """Files up to this size get their lines counted for the footer."""
-_NUMBER = re.compile(r"([0-9]{1,9})(?:\t|$)")
+_NUMBER = late_pattern(r"([0-9]{1,9})(?:\t|$)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,26 +6,26 @@ the numbers in its header: models count badly.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.formatting import plural
+from tui.core.late_pattern import late_pattern
 
 Action: TypeAlias = Literal["add", "update", "delete"]
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _AT_END = "*** End of File"
-_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
-_MOVE = re.compile(r"\*\*\* Move to: (.+)")
+_FILE = late_pattern(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_MOVE = late_pattern(r"\*\*\* Move to: (.+)")
 _ACTIONS: dict[str, Action] = {"Add": "add", "Update": "update", "Delete": "delete"}
-_RANGES = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
-_GIT = re.compile(r'diff --git ("a/.+"|a/.+) ("b/.+"|b/.+)')
-_MODE = re.compile(r"new file mode 100([0-7]{3})")
+_RANGES = late_pattern(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
+_GIT = late_pattern(r'diff --git ("a/.+"|a/.+) ("b/.+"|b/.+)')
+_MODE = late_pattern(r"new file mode 100([0-7]{3})")
 _NULL = "/dev/null"
-_WRAPPER = re.compile(r"(?:```\w*|EOF)?")
+_WRAPPER = late_pattern(r"(?:```\w*|EOF)?")
 """Lines that a patch is wrapped in: of a code block, of a here-document, or blank."""
 _REFUSED = {
     "GIT binary patch": "is of a binary file.",

@@ -7,9 +7,9 @@ between two places: @@ lines, line numbers and the order of the hunks have to te
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.tools.patch_format import FilePatch, Hunk
 from tui.tools.text_match import TextMatch, find_matches, flatten, splice

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from threading import Event
 from time import monotonic
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from tui.core.dataclass import dataclass
 from tui.core.documents import MAX_BYTES, document_block, pages_name
 from tui.core.errors import ToolError
 from tui.core.formatting import plural

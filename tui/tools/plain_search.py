@@ -16,10 +16,10 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
+from tui.core.dataclass import dataclass, field
 from tui.core.real_folders import RealFolders
 
 _SECONDS: Final = 60

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import ToolOutput
 from tui.tools.base import Effect, Params, Tool, ToolContext, about
 from tui.tools.paging import PageLimits
 
-_ADDRESS: Final = re.compile(r"(?:([0-9a-f]{3,12}):)?([0-9]{1,7})(?:-([0-9]{1,7}))?")
+_ADDRESS: Final = late_pattern(r"(?:([0-9a-f]{3,12}):)?([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 
 class RecallParams(Params, frozen=True, kw_only=True):

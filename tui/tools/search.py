@@ -11,10 +11,10 @@ import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui.core.cancellation import to_the_end
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.files import open_real
 from tui.core.formatting import plural

@@ -7,20 +7,20 @@ meanwhile. So only matches count that are at their path if no link is followed. 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from tui.core.late_pattern import late_pattern
 from tui.core.real_folders import RealFolders
 
 _LINE_BYTES: Final = 1 << 16
 """Bytes of a line that are compared: more than are ever shown."""
 _WIDE_BYTES: Final = 20 << 20
 """Bytes of a text with two bytes a character, which is read as a whole."""
-_CUT: Final = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]\Z")
+_CUT: Final = late_pattern(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]\Z")
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 

@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from tui.core.dataclass import dataclass, field
 from tui.core.files import read_small
 from tui.core.formatting import plural
 from tui.core.git.door import answer

@@ -8,9 +8,9 @@ is refused with the difference. So the model has always been shown what it overw
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.tools.diff import LineMatcher, unified
 from tui.tools.file_access import in_thread

@@ -9,12 +9,12 @@ row may be of any length, but one beyond `WIDTH` is no progress bar: it is final
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 from tui.core.text_cleaning import COLOURS, without_colours
 
 HEIGHT: Final = 50
@@ -24,9 +24,9 @@ PICTURE_ROWS: Final = 5
 MOVES: Final = r"\x1b(?:\[[0-9;]{0,20}[@A-HJKLMPXdf`su]|\[\?(?:47|1047|1049)[hl]|[78DEMc])"
 """Sequences that move the cursor, erase or insert."""
 
-_MOVE = re.compile(MOVES)
-_PIECE = re.compile(rf"(?P<text>[^\x1b\r\b\n]+)|(?P<colour>{COLOURS})|[\r\b\n]|{MOVES}")
-_COLOUR = re.compile(COLOURS)
+_MOVE = late_pattern(MOVES)
+_PIECE = late_pattern(rf"(?P<text>[^\x1b\r\b\n]+)|(?P<colour>{COLOURS})|[\r\b\n]|{MOVES}")
+_COLOUR = late_pattern(COLOURS)
 _EDITS = frozenset({*"JKXP@LMhl", "\x1bc"})
 _ROW_EDITS = frozenset({*"JLMhl", "\x1bc"})
 _TAB = 8

@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from dataclasses import dataclass
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.core.images import media_type
+from tui.core.late_pattern import late_pattern
 
 HEAD_BYTES = 8192
 """Bytes of a file that are read to find out its kind."""
@@ -159,7 +160,7 @@ def encoding_of(head: bytes) -> tuple[bytes, str]:
     return bom, encoding
 
 
-_WIDE_TEXT = re.compile(r"[\t\n\f\r\x20-\x7e\xa0-\u024f\u0370-\u052f\u2010-\u2044\u20ac]{4,}")
+_WIDE_TEXT = late_pattern(r"[\t\n\f\r\x20-\x7e\xa0-\u024f\u0370-\u052f\u2010-\u2044\u20ac]{4,}")
 """Text of which UTF-16 is recognised without a mark: two bytes of other data are hardly ever so."""
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
 from typing import Final, TypeAlias
 
+from tui.core.dataclass import dataclass, replace
 from tui.tools.diff import LineMatcher
 from tui.tools.paging import without_numbers
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from tui.app.reports import Report
 from tui.app.services import AppServices, SessionChoice
 from tui.app.status_command import StatusCommand, StatusFigures
 from tui.core import facts
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError
 from tui.core.facts import Fact
 from tui.core.formatting import plural

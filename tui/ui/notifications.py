@@ -7,7 +7,6 @@ the terminal has the focus; a terminal that does not report its focus counts as 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from textual.app import App
@@ -15,6 +14,7 @@ from textual.app import App
 from tui.app.services import LiveSettings
 from tui.core import facts
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field
 from tui.core.fact_words import job_end
 from tui.core.facts import Fact
 

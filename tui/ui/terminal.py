@@ -10,10 +10,10 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from tui.core.config import TerminalSettings
+from tui.core.dataclass import dataclass, field
 from tui.core.text_cleaning import one_line
 
 State: TypeAlias = Literal["idle", "working", "waiting"]

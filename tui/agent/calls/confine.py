@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,6 +18,7 @@ from tui.agent.calls.decide import ask_again, ask_for_more
 from tui.agent.calls.exclusive import alone, watched
 from tui.agent.calls.state import CallContext, CheckedCall, StoppedCommand
 from tui.agent.checkpoints import CallChanges
+from tui.core.dataclass import dataclass, replace
 from tui.core.messages import ToolOutput, list_of, string_of, text_of
 from tui.core.redaction import child_environment
 from tui.core.workspace import Workspace

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from tui.agent.calls import finish
@@ -22,6 +21,7 @@ from tui.agent.calls.state import CallContext, PendingCall
 from tui.agent.interrupted_work import InterruptedWork, calls_of, interrupted_work
 from tui.agent.pause import TurnPausedError
 from tui.core.cancellation import to_the_end
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.messages import Block, ToolOutput, as_meant, blocks_of, string_of, tool_calls
 from tui.tools.base import Params, Tool

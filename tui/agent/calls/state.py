@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
@@ -11,6 +10,7 @@ from tui.agent.edit_checks import EditChecks
 from tui.agent.hooks import HookRunner
 from tui.agent.server_features import ServerFeatures
 from tui.agent.supervised_commands import SupervisedCommands
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.messages import Block, ToolOutput, object_of
 from tui.core.text_cleaning import current_lines
 from tui.permissions.sandbox.walls import Level

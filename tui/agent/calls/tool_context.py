@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.calls.finish import SHOWN_CHARS, spill_path
 from tui.agent.calls.state import CallContext, PendingCall
 from tui.agent.user_questions import put
+from tui.core.dataclass import dataclass
 from tui.core.documents import PAGE_TOKENS
 from tui.core.facts import ProcessBegan, TodosChanged, ToolOutputChunk
 from tui.core.messages import ToolOutput

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from tui.context.breaks import BREAK, thoughtless
 from tui.context.cache_cost import LIFE_S, LONG_LIFE_S
 from tui.context.overrides import content_of
 from tui.context.record_index import continues
 from tui.context.request_trail import has_thinking
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Usage
 from tui.session.records import Record, is_answer
 

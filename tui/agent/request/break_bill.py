@@ -7,7 +7,6 @@ their own records; so it holds whatever the reason is, and whether the program k
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import structs
@@ -19,6 +18,7 @@ from tui.context.breaks import thoughtless
 from tui.context.cached_prefixes import Forecast
 from tui.context.overrides import SPEAKING, content_of
 from tui.context.request_trail import CACHE, Prefix, has_thinking, weigh
+from tui.core.dataclass import dataclass
 from tui.core.facts import BreakBilled, ContextBroken
 from tui.core.messages import Block, Usage, object_of
 from tui.provider.prices import CacheLife, ModelPrice

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import structs
@@ -14,6 +13,7 @@ from tui.agent.agent_context import AgentContext
 from tui.agent.request.form import target_of
 from tui.agent.request.state import RequestState
 from tui.agent.request.supposed import broken_next, supposing
+from tui.core.dataclass import dataclass
 from tui.core.facts import CompactionFinished, ContextBroken, DirectivesChanged, Overlay
 from tui.core.formatting import money, plural
 from tui.core.formatting import tokens as tokens_text

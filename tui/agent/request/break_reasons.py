@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tui.context.breaks import BACK, BREAK, in_turn, turn_start
 from tui.context.compaction_view import in_force
 from tui.context.frame import FRAME
 from tui.context.overrides import overlay_in
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.facts import Overlay
 from tui.session.records import Record
 from tui.session.request_numbers import REQUEST

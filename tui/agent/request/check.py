@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
@@ -24,6 +23,7 @@ from tui.context.overrides import Stand, content_of, pending
 from tui.context.prune import rule_to_json
 from tui.context.request_trail import Comparison, has_thinking, signature_of
 from tui.context.view import View
+from tui.core.dataclass import astuple, dataclass, replace
 from tui.core.facts import ContextBroken, RequestMade
 from tui.provider.base import Request
 from tui.session.records import Record

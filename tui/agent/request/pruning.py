@@ -8,7 +8,6 @@ refuses thinking after what was changed, never at the price of a thought.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from tui.context.cache_cost import PruneFigures
 from tui.context.prune import Due
 from tui.context.record_index import RecordNumbers
 from tui.context.view import View
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.facts import Overlay, Pruned
 from tui.session.records import Record
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from tui.context.request_trail import (
     has_thinking,
 )
 from tui.core.config import Prune
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import Fact
 from tui.core.messages import Usage
 from tui.provider.base import Completed, ModelInfo, Request

@@ -5,8 +5,6 @@ Nothing of them is recorded. They extend what was sent, so that the cache holds 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from tui.agent.request.break_reasons import BreakReason
 from tui.agent.request.build import build, built
 from tui.agent.request.check import reason, with_break
@@ -18,6 +16,7 @@ from tui.context.interrupted_calls import open_calls
 from tui.context.request_assembly import MARGIN_TOKENS
 from tui.context.request_trail import place_of
 from tui.context.summary_prompts import WARM_TOKENS
+from tui.core.dataclass import dataclass, replace
 from tui.core.messages import text_block
 from tui.provider.base import Request
 from tui.session.request_numbers import REQUEST

@@ -12,7 +12,6 @@ import stat as stats
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +30,7 @@ from tui.context.seen_files import (
     FileState,
     SeenFiles,
 )
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.facts import FilesChanged
 from tui.core.formatting import size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from tui.agent.agent_context import AgentContext
@@ -24,6 +23,7 @@ from tui.context.request_assembly import MARGIN_TOKENS, Mark, MarkLife
 from tui.context.request_trail import Candidate, Comparison
 from tui.context.view import View
 from tui.core.config import Prune
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ProviderError
 from tui.provider.base import ModelInfo, Request
 from tui.provider.prices import CacheLife

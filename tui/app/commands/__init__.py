@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from tui.app.commands.table import COMMANDS, ELSEWHERE, INSTEAD, SlashCommand
+from tui.core.late_pattern import late_pattern
 
-_COMMAND = re.compile(r"/(\w[\w:.-]*)(?:\s+(.*))?\s*", re.DOTALL)
+_COMMAND = late_pattern(r"/(\w[\w:.-]*)(?:\s+(.*))?\s*", re.DOTALL)
 
 
 def find(word: str) -> SlashCommand | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.core.config import Config
+from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import ConfigError
 from tui.core.paths import Folders
 from tui.settings import layers

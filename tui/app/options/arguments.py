@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
@@ -23,6 +22,7 @@ from tui.app.options.flags import (
     first_words,
     second_words,
 )
+from tui.core.dataclass import dataclass, field, fields, is_dataclass, replace
 from tui.core.errors import UsageError
 
 CommandName: TypeAlias = Literal[

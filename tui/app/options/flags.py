@@ -6,10 +6,10 @@ apart. A flag means the same, and takes a value or not, wherever it stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from tui.app.manual import TOPICS
+from tui.core.dataclass import dataclass, replace
 
 Kind: TypeAlias = Literal[
     "text",

@@ -15,11 +15,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
+from tui.core.dataclass import asdict, dataclass
 from tui.core.errors import SessionError
 from tui.core.messages import list_of, object_of, string_of
 

@@ -13,7 +13,6 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
@@ -34,6 +33,7 @@ from tui.app.packs.form import (
     is_packable,
 )
 from tui.core.clock import Clock, timestamp
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import SessionError, StorageError, os_error_as
 from tui.core.messages import object_of, string_of
 from tui.core.output_store import open_full_copy

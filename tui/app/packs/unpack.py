@@ -16,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal, TypeAlias
@@ -32,6 +31,7 @@ from tui.app.packs.form import (
     damaged,
 )
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, SessionError, StorageError, os_error_as
 from tui.core.files import sha256_of, sync_folder
 from tui.core.formatting import plural

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import one_line
 
 Level: TypeAlias = Literal["info", "success", "warning", "error"]

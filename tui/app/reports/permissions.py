@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from tui.app.reports import Row
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import shorten

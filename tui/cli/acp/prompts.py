@@ -5,7 +5,6 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -16,6 +15,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from tui.app.attachments import mention
 from tui.app.conversation import Conversation
 from tui.context.untrusted import wrap
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import UsageError
 from tui.core.formatting import size
 from tui.core.messages import object_of

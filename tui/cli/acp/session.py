@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from acp import RequestError, schema
@@ -26,6 +25,7 @@ from tui.cli.acp.editor import EditorApprover, EditorFrontend, Outbox
 from tui.cli.acp.prompts import read
 from tui.cli.acp.updates import SessionUpdates, info, notice
 from tui.core import facts
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import UsageError
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, Literal, TypeAlias
@@ -13,6 +12,7 @@ import acp
 from acp import helpers, schema
 
 from tui.core import facts
+from tui.core.dataclass import dataclass, field
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Fact, TextDelta, ThinkingDelta, Told
 from tui.core.messages import list_of, object_of, string_of

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, TextIO, cast
 
 from tui.agent.launch import OwnParts
@@ -32,6 +31,7 @@ from tui.cli.event_output import EXIT_DONE, exit_code, to_stderr
 from tui.cli.print_mode import standard_input
 from tui.cli.stream_input import MAX_LINE, read_lines
 from tui.core.clock import SystemClock
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.messages import is_object, list_of, object_of, string_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -17,6 +16,7 @@ from tui.cli.claude_stream.hooks import KnownCalls
 from tui.cli.claude_stream.link import DriverError, DriverLink
 from tui.cli.event_output import to_stderr
 from tui.core import facts
+from tui.core.dataclass import dataclass
 from tui.core.facts import Fact
 from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.core.questions import PlanReview, UserAnswer, UserAnswers, UserQuestion, Verdict
@@ -68,7 +68,7 @@ class DriverApprover(RulesOnly):
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
         if not self.asks:
-            return await super(DriverApprover, self).ask(call, decision)
+            return await super(DriverApprover, self).ask(call, decision)  # noqa: UP008 - slots: the class is made anew
         name, shown = tool_names.shown(call.tool, call.input, self.known.root)
         more: dict[str, Any] = {
             "permission_suggestions": _suggestions(call, name, decision),
@@ -103,7 +103,7 @@ class DriverApprover(RulesOnly):
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
         if not self.asks:
-            return await super(DriverApprover, self).ask_user(questions, agent)
+            return await super(DriverApprover, self).ask_user(questions, agent)  # noqa: UP008 - slots: the class is made anew
         shown = {
             "questions": [
                 {
@@ -133,7 +133,7 @@ class DriverApprover(RulesOnly):
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
         if not self.asks:
-            return await super(DriverApprover, self).review_plan(title, plan)
+            return await super(DriverApprover, self).review_plan(title, plan)  # noqa: UP008 - slots: the class is made anew
         name = tool_names.name_of(PresentPlan.name, {})
         more = {"requires_user_interaction": True}
         try:

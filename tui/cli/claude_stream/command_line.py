@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from tui.app.options.arguments import Options
 from tui.app.options.flags import EFFORTS
 from tui.cli.claude_stream import tool_names
 from tui.core import claude_names
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import UsageError
 from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.settings.allowed_tools import allowed_tools, restricted_tools

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from tui.cli.claude_stream import tool_names
 from tui.cli.claude_stream.link import DriverLink, short_id
+from tui.core.dataclass import dataclass
 from tui.core.messages import is_object, list_of, object_of, string_of
 from tui.settings.hook_files import DEFAULT_TIMEOUT_S, TIMEOUT_MAX_S, Hook, HookEvent, OnError
 

@@ -7,11 +7,11 @@ to list, to call. The tools are like those of any other MCP server for the model
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import tui
 from tui.cli.claude_stream.link import DriverError, DriverLink
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.images import MEDIA_TYPES
 from tui.core.messages import (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 from uuid import uuid4
@@ -23,6 +22,7 @@ from tui.cli.claude_stream.partial import PartialAnswer
 from tui.cli.event_output import json_line, to_stderr
 from tui.core import facts
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field
 from tui.core.fact_words import fact_lines
 from tui.core.facts import Told, WireFact
 from tui.core.messages import Usage, is_object, object_of, text_block, text_of

@@ -4,13 +4,13 @@ own, so where one of another kind comes, a block ends and the next begins."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 from tui.cli.claude_stream import tool_names
 from tui.core import facts
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import is_object
 
 Event: TypeAlias = dict[str, Any]

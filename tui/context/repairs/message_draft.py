@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
+from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block
 from tui.session.records import Finding
 
-_PLACE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")
+_PLACE = late_pattern(r"messages\.(\d+)(?:\.content\.(\d+))?")
 
 Note: TypeAlias = Callable[[str, str], None]
 """Notes a code and an action, for a place that is already known."""

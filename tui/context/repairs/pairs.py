@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 
 from tui.context.repairs.blocks import call_key
 from tui.context.repairs.message_draft import DraftBlock, MessageDraft, RepairReport
 from tui.context.rules.blocks import ID, SERVER_RESULTS
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import Block, blocks_of, text_block, text_of
 
 INTERRUPTED = "Session was interrupted before tool execution completed"

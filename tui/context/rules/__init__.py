@@ -10,7 +10,7 @@ stricter than today's API if gateways and older servers are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tui.core.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

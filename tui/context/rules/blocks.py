@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias, TypeGuard, cast
@@ -10,11 +9,12 @@ from typing import Any, TypeAlias, TypeGuard, cast
 from tui.context.rules import Violation
 from tui.context.rules.json_safety import unsound
 from tui.context.rules.media import image_violations
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block, is_object, list_of
 
-ID = re.compile(r"[a-zA-Z0-9_-]+")
-NAME = re.compile(r"[a-zA-Z0-9_-]{1,200}")
-SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+ID = late_pattern(r"[a-zA-Z0-9_-]+")
+NAME = late_pattern(r"[a-zA-Z0-9_-]{1,200}")
+SERVER_ID = late_pattern(r"srvtoolu_[a-zA-Z0-9_]+")
 
 SERVER_RESULTS = frozenset(
     {

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard, cast
 
 from tui.context.rules import Violation
 from tui.context.rules.blocks import block_violations, extra_fields
 from tui.context.rules.json_safety import unsound
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import is_object, list_of, object_of
 
 MAX_MARKS = 4
 MAX_MESSAGES = 100_000
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_TOOL_NAME = late_pattern(r"[a-zA-Z0-9_-]{1,128}")
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 # fmt: off
 _FIELDS = frozenset({

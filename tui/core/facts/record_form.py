@@ -6,7 +6,6 @@ Any program may have written a record: what is missing or has another type than 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 import msgspec
 from msgspec.structs import FieldInfo
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import Block, Usage, blocks_of, list_of, object_of, string_of
 
 KEPT: Final = "kept"

@@ -11,10 +11,10 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
+from tui.core.dataclass import dataclass
 from tui.core.git.branch import folder_named
 from tui.core.git.door import ONLY_LOOK, GitError, git, settings_of
 from tui.core.git.programs import merges, own_filters

@@ -6,7 +6,6 @@ In place of the person: no hook runs, nothing is fetched, signed, edited or aske
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Final
 
 from tui.core.errors import HoldfastError, os_error_as
 from tui.core.git.programs import own_keys, switched_off
+from tui.core.late_pattern import late_pattern
 from tui.core.paths import shorten
 from tui.core.redaction import child_environment
 from tui.core.workspace import safe_search_path
@@ -26,7 +26,7 @@ _WORK_S: Final = 1800.0
 """For commands that read or write many files; a pipe in the place of a file has no end."""
 _LOCK_TRIES: Final = 20
 _LOCK_WAIT_S: Final = 0.25
-_PLACES: Final = re.compile(
+_PLACES: Final = late_pattern(
     r"GIT_(?!AUTHOR_|COMMITTER_|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$|EXEC_PATH$)"
 )
 """The variables that would lead git elsewhere than to the folder it is called in."""

@@ -13,9 +13,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from tui.core.late_pattern import late_pattern
+
 _OWN: Final = frozenset({"local", "worktree"})
 """The scopes of a repository's settings, with what they include."""
-_RUNS: Final = re.compile(
+_RUNS: Final = late_pattern(
     r"(?:.*\.)?(?:clean|smudge|process|driver|textconv|external|helper|askpass|fsmonitor|hookspath"
     r"|\w*command|\w*cmd|\w*program|\w*editor|\w*pager|\w*proxy|\w*hook|difffilter|uploadpack"
     r"|receivepack|vcs|browser|viewer|standalonetransferagent)"
@@ -23,9 +25,9 @@ _RUNS: Final = re.compile(
     re.DOTALL,
 )
 """Keys that name a program, by their last word: new ones of git tend to end like the old ones."""
-_FILTER: Final = re.compile(r"filter\.(.*)\.(?:clean|smudge|process|required)", re.DOTALL)
-_MERGE_DRIVER: Final = re.compile(r"merge\..*\.driver", re.DOTALL)
-_HOOK: Final = re.compile(r"(hook\..*)\.\w+", re.DOTALL)
+_FILTER: Final = late_pattern(r"filter\.(.*)\.(?:clean|smudge|process|required)", re.DOTALL)
+_MERGE_DRIVER: Final = late_pattern(r"merge\..*\.driver", re.DOTALL)
+_HOOK: Final = late_pattern(r"(hook\..*)\.\w+", re.DOTALL)
 _ALWAYS: Final = {
     "commit.gpgsign": "false",
     "core.fsmonitor": "false",

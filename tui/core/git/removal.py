@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Final
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.git.door import GitError, listed
 from tui.core.git.repository import Repository
 from tui.core.git.snapshot import commit_tree

@@ -11,10 +11,10 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import StorageError, os_error_as
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout

@@ -12,10 +12,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import os_error_as
 from tui.core.files import atomic_write, read_small
 from tui.core.git.checkout import Checkout

@@ -7,12 +7,12 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from tui.core.apart import folder_apart
+from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError

@@ -14,10 +14,10 @@ import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.workspace import WORKTREES, Workspace
 from tui.permissions.sandbox.walls import Walls
 
@@ -120,11 +120,11 @@ class CommandTraces:
     async def changed_files(self) -> list[Path]:
         """Return the files that commands changed since the last call, of those that tools run
         later."""
-        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - on demand
-
         before, self._ran_later = self._ran_later, None
         if before is None:
             return []
+        from tui.permissions.sandbox import run_later  # noqa: PLC0415 - only after commands
+
         after, filled = await asyncio.to_thread(self._changed)
         self._new_clones.clear()
         if self.writing():

@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import Workspace
@@ -74,6 +74,7 @@ class Confinement:
     reason: str = ""
     cure: str = ""
     traces: CommandTraces = field(init=False)
+    _hidden: bool = False
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
     _planned: tuple[Walls, Plan, float] | None = None
@@ -137,6 +138,15 @@ class Confinement:
         """Choose the engine in the background."""
         if self._choice is None:
             self._choice = asyncio.create_task(self._choose(), name="sandbox engine")
+
+    async def hide_secrets(self) -> None:
+        """Hide the program's own secrets from other processes, which needs no engine."""
+        from tui.permissions.sandbox.own_process import hide_secrets  # noqa: PLC0415 - on demand
+
+        if not self._hidden:
+            self._hidden = True
+            with suppress(OSError):
+                await asyncio.to_thread(hide_secrets)
 
     def starter(
         self, level: Level, *, git_copies: bool = False, clones: StoppedClones | None = None
@@ -327,10 +337,8 @@ class Confinement:
 
     async def _choose(self) -> Engine | None:
         from tui.permissions.sandbox import engine as engines  # noqa: PLC0415 - on demand
-        from tui.permissions.sandbox.own_process import hide_secrets  # noqa: PLC0415 - on demand
 
-        with suppress(OSError):
-            hide_secrets()
+        await self.hide_secrets()
         asked = self.settings.engine
         if asked == "off":
             self.reason = "the sandbox is off"

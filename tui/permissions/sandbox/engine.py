@@ -17,11 +17,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.files import replace_file
 from tui.core.workspace import safe_search_path

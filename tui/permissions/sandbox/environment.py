@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from fnmatch import translate
+
+from tui.core.late_pattern import late_pattern
 
 # fmt: off
 _SECRET = (
@@ -21,8 +22,8 @@ _SOCKETS = (
     "XAUTHORITY", "TMUX", "TMUX_PANE", "DOCKER_HOST", "XDG_RUNTIME_DIR",
 )
 # fmt: on
-_REMOVED = re.compile("|".join(map(translate, (*_SECRET, *_EXECUTED, *_SOCKETS))))
-_URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_REMOVED = late_pattern("|".join(map(translate, (*_SECRET, *_EXECUTED, *_SOCKETS))))
+_URL_WITH_PASSWORD = late_pattern(r"://[^/\s:@]*:[^/\s@]+@")
 
 
 def clean_environment(environment: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:

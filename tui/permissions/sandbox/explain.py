@@ -10,11 +10,11 @@ import gettext
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from errno import EACCES, EBUSY, ENETUNREACH, EPERM, EROFS
 from functools import cache
 from pathlib import Path
 
+from tui.core.dataclass import dataclass
 from tui.permissions.named_needs import NamedNeeds
 from tui.permissions.sandbox.walls import Level, Walls
 

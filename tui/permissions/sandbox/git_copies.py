@@ -18,10 +18,10 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui.core.apart import folder_apart
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.files import atomic_write, read_small, remove_real
 from tui.core.git.branch import folder_named

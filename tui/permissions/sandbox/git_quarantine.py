@@ -15,11 +15,11 @@ import stat
 import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tui.core.dataclass import dataclass, field
 from tui.core.git.branch import folder_named
 from tui.permissions.sandbox.folder_lists import FolderLists
 from tui.permissions.sandbox.git_walls import GitPlaces, folders_in

@@ -14,10 +14,10 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.files import read_small
 from tui.core.git.branch import folder_named
 from tui.core.git.door import answer

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tui.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from tui.permissions.parsed_command import SimpleCommand

@@ -10,9 +10,9 @@ import shutil
 import socket
 import sys
 from collections.abc import Generator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tui.core.dataclass import dataclass, replace
 from tui.permissions.sandbox.engine import Engine, Sandbox, SandboxError, run_to_end
 from tui.permissions.sandbox.walls import Level, WallError, Walls
 

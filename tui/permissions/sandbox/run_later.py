@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tui.core.files import read_small
 from tui.core.git.branch import folder_named
+from tui.core.late_pattern import late_pattern
 from tui.core.paths import shorten
 from tui.core.workspace import PRIVATE_DIR, WORKTREES
 from tui.permissions.sandbox.folder_lists import FolderLists
@@ -33,7 +34,7 @@ FILLED = frozenset({"node_modules", ".venv", "venv", "target", ".tox"})
 """Folders that tools fill: only a `.git` in them counts."""
 _NEVER_ENTERED = frozenset({".git", "__pycache__", PRIVATE_DIR})
 # fmt: on
-_EXECUTES = re.compile(rb"^[ \t]*(?:x|exec)[ \t]", re.MULTILINE)
+_EXECUTES = late_pattern(rb"^[ \t]*(?:x|exec)[ \t]", re.MULTILINE)
 _MOST_FOLDERS = 20_000
 _MOST_FILLED = 20_000
 _SLACK_NS = 20_000_000

@@ -11,11 +11,11 @@ import pwd
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 
 # fmt: off

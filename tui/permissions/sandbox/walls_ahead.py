@@ -22,9 +22,9 @@ import shlex
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.keeper import zygote
 from tui.keeper.monitor import Keeper, Monitor, end_descendants, output_pipe
 from tui.permissions.sandbox.mounted import Mounted, mounts_of, parsed, shows

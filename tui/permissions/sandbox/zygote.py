@@ -22,10 +22,10 @@ import signal
 import socket
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
+from tui.core.dataclass import dataclass
 from tui.keeper import zygote
 from tui.keeper.monitor import Monitor, end_and_exit, end_descendants, words
 from tui.permissions.sandbox import system_calls as system

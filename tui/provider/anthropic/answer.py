@@ -10,11 +10,11 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from msgspec import structs
 
+from tui.core.dataclass import dataclass, field
 from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
 from tui.core.messages import USAGE_PARTS, Block, Usage, list_of, object_of, string_of
 from tui.core.server_results import CALL, is_result

@@ -13,12 +13,12 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, cast
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ProviderError
 from tui.provider.anthropic import error_bodies
 from tui.provider.anthropic.client_factory import SIGN_IN_HINT, sign_in_failed

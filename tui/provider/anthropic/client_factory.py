@@ -13,16 +13,18 @@ import asyncio
 import os
 import ssl
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from tui.core.errors import CredentialsError, ProviderError
 from tui.core.gc_pause import gc_pause
+from tui.provider.anthropic.compiled_sources import compiled_once
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,6 +36,7 @@ CONNECT_TIMEOUT_S: Final = 15.0
 
 SIGN_IN_HINT: Final = "Run `ant auth login` again, or use a key: /login."
 _NO_KEY: Final = "none"
+_PLUGINS_OFF: Final = "PYDANTIC_DISABLE_PLUGINS"
 _SCHEMES: Final = ("all://", "http://", "https://")
 
 
@@ -129,7 +132,7 @@ async def load_client(
 
 
 def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -> AsyncAnthropic:
-    with gc_pause(loading=True):
+    with gc_pause(loading=True), _without_plugins():
         import_sdk()
         import anthropic  # noqa: PLC0415
 
@@ -173,6 +176,19 @@ def _client(key: str | None, url: str, profile: str | None, env_headers: bool) -
         return client
 
 
+@contextmanager
+def _without_plugins() -> Generator[None]:
+    """Keep pydantic from looking for its plugins, which reads a file of every installed package."""
+    if _PLUGINS_OFF in os.environ:
+        yield
+        return
+    os.environ[_PLUGINS_OFF] = "__all__"
+    try:
+        yield
+    finally:
+        del os.environ[_PLUGINS_OFF]
+
+
 async def _load_errors(response: httpx2.Response) -> None:
     """If an answer is an error, load in a thread what the SDK needs to report it."""
     if response.is_error:
@@ -207,8 +223,9 @@ def import_sdk() -> ModuleType:
         return sys.modules[SDK]
     sys.meta_path.insert(0, _Finder)
     try:
-        sdk = import_module(SDK)
-        _ = sdk.AsyncAnthropic, sdk.APIError
+        with compiled_once(Path(f"{__spec__.cached}.sources")):
+            sdk = import_module(SDK)
+            _ = sdk.AsyncAnthropic, sdk.APIError
     except (ImportError, AttributeError):  # an SDK with another structure
         sys.meta_path.remove(_Finder)
         for name in [name for name in sys.modules if _is_part(name)]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import Block, blocks_of, object_of
 from tui.provider import catalogue
 from tui.provider.base import ModelInfo, Request
@@ -26,10 +27,10 @@ _BETAS: Final = {
 """The header that the API requires for a feature."""
 
 _EXTRA: Final = r".{0,40}extra inputs are not permitted"
-_BETA_REFUSED: Final = re.compile(
+_BETA_REFUSED: Final = late_pattern(
     r"anthropic-beta|(?:unknown|invalid|unsupported|unexpected|unrecognized) beta", re.IGNORECASE
 )
-_BETA_NAME: Final = re.compile(r"[a-z][a-z0-9-]*-20\d\d-\d\d-\d\d")
+_BETA_NAME: Final = late_pattern(r"[a-z][a-z0-9-]*-20\d\d-\d\d-\d\d")
 _REFUSED: Final = (
     ("turn_effort", r"messages\.\d+\.output_config\b|per-turn effort"),
     ("tool_additions", r"\btool_(?:addition|removal)\b"),

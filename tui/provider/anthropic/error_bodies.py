@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from tui.core import redaction
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of
 
 _LONGEST: Final = 8000
-_PAGE = re.compile(
+_PAGE = late_pattern(
     r"\s*(?:<!--.*?-->\s*)*+<(!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
-_TITLE = re.compile(r"<title[^<>]*>([^<]*)</title", re.IGNORECASE)
+_TITLE = late_pattern(r"<title[^<>]*>([^<]*)</title", re.IGNORECASE)
 
 
 class ErrorText(NamedTuple):

@@ -6,9 +6,9 @@ Above each rule is a text as servers really send it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import ErrorClass
 from tui.provider.anthropic.error_sizes import AFFORDED, ANSWER_LIMITS
 

@@ -10,11 +10,11 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field
 from tui.provider.base import Request
 
 LONGEST_WAIT_S: Final = 15.0

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final, cast
 
 import msgspec
 
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of, object_of
 
 EVENT_MAX: Final = 32 * 1024**2
@@ -40,7 +40,7 @@ _KEPT: Final = 65_536
 _DELTA: Final = b"event: content_block_delta"
 _MANY: Final = 4
 """Deltas that are decoded together."""
-_FIELD: Final = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
+_FIELD: Final = late_pattern(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
 
 
 class BadEventDataError(ValueError):

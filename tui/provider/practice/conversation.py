@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+from tui.core.dataclass import dataclass, field
 from tui.core.images import without_words
 from tui.core.messages import Block, Message, blocks_of, text_of
 

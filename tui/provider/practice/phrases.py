@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.provider.practice.conversation import CallResult
 from tui.provider.practice.excerpts import (
     code,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 
 RACY_NS: Final = 2_000_000_000

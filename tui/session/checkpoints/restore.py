@@ -12,10 +12,10 @@ import secrets
 import stat
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from tui.core.dataclass import dataclass, field
 from tui.core.files import read_small, real_folder
 from tui.core.real_folders import NOT_THERE
 from tui.session.checkpoints.entries import (

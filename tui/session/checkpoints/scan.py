@@ -15,11 +15,11 @@ import os
 import stat
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Final
 
+from tui.core.dataclass import dataclass, field
 from tui.core.git.checkout import Checkout
 from tui.core.git.door import GitError
 from tui.core.real_folders import NOT_THERE, RealFolders

@@ -11,19 +11,19 @@ only paths that the file tools could write, and no permission but the usual nine
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from tui.core.dataclass import dataclass, replace
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import object_of
 from tui.session.checkpoints.entries import COLUMNS, NEVER, Kind, PathEntry, entry_of
 
 _PERMISSIONS: Final = 0o777
 _SIZE_MAX: Final = 1 << 62
-_ID: Final = re.compile(r"[0-9a-f]{1,64}-[0-9]{1,12}")
+_ID: Final = late_pattern(r"[0-9a-f]{1,64}-[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, TypeAlias, cast
 
 from tui.core.clock import timestamp
+from tui.core.dataclass import dataclass, field
 from tui.core.formatting import plural
 from tui.core.messages import Block, string_of, text_block, text_of
 from tui.core.text_cleaning import one_line

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.session.jsonl import JsonObject
 
 _BOM = b"\xef\xbb\xbf"

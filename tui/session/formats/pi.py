@@ -13,9 +13,9 @@ against circles (badlogic/pi-mono, `packages/coding-agent/src/core/session-manag
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import cast
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import Block, image_block, object_of, text_block, text_of
 from tui.session.formats.conversion import (
     OTHER_BRANCH,

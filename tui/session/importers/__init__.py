@@ -21,7 +21,6 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from itertools import islice
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tui.core.clock import timestamp
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import SessionError, os_error_as
 from tui.core.messages import object_of, string_of
 from tui.session import reader

@@ -9,8 +9,8 @@ Lines that are sound stay as they are, byte by byte, whatever their type.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
+from tui.core.dataclass import dataclass
 from tui.core.gc_pause import gc_pause
 from tui.session.formats import MEND, LineFormat, format_of
 from tui.session.formats.lines import Repairs, mended_lines

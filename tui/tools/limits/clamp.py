@@ -10,8 +10,8 @@ import logging
 import operator
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tui.core.dataclass import dataclass
 from tui.tokens import tokenizer
 from tui.tools.limits.receipt import Keep
 

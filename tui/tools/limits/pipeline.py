@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tui.core.config import Guard
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.messages import Block, RawOutput, ToolOutput, text_block
 from tui.core.workspace import text_of_path
 from tui.tokens import cl100k, estimate, tokenizer

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from tui.core.dataclass import dataclass
 
 Stage: TypeAlias = Literal["spill", "clamp", "share"]
 Keep: TypeAlias = Literal["head", "ends"]

@@ -9,10 +9,10 @@ import errno
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui.core.config import Guard
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError
 from tui.core.files import free_bytes
 from tui.core.messages import RawOutput

@@ -6,12 +6,12 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from tui.core.clock import Clock
 from tui.core.config import CheckerSettings
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError, ToolError
 from tui.core.files import read_small
 from tui.core.workspace import Workspace

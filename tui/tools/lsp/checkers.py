@@ -11,13 +11,13 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
 from tui.core.checkers import KNOWN, PROGRAM_FOLDERS, configured, program_of
 from tui.core.config import CheckerSettings, DiagnosticSettings
+from tui.core.dataclass import dataclass, field
 from tui.tools.lsp.base import Checker, CheckerPlace, FileEdit, within
 from tui.tools.lsp.linter import FILE, Linter
 from tui.tools.lsp.problems import Problem

@@ -7,8 +7,8 @@ and, where the problems before the first edit are not known, if the edits touche
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
+from tui.core.dataclass import dataclass, field
 from tui.tools.lsp.problems import Problem, in_changed_lines, new_problems
 
 

@@ -8,11 +8,11 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tui.core.config import CheckerSettings
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.tools.lsp.base import CHECK_S, Checker, CheckerPlace, FileEdit, within
 from tui.tools.lsp.problems import Problem, in_changed_lines, new_problems, of_linter

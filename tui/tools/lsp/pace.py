@@ -8,8 +8,9 @@ once a server is quiet for longer than it ever paused, and works on nothing that
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Final
+
+from tui.core.dataclass import dataclass, field
 
 NEW_QUIET_S: Final = 1.0
 """Seconds of quiet that end the list of a server that is not known yet."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal, TypeAlias
 
+from tui.core.dataclass import dataclass
+from tui.core.late_pattern import late_pattern
 from tui.core.messages import list_of, object_of, string_of
 from tui.core.text_cleaning import one_line
 
@@ -29,12 +30,12 @@ _LINES_COMPARED: Final = 5000
 _LONG_LINE: Final = 10_000
 """Characters above which a column stays as the server counts it."""
 _SEVERITIES: Final[Mapping[object, Severity]] = {1: "error", 2: "warning", None: "error"}
-_PRINTED = re.compile(
+_PRINTED = late_pattern(
     r"^(?P<path>[^\s:(][^:(]*?)(?::(?P<line>\d+)(?::(?P<column>\d+))?:?|\((?P<l>\d+),(?P<c>\d+)\):?)"
     r"\s+(?:(?P<kind>fatal error|error|warning|warn|note|info|hint|help)\b[:\s]*)?(?P<said>.+)$",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d+")
+_NUMBER = late_pattern(r"\d+")
 _QUIET: Final = frozenset({"note", "info", "hint", "help"})
 
 

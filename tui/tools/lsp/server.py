@@ -19,13 +19,13 @@ import os
 from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.core.checkers import MISTAKES, language_of
 from tui.core.config import CheckerSettings
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, ToolError
 from tui.tools.lsp.base import (
     CHECK_S,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from tui.core.dataclass import dataclass
 from tui.core.formatting import size
 from tui.tools.mcp.tool import LEFT_OUT, SCHEMA_MAX, McpTool, ServerCalls
 

@@ -7,10 +7,10 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from tui.core.browser import has_browser, open_page
+from tui.core.dataclass import dataclass, replace
 from tui.core.questions import (
     Alternative,
     AnswerChoice,

@@ -12,7 +12,6 @@ import re
 import shlex
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TextIO
 from msgspec import ValidationError, convert, structs
 
 from tui.core.config import McpServer, Url
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.private_files import private_dir
 from tui.core.redaction import child_environment, mask

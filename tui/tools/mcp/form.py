@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.messages import list_of, object_of
 from tui.core.questions import UserAnswer

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, cast
 
@@ -23,6 +22,7 @@ from mcp_types.version import (
 )
 from pydantic import TypeAdapter
 
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import is_object, object_of
 from tui.tools.mcp.tool import LEFT_OUT, NOTES
 

@@ -8,9 +8,9 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import ToolError
 from tui.core.questions import UserAnswers, UserQuestion
 from tui.tools.base import CallHost

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from tui.core.dataclass import dataclass, field
 from tui.core.formatting import plural
 from tui.tools.mcp.calls import Calls
 from tui.tools.mcp.catalogue import (

@@ -10,7 +10,6 @@ import json
 import logging
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -23,6 +22,7 @@ from mcp.shared.auth import (
 )
 from pydantic import ValidationError
 
+from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError
 from tui.core.messages import object_of
 

@@ -24,7 +24,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import urljoin
 from urllib.request import getproxies, proxy_bypass
@@ -33,6 +32,7 @@ import httpcore2
 import httpx2
 
 from tui import __version__
+from tui.core.dataclass import dataclass
 from tui.core.errors import ToolError
 from tui.core.web_address import WebAddress, is_private
 from tui.tools.base import UrlAccess

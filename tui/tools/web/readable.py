@@ -9,9 +9,9 @@ import base64
 import codecs
 import logging
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from tui.core.dataclass import dataclass
 from tui.core.formatting import size
 from tui.core.images import media_type
 from tui.core.messages import Block, image_block

@@ -4,7 +4,6 @@ once."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
@@ -18,6 +17,7 @@ from tui.context import masks
 from tui.context.masks import MaskableResult, MaskPlan, one_image, record_of
 from tui.context.overrides import overlays_of, pins_of, stand
 from tui.context.token_ledger import Item
+from tui.core.dataclass import dataclass, field, replace
 from tui.core.facts import Overlay
 from tui.core.formatting import plural, tokens
 from tui.session.records import Record

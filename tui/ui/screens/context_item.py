@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -19,6 +18,7 @@ from textual.widgets import Input, Static
 from tui.context.masks import record_of
 from tui.context.overrides import Stand, content_of
 from tui.context.token_ledger import Item
+from tui.core.dataclass import dataclass
 from tui.core.formatting import plural, size, tokens
 from tui.core.images import facts, of_block
 from tui.core.messages import Block, blocks_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from msgspec import structs
@@ -12,6 +11,7 @@ from textual.content import Content
 
 from tui.agent.request.pruning import Waiting
 from tui.context.token_ledger import PARTS, Item, Kind
+from tui.core.dataclass import dataclass, replace
 from tui.core.fact_words import ITEM_STATES
 from tui.core.facts import ContextMeasured
 from tui.core.formatting import plural, tokens

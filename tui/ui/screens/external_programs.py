@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, TypeAlias
@@ -20,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 from textual.app import App, SuspendNotSupported
 
 from tui.core.apart import folder_apart, linked_apart
+from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError
 from tui.core.output_store import open_full_copy
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rich.style import Style
@@ -18,6 +17,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 
 from tui.app import manual
 from tui.app.manual import Match
+from tui.core.dataclass import dataclass
 from tui.core.keymap import Keymap
 from tui.ui.screens.table_screen import cell
 from tui.ui.widgets import markdown

@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -21,6 +20,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from tui.app.reports.keys import terminal_name
+from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
 from tui.core.keymap import Keymap, shown
 from tui.core.terminal_input import InputPart

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, cast
@@ -15,6 +14,7 @@ from textual.binding import Binding, BindingType
 
 from tui.app.commands import find as find_command
 from tui.app.commands.table import COMMANDS, ELSEWHERE
+from tui.core.dataclass import dataclass
 from tui.core.files import read_small, replace_file
 from tui.core.keymap import Keymap
 from tui.core.keymap import shown as shown_key

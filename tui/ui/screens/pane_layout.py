@@ -6,12 +6,12 @@ import json
 import logging
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from textual.screen import Screen
 
+from tui.core.dataclass import asdict, dataclass, replace
 from tui.ui.screens.output_side import OutputSide
 from tui.ui.widgets.panes import PaneRule, Splitter
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar, cast
@@ -18,6 +17,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from tui.app.dialog_data import ModelRow
+from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError
 from tui.core.formatting import plural, tokens
 from tui.core.paths import folders

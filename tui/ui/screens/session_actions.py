@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +16,7 @@ from textual.timer import Timer
 from tui.app.conversation import Conversation
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, PickedSession, YesNoQuestion
 from tui.app.session_repository import Format, SessionPreview, SessionRepository
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.paths import shorten

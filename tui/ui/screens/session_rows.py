@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -16,6 +15,7 @@ from textual.content import Content
 from tui.app.damage_report import kinds_summary
 from tui.app.dialog_data import PickedSession, SessionRow
 from tui.app.session_repository import SearchHit
+from tui.core.dataclass import dataclass
 from tui.core.formatting import age, plural, size
 from tui.core.paths import shorten
 from tui.core.text_cleaning import one_line

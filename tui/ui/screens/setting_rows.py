@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from textual.content import Content
 from textual.geometry import Region
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import ConfigError
 from tui.core.formatting import size
 from tui.core.paths import shorten

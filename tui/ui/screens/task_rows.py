@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
@@ -13,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from tui.batch.report import UNCHANGED, cost_of
 from tui.batch.state import RunState, TaskState, total_usage
+from tui.core.dataclass import dataclass
 from tui.core.formatting import duration, money, plural, tokens
 from tui.core.messages import Usage
 from tui.core.text_cleaning import one_line

@@ -3,11 +3,10 @@ the events that F12 shows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tui.batch.events import BatchEvent, FromAgent
 from tui.batch.state import RunState
 from tui.core import facts
+from tui.core.dataclass import dataclass
 from tui.ui.notifications import Notifier
 from tui.ui.terminal import State, TerminalStatus
 from tui.ui.widgets.fact_log import FactLog

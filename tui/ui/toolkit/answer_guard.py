@@ -19,7 +19,6 @@ key that waits for its turn gets no older meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Final, Protocol, cast
 
@@ -30,6 +29,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass, field
 from tui.core.keymap import shown
 from tui.ui.toolkit.key_parser import SETTLED_S, DoubtfulKey
 

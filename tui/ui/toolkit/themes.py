@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from tui.core import theme_cache
+from tui.core.dataclass import dataclass
 from tui.core.errors import ConfigError
 from tui.core.theme_cache import COLOURS
 

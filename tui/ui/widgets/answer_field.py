@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events
@@ -10,6 +9,7 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import reactive
 
+from tui.core.dataclass import dataclass
 from tui.ui.widgets.keys import FIELD_KEYS, bindings
 from tui.ui.widgets.prompt_areas import KillRingArea
 

@@ -7,7 +7,6 @@ import heapq
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
 from textual import events
@@ -16,6 +15,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import one_line
 
 LIMIT: Final = 50

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from textual import events
@@ -11,6 +10,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.style import Style
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets import keys

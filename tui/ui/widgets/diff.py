@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate, groupby, zip_longest
 from typing import ClassVar, TypeAlias
@@ -23,6 +22,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import clean, visible
 from tui.tools.diff import count_changes, signs
 from tui.ui.widgets.conversation import style

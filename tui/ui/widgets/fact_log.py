@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass
 from tui.core.facts import Fact
 from tui.core.redaction import mask
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from textual.binding import Binding
 from textual.content import Content
 
+from tui.core.dataclass import dataclass
 from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.keymap import shown as shown_key
 

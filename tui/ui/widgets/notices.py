@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from textual.content import Content
@@ -11,6 +10,7 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.keys import in_a_row
 from tui.ui.widgets.panes import TextLines, hanging

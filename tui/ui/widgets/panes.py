@@ -7,7 +7,6 @@ through them one by one. While a conversation streams, that is most of a frame.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from textual import events
 from textual.containers import Horizontal, Vertical
@@ -18,6 +17,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
+
+from tui.core.dataclass import dataclass
 
 
 def hanging(head: Content, lines: Iterable[Content]) -> list[Content]:

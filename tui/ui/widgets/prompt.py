@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -12,6 +11,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.app.prompt_history import PromptHistory
+from tui.core.dataclass import dataclass
 from tui.core.partly_typed import PartlyTyped, note_of
 from tui.ui.widgets.keys import CHAT_KEYS, PROMPT_KEYS, SCREEN_KEYS, bindings
 from tui.ui.widgets.vim_area import VimArea

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from textual import events, on, work
@@ -16,6 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from tui.app.dialog_data import AnswerOption, ChoiceQuestion, YesNoQuestion
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
 from tui.core.text_cleaning import one_line, visible
 from tui.ui.toolkit.answer_guard import AnswerPlace, place_of

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +19,7 @@ from tui.agent.prompts import HOOKS_SAY
 from tui.context.interrupted_calls import interrupted_calls
 from tui.core import facts
 from tui.core.characters import clusters
+from tui.core.dataclass import dataclass, field
 from tui.core.fact_words import words
 from tui.core.facts import Fact, Told, ToolFinished
 from tui.core.formatting import moment_of, plural

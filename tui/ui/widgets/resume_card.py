@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -12,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 
+from tui.core.dataclass import dataclass
 from tui.core.formatting import plural
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.panes import TextLines

@@ -7,7 +7,6 @@ which it gets by Tab or a click and never by itself, so that it takes no typed k
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -18,6 +17,7 @@ from textual.reactive import reactive
 from textual.timer import Timer
 
 from tui.core.clock import Clock
+from tui.core.dataclass import dataclass
 from tui.core.errors import words
 from tui.core.formatting import moment
 from tui.core.text_cleaning import one_line

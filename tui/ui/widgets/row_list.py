@@ -6,7 +6,6 @@ Rows wider than the list end with an ellipsis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from rich.cells import cell_len
@@ -18,6 +17,8 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from tui.core.dataclass import dataclass
 
 LOOKS = (
     "text", "muted", "accent", "primary", "secondary", "success", "warning", "error", "cursor",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import on
@@ -14,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import one_line
 from tui.ui.widgets.dialog import TextField
 from tui.ui.widgets.keys import in_rows

@@ -8,7 +8,6 @@ place on a Latin keyboard. A character is what `tui.core.characters` takes for o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from rich.cells import cell_len
@@ -20,6 +19,7 @@ from tui.core.characters import (
     previous_start,
     whole_before,
 )
+from tui.core.dataclass import dataclass, replace
 from tui.core.keyboard_layouts import latin
 from tui.core.terminal_input import is_text
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.keys import key_to_character
 from textual.message import Message
 
+from tui.core.dataclass import dataclass, replace
 from tui.core.keymap import DEFAULT_KEYS, Keymap
 from tui.core.terminal_input import is_text
 from tui.ui.widgets.prompt_areas import KillRingArea

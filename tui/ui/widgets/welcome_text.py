@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
@@ -14,6 +13,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.style import Style
 
+from tui.core.dataclass import dataclass
 from tui.ui.start.first_frame import COLUMN, TAGLINE, welcome_place
 from tui.ui.widgets.keys import fitting
 from tui.ui.widgets.notices import NoticeText, notice_lines

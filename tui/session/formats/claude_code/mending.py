@@ -11,10 +11,10 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import object_of
 from tui.session.formats.claude_code.records import (
     ROLES,

@@ -9,9 +9,9 @@ it left as they were; with the pieces of each answer that lie outside this path,
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.core.messages import object_of
 from tui.session.jsonl import JsonObject
 

@@ -9,9 +9,9 @@ that it worked for is told by `toolUseResult.agentId` beside the call's result, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tui.core.dataclass import dataclass
 from tui.core.messages import Block, Usage, blocks_of, object_of, string_of, text_of, tool_calls
 from tui.session.formats.conversion import (
     Conversion,

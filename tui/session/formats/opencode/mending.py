@@ -12,10 +12,10 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from tui.core.dataclass import dataclass, field
 from tui.core.formatting import plural
 from tui.core.messages import object_of
 from tui.session.formats.lines import Repairs, encoded, strict_json

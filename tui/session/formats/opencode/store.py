@@ -12,11 +12,11 @@ import re
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+from tui.core.dataclass import dataclass
 from tui.core.errors import SessionError
 from tui.core.formatting import plural
 from tui.core.messages import object_of, string_of

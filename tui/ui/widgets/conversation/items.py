@@ -5,8 +5,9 @@ After changing an item that the view already holds, call `ConversationView.chang
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from tui.core.dataclass import dataclass, field
 
 
 @dataclass(slots=True, eq=False)

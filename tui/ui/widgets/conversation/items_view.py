@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from rich.style import Style
 from textual.geometry import Region
 from textual.timer import Timer
 
+from tui.core.dataclass import dataclass
 from tui.ui.widgets import markdown
 from tui.ui.widgets.conversation import item_renderer, style
 from tui.ui.widgets.conversation.items import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rich.style import Style
 
+from tui.core.dataclass import dataclass, field
 from tui.ui.widgets.conversation import item_renderer
 from tui.ui.widgets.conversation.items import AssistantItem, Item, ThinkingItem
 from tui.ui.widgets.line_view import RenderedItem

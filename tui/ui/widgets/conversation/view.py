@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import ClassVar, NamedTuple
 
@@ -16,6 +15,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
+from tui.core.dataclass import dataclass
 from tui.ui.toolkit.answer_guard import guard_of
 from tui.ui.toolkit.base_app import copy
 from tui.ui.widgets.conversation import item_renderer

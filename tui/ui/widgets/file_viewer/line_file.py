@@ -13,12 +13,12 @@ import stat
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 from typing import NamedTuple
 
+from tui.core.dataclass import dataclass
 from tui.ui.widgets.markdown.text import Line
 
 BLOCK = 1 << 16

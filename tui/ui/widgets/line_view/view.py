@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from asyncio import TimerHandle, get_running_loop
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import ClassVar
 
@@ -22,6 +21,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.timer import Timer
 
+from tui.core.dataclass import dataclass, field
 from tui.ui.toolkit.compositor import draw_now
 from tui.ui.widgets.keys import PANE_KEYS, bindings
 from tui.ui.widgets.line_view import scrolling, strips

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rich.style import Style
 
+from tui.core.dataclass import dataclass, field
 from tui.core.text_cleaning import clean
 from tui.ui.widgets.markdown.parse import BLOCKS, parse
 from tui.ui.widgets.markdown.text import Line, clip, decoration, fold, prefixed

@@ -14,10 +14,10 @@ once, most is never seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
+from tui.core.dataclass import dataclass
 from tui.ui.widgets.markdown import code, flow
 from tui.ui.widgets.markdown.lazy import LazyLines
 from tui.ui.widgets.markdown.parse import BLOCKS, Intake, References, Unit, as_if_ended, parse

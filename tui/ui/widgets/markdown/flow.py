@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
 from rich.style import Style
 
+from tui.core.dataclass import dataclass, field, replace
 from tui.ui.widgets.markdown import code
 from tui.ui.widgets.markdown.parse import References, groups, start_of
 from tui.ui.widgets.markdown.parse import inline as parse_inline

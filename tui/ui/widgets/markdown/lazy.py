@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import overload
 
+from tui.core.dataclass import dataclass
 from tui.ui.widgets.markdown.text import Line
 
 

@@ -7,11 +7,11 @@ The only user of markdown-it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from tui.core.dataclass import dataclass, field
 from tui.core.text_cleaning import clean
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.cells import cell_len
 
+from tui.core.dataclass import dataclass, field
 from tui.ui.widgets.markdown.text import BLANK, Line, Span, decoration, line, prefixed, wrap
 
 if TYPE_CHECKING:
