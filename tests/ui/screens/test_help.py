@@ -151,7 +151,7 @@ async def test_the_cursor_passes_headings_and_only_its_row_is_read() -> None:
 def test_no_explanation_is_wrapped_on_80_columns() -> None:
     sections = [HelpSection.of(title, table, keymap_of({})) for title, table in HELP]
     commands = HelpSection("Commands", tuple((f"/{c.name} {c.argument}", c.help) for c in COMMANDS))
-    lines = [line.plain for line in help_lines([*sections, commands], 72)]
+    lines = [line.plain for line in help_lines([*sections, commands], 71)]
     wrapped = [f"{above} / {line}" for above, line in pairwise(lines) if line[:1] == " "]
     assert [one for one in wrapped if not one.startswith("/")] == []
 

@@ -86,7 +86,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
         "commands.worktree",
     ),
     _command("agents", "sub-agents and kinds; look into or stop"),
-    _command("jobs [N|stop N|move]", "background commands; move: the one that runs"),
+    _command("jobs [N|stop N|move]", "background commands; move the running one"),
     _command("hooks", "your hooks: what runs when", "commands.hooks"),
     _command("skills", "the skills there are", "commands.skills"),
     _command("mcp", "MCP servers: state, restart, tools on/off"),

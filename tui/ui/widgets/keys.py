@@ -65,7 +65,7 @@ PROMPT_KEYS = (
     Key("", "", "!, !!", "shell command; !! hides its output from the model"),
     Key("", "", "# note", "save a note to MEMORY.md"),
     _own("stash", "stash", "Ctrl+S", "set the prompt aside until the next one is sent", "stash"),
-    _own("paste", "paste", "Ctrl+V", "paste; images are attached (also by path or @path)"),
+    _own("paste", "paste", "Ctrl+V", "paste; attaches images (also by path or @path)"),
     _own(
         "delete_or_quit",
         "delete_or_quit",
@@ -88,7 +88,7 @@ PROMPT_KEYS = (
         "first",
         "screen.edge(-1)",
         "Ctrl+Home, Ctrl+End",
-        "start or end of the conversation (or Alt+<, Alt+>)",
+        "start or end of the conversation (Alt+<, Alt+>)",
     ),
     _own("last", "screen.edge(1)", "", ""),
     _own("find", "screen.find", "Ctrl+F", "find in the conversation"),
@@ -260,7 +260,7 @@ SESSION_KEYS = (
 )
 
 BRANCH_KEYS = (
-    Key("enter", "", "Enter", "continue on this branch, with its files or without"),
+    Key("enter", "", "Enter", "continue on this branch, also with its files"),
     Key("u", "undo", "u", "undo the last rewind or switch of branches"),
 )
 
