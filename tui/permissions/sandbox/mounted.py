@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from tui.core.dataclass import dataclass
+
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
