@@ -77,7 +77,7 @@ def _measured() -> list[_Cost]:
                 screen.wait_for("Ask for anything")
                 return [
                     _cost(screen, end, over)
-                    for end, over in zip(ends, ("1 turn", "2 turns"), strict=True)
+                    for end, over in zip(ends, ("1 prompt", "2 prompts"), strict=True)
                 ]
 
 

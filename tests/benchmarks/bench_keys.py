@@ -67,7 +67,7 @@ def _at_rest_and_at_speed(home: Path) -> list[tuple[str, float, float]]:
         _rest(screen, 3.0)
         rest = _latencies(screen, lambda n: n == KEYS_AT_REST)
         _send(screen)
-        stream = _latencies(screen, lambda _: "2 turns" in screen.text)
+        stream = _latencies(screen, lambda _: "2 prompts" in screen.text)
     return [
         *_rows("a key at rest", rest, middle_ms=3, most_ms=6),
         *_rows(f"a key while {PER_SECOND} tokens/s stream", stream, middle_ms=4, most_ms=12),
@@ -81,7 +81,7 @@ def _in_full_flood(home: Path) -> list[tuple[str, float, float]]:
         _answered_once(home, url) as screen,
     ):
         _send(screen)
-        waits = _latencies(screen, lambda _: "2 turns" in screen.text)
+        waits = _latencies(screen, lambda _: "2 prompts" in screen.text)
     return _rows(f"a key while {TOKENS:,} tokens stream at once", waits, middle_ms=8, most_ms=40)
 
 
@@ -91,7 +91,7 @@ def _answered_once(home: Path, url: str) -> Generator[Terminal]:
     with Terminal(HOLDFAST, cwd=home / "work", env=env, columns=120, rows=40) as screen:
         screen.wait_for("Ask for anything")
         screen.type("hello\r")
-        screen.wait_for("1 turn", "saved")
+        screen.wait_for("1 prompt", "saved")
         yield screen
 
 

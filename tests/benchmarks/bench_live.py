@@ -178,7 +178,7 @@ def _idle(screen: Terminal) -> float:
 def _greet(screen: Terminal) -> None:
     screen.wait_for("Ask for anything")
     screen.type("hello\r")
-    screen.wait_for("1 turn")
+    screen.wait_for("1 prompt")
 
 
 def _start(home: Path, work: Path, env: dict[str, str]) -> float:
@@ -216,7 +216,7 @@ def _stream(screen: Terminal) -> tuple[int, int]:
     """Read until the turn is over: the bytes that came, and those of what changed."""
     sent = changed = 0
     rows = screen.shown.by_row
-    while "2 turns" not in screen.text:
+    while "2 prompts" not in screen.text:
         screen.forget()
         if screen.read(0.5):
             sent += len(screen.raw)

@@ -97,7 +97,7 @@ def _keys(argv: list[str], env: dict[str, str], work: Path) -> tuple[list[float]
             if len(waits) % len(_KEYS) == 0:
                 screen.type("\x15")  # else the prompt grows
                 _rest(screen, 0.2)
-            if not loaded and f"{MESSAGES // 2:,} turns" in screen.text:
+            if not loaded and f"{MESSAGES // 2:,} prompts" in screen.text:
                 loaded = len(waits)
     return waits[:loaded], waits[loaded:]
 

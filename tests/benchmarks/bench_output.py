@@ -82,7 +82,7 @@ def _measured() -> tuple[list[_Cost], int]:
             with Terminal(HOLDFAST, cwd=home / "work", env=env, columns=120, rows=40) as screen:
                 screen.wait_for("Ask for anything")
                 screen.type("hello\r")
-                screen.wait_for("1 turn", "saved")
+                screen.wait_for("1 prompt", "saved")
                 costs = [_cost(screen, posts, f"{n} answer") for n in ("first", "second")]
         (session,) = (home / "data" / "sessions").rglob("*.jsonl")
         return costs, 2 - _whole(session)

@@ -203,7 +203,7 @@ def test_on_the_screen_too_an_unsaved_session_says_so(
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env, preload=SCREEN) as screen:
         screen.wait_for("Ask for anything")
         screen.type("read README.md\r")
-        screen.wait_for(ANSWER, "1 turn", "not saved")
+        screen.wait_for(ANSWER, "1 prompt", "not saved")
         screen.type("\x04\x04")
         assert screen.exit_code() == 0
         assert "Traceback" not in screen.text

@@ -173,12 +173,12 @@ async def test_200_turns_of_a_practice_script_in_three_processes(
     for run, (begin, end) in enumerate(pairwise(marks)):
         argv = ["--practice-script", str(script), *(["-c"] if run else [])]
         with Terminal([*HOLDFAST, *argv], cwd=work, env=env, preload=SCREEN) as screen:
-            screen.wait_for(READY, *([f" {begin} turns"] if run else []))
+            screen.wait_for(READY, *([f" {begin} prompts"] if run else []))
             for turn in range(begin, end):
                 screen.forget()
                 more = {0: f" {RULE}", 3: f" {DECISION}"}.get(turn, "")
                 screen.type(f"step {turn}{more}\r")
-                screen.wait_for(f" {turn + 1} turn")
+                screen.wait_for(f" {turn + 1} prompt")
             screen.kill()
         if not run:
             await pin_first(session_file(home), "user")
@@ -186,9 +186,9 @@ async def test_200_turns_of_a_practice_script_in_three_processes(
     with Terminal(
         [*HOLDFAST, "--practice-script", str(script), "-c"], cwd=work, env=env, preload=SCREEN
     ) as screen:
-        screen.wait_for(READY, f" {TURNS} turns")
+        screen.wait_for(READY, f" {TURNS} prompts")
         screen.type("what was decided on the database?\r")
-        screen.wait_for("it says.", f" {TURNS + 1} turns")
+        screen.wait_for("it says.", f" {TURNS + 1} prompts")
         screen.type("\x04\x04")
         assert screen.exit_code() == 0
 

@@ -411,7 +411,7 @@ def test_on_the_screen_ask_approve_run_quit_and_resume(
         screen.press("1", lambda: "hello" in (work / "app.py").read_text())
         screen.wait_for("cat app.py")
         screen.press("1", (work / "proof").exists)
-        screen.wait_for("✓ Run cat app.py", "All is well now.", "1 turn")
+        screen.wait_for("✓ Run cat app.py", "All is well now.", "1 prompt")
         screen.type("\x04\x04")
         assert screen.exit_code() == 0
     with opened("-c") as screen:

@@ -42,7 +42,7 @@ def test_ask_and_leave(holdfast: Open) -> None:
     with holdfast() as screen:
         screen.wait_for(READY)
         screen.type("read README.md\r")
-        screen.wait_for("The demo project.", "1 turn")
+        screen.wait_for("The demo project.", "1 prompt")
         screen.type("\x04\x04")
         assert screen.exit_code() == 0
         assert "holdfast -r " in screen.text
@@ -67,7 +67,7 @@ def test_a_paste_presses_no_key_whatever_it_holds(holdfast: Open, work: Path, ho
         screen.type(f"\x1b[200~{pasted}\x1b[201~")
         screen.wait_for("ared", "and so on")
         screen.type("\r")
-        screen.wait_for("1 turn")
+        screen.wait_for("1 prompt")
         screen.type("\x04\x04")
         assert screen.exit_code() == 0
     (prompt,) = [record for record in records(home) if record["type"] == "user"]
@@ -87,7 +87,7 @@ def test_characters_of_twelve_scripts_get_into_the_record(holdfast: Open, home: 
             screen.read(0.01)
         screen.wait_until(lambda: drafts(home) and drafts(home)[-1]["prompt"] == text)
         screen.type("\r")
-        screen.wait_for("1 turn")
+        screen.wait_for("1 prompt")
     (prompt,) = [record for record in records(home) if record["type"] == "user"]
     assert prompt["content"][0]["text"] == text
 
@@ -117,7 +117,7 @@ def test_a_change_is_shown_and_asked_for(holdfast: Open, work: Path) -> None:
         screen.type("change demo to sample in README.md\r")
         screen.wait_for("− The demo project.", "+ The sample project.", "1 Yes")
         screen.press("1", lambda: "sample" in (work / "README.md").read_text())
-        screen.wait_for("1 turn")
+        screen.wait_for("1 prompt")
 
 
 def test_no_means_no(holdfast: Open, work: Path, home: Path) -> None:
@@ -125,7 +125,7 @@ def test_no_means_no(holdfast: Open, work: Path, home: Path) -> None:
         screen.wait_for(READY)
         screen.type("create notes.txt with hello\r")
         screen.wait_for("1 Yes")
-        screen.press("\x1b", lambda: "1 turn" in screen.text)
+        screen.press("\x1b", lambda: "1 prompt" in screen.text)
         assert not (work / "notes.txt").exists()
     (result,) = [r for r in records(home) if r["type"] == "tool_result"]
     assert result["is_error"]

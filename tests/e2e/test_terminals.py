@@ -54,7 +54,7 @@ def test_no_color_leaves_no_colour_on_any_screen(holdfast: Open, *, no_color: bo
         screen.wait_for(READY)
         screen.type("change demo to sample in README.md\r")
         screen.wait_for("+ The sample project.", "1 Yes")
-        screen.press("\x1b", lambda: "1 turn" in screen.text)
+        screen.press("\x1b", lambda: "1 prompt" in screen.text)
         for key, shown in (("\x10", "/resume"), ("\x1bOP", "● here"), ("\x1bOR", "this folder")):
             screen.forget()
             screen.press(key, lambda shown=shown: shown in screen.text)
@@ -101,7 +101,7 @@ def test_a_turn_on_a_terminal_without_colorterm(holdfast: Open, term: str, *, de
     with holdfast("--practice", kind={"TERM": term}) as screen:
         screen.wait_for(READY)
         screen.type("read README.md\r")
-        screen.wait_for("The demo project.", "1 turn")
+        screen.wait_for("The demo project.", "1 prompt")
         found = colours(screen.raw)
         assert found
         assert not any(b"38;2" in one or b"48;2" in one for one in found)
@@ -113,14 +113,14 @@ def test_the_plain_locale_does_no_harm(holdfast: Open, locale: dict[str, str]) -
     with holdfast("--practice", more=locale) as screen:
         screen.wait_for(READY)
         screen.type("say grüß\r")
-        screen.wait_for("grüß", "1 turn")
+        screen.wait_for("grüß", "1 prompt")
 
 
 def test_a_locale_that_is_not_utf8_is_told_and_the_screen_is_whole(holdfast: Open) -> None:
     with holdfast("--practice", more=NO_UTF8) as screen:
         screen.wait_for(READY, "draws in UTF-8 anyway", "export LANG=C.UTF-8")
         screen.type("read README.md\r")
-        screen.wait_for("The demo project.", "1 turn", "───")
+        screen.wait_for("The demo project.", "1 prompt", "───")
         assert "\\u2" not in screen.text
 
 
@@ -272,21 +272,21 @@ def test_an_answer_is_finished_and_kept_while_the_terminal_takes_nothing(
     ):
         screen.wait_for(READY)
         screen.type("hello\r")
-        screen.wait_for("1 turn")
+        screen.wait_for("1 prompt")
         screen.type("go\r")
         sessions = Path(env["HOLDFAST_HOME"])
         until = time.monotonic() + PATIENCE_S
         while not any("## Part 50" in one.read_text() for one in sessions.rglob("*.jsonl")):
             assert time.monotonic() < until, "the answer was not finished"
             time.sleep(0.05)
-        screen.wait_for("2 turns")
+        screen.wait_for("2 prompts")
 
 
 def test_no_answer_of_the_terminal_is_left_to_the_shell(holdfast: Open) -> None:
     with holdfast("--practice") as screen:
         screen.wait_for(READY)
         screen.type("hello\r")
-        while "1 turn" not in screen.text:
+        while "1 prompt" not in screen.text:
             _answering(screen)
         assert b"\x1b[5n" in screen.raw
         screen.type("\x04\x04")

@@ -59,7 +59,7 @@ async def test_on_a_narrow_terminal_the_first_keys_stand_before_the_number_of_tu
         shown = status_line(app.chat.status.state, 40).plain
         assert shown.startswith(" enter fold   esc back  ")
         assert shown.endswith(" ● saved ")
-        assert "1 turn   ● saved" in status_line(app.chat.status.state, 80).plain
+        assert "1 prompt   ● saved" in status_line(app.chat.status.state, 80).plain
 
 
 async def test_the_mark_is_bold_in_the_first_colour() -> None:

@@ -57,8 +57,8 @@ async def test_they_are_listed_followed_and_stopped(tmp_path: Path) -> None:
         await until(pilot, lambda: "● job-2 echo up" in row(app) and "\nup" in shown(app, "about"))
         await until(pilot, lambda: "✗ job-1 echo built" in row(app, 1))
         assert "exit code 2" in row(app, 1)
-        assert "2 jobs" not in str(app.chat.status.render())
-        assert "1 job" in str(app.chat.status.render())
+        assert "2 in background" not in str(app.chat.status.render())
+        assert "1 in background" in str(app.chat.status.render())
         assert f"process {job.pid}" in shown(app, "about")
 
         await pilot.press("enter")
@@ -139,7 +139,7 @@ async def test_ctrl_b_moves_the_persons_command(tmp_path: Path) -> None:
         (owned,) = world.agent.jobs.all
         assert owned.job.origin.moved_by == "person"
         assert not owned.job.ended
-        await until(pilot, lambda: "1 job" in str(app.chat.status.render()))
+        await until(pilot, lambda: "1 in background" in str(app.chat.status.render()))
 
 
 async def test_a_long_one_calls_the_person_who_is_elsewhere(tmp_path: Path) -> None:

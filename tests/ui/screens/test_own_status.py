@@ -21,7 +21,7 @@ async def test_it_is_shown_after_each_turn(tmp_path: Path) -> None:
         await until(pilot, lambda: app.chat.status.state.own == '"turns": 0')
         await say(pilot, "go")
         await until(pilot, lambda: app.chat.status.state.own == '"turns": 1')
-        assert '"turns": 1   1 turn   ● saved' in status_line(app.chat.status.state, 120).plain
+        assert '"turns": 1   1 prompt   ● saved' in status_line(app.chat.status.state, 120).plain
 
 
 async def test_a_failing_one_is_named(tmp_path: Path) -> None:

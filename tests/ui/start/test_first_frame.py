@@ -355,7 +355,7 @@ def test_keys_typed_during_the_whole_start_are_kept_in_order(
             screen.listen(gap_s)
         screen.wait_for("practice")
         screen.type("\r")
-        screen.wait_for("1 turn")
+        screen.wait_for("1 prompt")
         assert screen.raw.count(b"\x1b[?1049h") == 1
         assert screen.raw.count(b"\x1b[2J") == 1
     (path,) = (tmp_path / "home" / "data" / "sessions").rglob("*.jsonl")
@@ -378,7 +378,7 @@ def test_prompts_sent_early_are_answered_in_order(
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.wait_for("›")
         screen.type("read README.md\rsay first\rsay second\rand a draft")
-        screen.wait_for("1 turn", "and a draft")
+        screen.wait_for("1 prompt", "and a draft")
     (path,) = (tmp_path / "home" / "data" / "sessions").rglob("*.jsonl")
     said = [line for line in path.read_text().splitlines() if json.loads(line)["type"] == "user"]
     wanted = ["read README.md", "say first", "say second"]
@@ -391,7 +391,7 @@ def test_alt_enter_of_a_plain_terminal_begins_a_line(
     with Terminal([*HOLDFAST, "--practice"], cwd=work, env=env) as screen:
         screen.wait_for("›", "shift+tab")
         screen.type("say one\x1b\rtwo\r")
-        screen.wait_for("1 turn")
+        screen.wait_for("1 prompt")
     (path,) = (tmp_path / "home" / "data" / "sessions").rglob("*.jsonl")
     records = [json.loads(line) for line in path.read_text().splitlines()]
     (said,) = [r for r in records if r["type"] == "user"]

@@ -24,7 +24,7 @@ def test_all_is_said_where_there_is_room() -> None:
     assert details(FULL, 100).plain == (
         "81.4k measured, 700 more since · last estimate 1.2 % low · 8.2k kept for the answer"
     )
-    assert details(FULL, 140).plain.endswith("80 % in ~9 turns · limits saved 482k")
+    assert details(FULL, 140).plain.endswith("80 % in ~9 prompts · limits saved 482k")
     settled = ContextMeasured(81_400, 81_400, 0, 200_000, PARTS, "server", drift=0.0)
     assert details(settled, 60).plain == "81.4k measured · last estimate exact"
 
@@ -62,7 +62,7 @@ def test_what_was_taken_away_since_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("turns", "said"),
-    [(None, ""), (0, ""), (1, "80 % in ~1 turn"), (20, "80 % in ~20 turns"), (1200, "")],
+    [(None, ""), (0, ""), (1, "80 % in ~1 prompt"), (20, "80 % in ~20 prompts"), (1200, "")],
 )
 def test_the_forecast_is_said_where_it_matters(turns: int | None, said: str) -> None:
     state = ContextMeasured(2000, 2000, 0, 200_000, PARTS, "server", forecast=turns)

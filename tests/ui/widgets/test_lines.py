@@ -55,7 +55,7 @@ def test_the_header_says_it_all_when_there_is_room() -> None:
 
 
 def test_the_status_counts_turns_once_there_are_any() -> None:
-    assert "1 turn " in status_line(StatusState(HINTS, turns=1), 80).plain
+    assert "1 prompt " in status_line(StatusState(HINTS, turns=1), 80).plain
     assert "turn" not in status_line(StatusState(HINTS), 120).plain
 
 
@@ -110,7 +110,7 @@ def test_the_meter_tells_measured_from_estimated() -> None:
 
 def test_the_forecast_is_told_where_it_is_near_and_there_is_room() -> None:
     state = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=9)
-    shown = "81.4k measured, 700 more since · 80 % in ~9 turns · window assumed"
+    shown = "81.4k measured, 700 more since · 80 % in ~9 prompts · window assumed"
     assert details(state, 78).plain == shown
     assert "turns" not in details(state, 40).plain
     far = ContextMeasured(82_100, 81_400, 700, 200_000, {"messages": 82_100}, forecast=40)

@@ -36,7 +36,7 @@ FOLDABLE: Final[Mapping[Kind, str]] = {"system": "part", "tools": "tool"}
 _COLUMNS: Final = (
     ("kind", 11, 56),
     ("item", 0, 0),
-    ("turns ago", 10, 76),
+    ("prompts ago", 12, 78),
     ("tokens", 9, 0),
     ("share", 8, 76),
     ("state", 12, 0),
@@ -163,7 +163,7 @@ def row_parts(row: LedgerRow, width: int, window: int) -> list[Part]:
     texts = {
         "kind": item.kind,
         "item": mark + one_line(item.label[:400]),
-        "turns ago": "" if row.age is None else f"{row.age:,}",
+        "prompts ago": "" if row.age is None else f"{row.age:,}",
         "tokens": tokens(item.tokens),
         "share": share(item.tokens, window),
         "state": row.state,

@@ -143,7 +143,7 @@ class StatusState:
 
 
 def status_line(state: StatusState, width: int) -> Content:
-    """Return the line in `width` cells. The number of turns gives way to the first hints, then
+    """Return the line in `width` cells. The number of prompts gives way to the first hints, then
     those at the end of the list."""
     if state.trouble:
         room = width - 7 - _hints(state.hints[:2], width // 4).cell_length
@@ -155,8 +155,8 @@ def status_line(state: StatusState, width: int) -> Content:
         saved = Content("")
     else:
         saved = Content.assemble(("●", "$text-success"), (" saved", "$text-muted"))
-    turns = f"{plural(state.turns, 'turn')}   " if state.turns else ""
-    jobs = Content.styled(f"{plural(state.jobs, 'job')}   " if state.jobs else "", "$text-accent")
+    turns = f"{plural(state.turns, 'prompt')}   " if state.turns else ""
+    jobs = Content.styled(f"{state.jobs} in background   " if state.jobs else "", "$text-accent")
     jobs = jobs.stylize(Style.from_meta({"hint": "app.command('jobs')"}))
     beside = jobs.cell_length + saved.cell_length + 5
     if _hints(state.hints[:_FIRST], width).cell_length + len(turns) + beside > width:

@@ -88,8 +88,8 @@ def forecast(state: ContextMeasured) -> str:
     """Say when the mark will be reached; "" if that is unknown, far away, or has happened."""
     if not state.forecast or state.forecast > FORECAST_MAX:
         return ""
-    turns = "1 turn" if state.forecast == 1 else f"{state.forecast:,} turns"
-    return f"{state.threshold:.0%} in ~{turns}".replace("%", " %", 1)
+    prompts = "1 prompt" if state.forecast == 1 else f"{state.forecast:,} prompts"
+    return f"{state.threshold:.0%} in ~{prompts}".replace("%", " %", 1)
 
 
 def drift(state: ContextMeasured) -> str:
