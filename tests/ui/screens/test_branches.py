@@ -84,6 +84,7 @@ async def test_a_rewind_says_what_it_did_and_u_undoes_it_with_the_files(tmp_path
 async def test_u_is_a_letter_again_once_something_was_sent(tmp_path: Path) -> None:
     async with two_turns(tmp_path) as (app, pilot, world):
         await rewound(app, pilot, world, "c")
+        world.clock.elapsed += 1  # an Enter at once would be meant for the dialog
         await pilot.press("enter")
         await until(pilot, lambda: not app.conversation.busy and app.chat.prompt.text == "")
         app.chat.conversation.focus()
