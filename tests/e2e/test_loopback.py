@@ -379,7 +379,7 @@ def test_calls_that_cannot_be_carried_out_get_results(
     assert "README.md" in failures[6][1]
     ((_, failed, text),) = results(server.posts[2].body["messages"][4])
     assert failed
-    assert "a limit was reached" in text
+    assert "reached its limit" in text
     assert not (work / "new.txt").exists()
 
 

@@ -424,6 +424,7 @@ async def test_33_rewind_brings_the_prompt_back_with_its_image(root: Path) -> No
         await pilot.press("c")  # the conversation only: the image was deleted from outside
         await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == f"{WORD}?")
         assert app.conversation.images.knows(WORD)
+        world.clock.elapsed += 1  # an Enter at once would be meant for the dialog
         assert await talked(app, pilot, provider, "") == first
 
 
@@ -440,6 +441,7 @@ async def test_a_mention_comes_back_with_the_image_as_it_was(root: Path) -> None
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.press("c")
         await until(pilot, lambda: len(world.real) == 2 and app.chat.prompt.text == item.text)
+        world.clock.elapsed += 1
         again = await talked(app, pilot, provider, "")
         assert [b["type"] for b in again[0]["content"]] == ["image", "text"]
         assert again[0]["content"][0]["source"] == first[0]["content"][0]["source"]

@@ -42,9 +42,11 @@ async def rewound(app: HoldfastApp, pilot: Pilot[None], world: RealWorld, answer
     await pilot.press(answer)
     await until(pilot, lambda: len(world.real) > count and app.chat.prompt.text == "change it")
     await until(pilot, lambda: any("Rewound 1 prompt" in text for text in said_in(app)))
+    world.clock.elapsed += 1  # an Enter at once would be meant for the dialog
 
 
 async def branches(app: HoldfastApp, pilot: Pilot[None], world: RealWorld) -> BranchesScreen:
+    world.clock.elapsed += 1  # an Enter at once would be meant for a dialog before
     await say(pilot, "/tree")
     world.clock.elapsed += 1
     await until(pilot, lambda: isinstance(app.screen, BranchesScreen))
@@ -175,7 +177,9 @@ async def test_the_rewind_dialog_leads_to_the_tree(tmp_path: Path) -> None:
     async with two_turns(tmp_path) as (app, pilot, world):
         await pilot.press("escape", "escape")
         await until(pilot, lambda: isinstance(app.screen, PickScreen))
-        await pilot.press("u", "t")
+        await pilot.press("u")
+        world.clock.elapsed += 1  # letters that come together are a text
+        await pilot.press("t")
         await until(pilot, lambda: isinstance(app.screen, BranchesScreen))
         await pilot.press("escape")
         assert app.screen is app.chat
