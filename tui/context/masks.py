@@ -136,7 +136,7 @@ def results(
 
 def older(found: Iterable[MaskableResult], turns: int) -> MaskPlan:
     """Plan to mask the results more than `turns` turns old."""
-    return _plan(f"older than {plural(turns, 'turn')}", (r for r in found if r.age > turns))
+    return _plan(f"older than {plural(turns, 'prompt')}", (r for r in found if r.age > turns))
 
 
 def larger(found: Iterable[MaskableResult], most: int) -> MaskPlan:

@@ -339,7 +339,7 @@ async def test_b_shows_the_effect_before_it_masks() -> None:
         assert [len(plan.targets) for plan in menu.plans()[:1]] == [1]
         await pilot.press("left", "left", "left")
         plan = menu.plans()[0]
-        assert plan.reason == "older than 2 turns"
+        assert plan.reason == "older than 2 prompts"
         assert not overlays_of(agent.session.records)
         before = agent.ledger.tokens
         await pilot.press("enter")

@@ -36,7 +36,7 @@ FOLDABLE: Final[Mapping[Kind, str]] = {"system": "part", "tools": "tool"}
 _COLUMNS: Final = (
     ("kind", 11, 56),
     ("item", 0, 0),
-    ("prompts ago", 12, 78),
+    ("prompts ago", 12, 76),
     ("tokens", 9, 0),
     ("share", 8, 76),
     ("state", 12, 0),
