@@ -220,6 +220,7 @@ async def test_the_whole_tour(size: tuple[int, int], own_folders: Path) -> None:
         assert damaged.read_bytes().startswith(torn)
         assert len(read(damaged).findings) >= 3
 
+        clock.elapsed += 1  # an Enter at once would be meant for the dialog
         await send_laid(app, pilot, "/verbose on")
         await until(pilot, lambda: app.chat.header.state.verbose and not app.conversation.busy)
         await pilot.press("f12")
