@@ -356,6 +356,8 @@ class ThemedApp(KeySequencer):
         closed = super().pop_screen()
         if isinstance(self.screen, AnswerPlace):
             self.screen.presses.quiet_from = now
+        elif isinstance(top, TooSmall):  # no key is meant for it
+            pass
         elif self.guard.draft is not None and self.screen is self.guard.draft.screen:
             self.guard.hold_sending(now + QUIET_S)
         return closed
