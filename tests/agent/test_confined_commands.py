@@ -18,6 +18,7 @@ import pytest
 
 from tests.agent.test_guards import results
 from tests.support.agents import events_of, make_agent
+from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, say
 from tui.agent.agent import Agent
 from tui.core.config import Permissions, SandboxSettings
@@ -137,6 +138,9 @@ async def test_a_run_of_one_turn_without_a_command_builds_no_sandbox(
     for ahead, built in ((False, False), (True, True)):
         agent = make_agent(root, ScriptedProvider(say("Hi.")), confinement=confinement, ahead=ahead)
         await events_of(agent, "hello")
+        async with asyncio.timeout(PATIENCE_S):
+            while built and not confinement.folder.exists():  # noqa: ASYNC110 - built by a thread
+                await asyncio.sleep(0)
         assert confinement.folder.exists() is built
         assert hidden == [True], "the secrets of its environment are hidden either way, once"
 
