@@ -18,7 +18,7 @@ import tempfile
 import termios
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -68,6 +68,10 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002 - its name
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # a program that is ended reads no more
+            super().handle()
 
     def do_GET(self) -> None:
         self._answer({"data": [], "has_more": False, "models": []})
