@@ -107,6 +107,17 @@ def test_a_damaged_one_costs_nothing_but_time(package: Path, tmp_path: Path, cut
     assert value(Bundle(str(path)), package, "m7") is None
 
 
+def test_a_flipped_bit_anywhere_changes_nothing_that_is_imported(
+    package: Path, tmp_path: Path
+) -> None:
+    kept(tmp_path)
+    path = tmp_path / "bundle"
+    whole = path.read_bytes()
+    for place in (*range(0, len(whole), len(whole) // 40), *range(len(whole) - 12, len(whole))):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        assert value(Bundle(str(path)), package, "m7") in {7, None}, place
+
+
 def test_bytecode_that_cannot_be_read_is_read_from_the_modules_own_file(
     package: Path, tmp_path: Path
 ) -> None:

@@ -100,7 +100,7 @@ class ProfileSetup:
 
 @dataclass(frozen=True, slots=True)
 class SetupElsewhere:
-    """What another program or window has set up while this was asked."""
+    """A key, profile or server that another program or window has set up meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 else:
 
     class late_pattern:  # noqa: N801 - a pattern to whoever uses it
-        """What `re.compile` makes of the same arguments, made late."""
+        """Takes the arguments of `re.compile`, and acts as the pattern that it makes."""
 
         def __init__(self, *given: Any) -> None:
             self._given = given

@@ -33,7 +33,7 @@ _EVERY_S = 5
 
 
 class Ahead(Protocol):
-    """What is prepared for the next command while nothing is asked for."""
+    """Prepares for the next command while nothing is asked for."""
 
     def patience(self) -> float:
         """The seconds until `prepare` is due."""

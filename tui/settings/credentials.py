@@ -174,7 +174,7 @@ class SecretStore:
         return stored or _read(credentials_file(self.folders)).get(name)
 
     def mark(self) -> object:
-        """What is another thing after any program has stored or removed a text; see `mark_of`."""
+        """A value that differs once any program has stored or removed a text; see `mark_of`."""
         return mark_of(self.env, self.folders)
 
     def put(self, name: str, text: str) -> Place:
@@ -203,7 +203,7 @@ def credentials_file(folders: Folders) -> Path:
 
 
 def mark_of(env: Mapping[str, str], folders: Folders) -> object:
-    """What is another thing after a program has stored or removed a text, written a setting or
+    """A value that differs once a program has stored or removed a text, written a setting or
     signed in. Whoever waits for that needn't ask the keyring, which may ask the person. Blocks."""
     try:
         profile = saved_sign_in(env)

@@ -68,7 +68,7 @@ class DriverApprover(RulesOnly):
 
     async def ask(self, call: Call, decision: Decision) -> Answer:
         if not self.asks:
-            return await super(DriverApprover, self).ask(call, decision)  # noqa: UP008 - slots: the class is made anew
+            return await super(DriverApprover, self).ask(call, decision)  # noqa: UP008 - slots replace the class
         name, shown = tool_names.shown(call.tool, call.input, self.known.root)
         more: dict[str, Any] = {
             "permission_suggestions": _suggestions(call, name, decision),
@@ -103,7 +103,7 @@ class DriverApprover(RulesOnly):
 
     async def ask_user(self, questions: Sequence[UserQuestion], agent: str) -> UserAnswers:
         if not self.asks:
-            return await super(DriverApprover, self).ask_user(questions, agent)  # noqa: UP008 - slots: the class is made anew
+            return await super(DriverApprover, self).ask_user(questions, agent)  # noqa: UP008 - slots replace the class
         shown = {
             "questions": [
                 {
@@ -133,7 +133,7 @@ class DriverApprover(RulesOnly):
 
     async def review_plan(self, title: str, plan: str) -> PlanReview:
         if not self.asks:
-            return await super(DriverApprover, self).review_plan(title, plan)  # noqa: UP008 - slots: the class is made anew
+            return await super(DriverApprover, self).review_plan(title, plan)  # noqa: UP008 - slots replace the class
         name = tool_names.name_of(PresentPlan.name, {})
         more = {"requires_user_interaction": True}
         try:

@@ -13,6 +13,7 @@ import marshal
 import os
 import sys
 import typing
+from binascii import crc32
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,7 @@ class CompiledSources:
         self._path = path
         self._known: dict[str, bytes] = {}
         try:
-            version, known = marshal.loads(path.read_bytes())  # noqa: S302 - as other bytecode
+            version, known = marshal.loads(_checked(path.read_bytes()))  # noqa: S302 - as other bytecode
             self._known = known if version == sys.version else {}
         except (OSError, EOFError, ValueError, TypeError):
             pass  # none yet, or none of ours
@@ -59,10 +60,18 @@ class CompiledSources:
             return
         part = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         try:
-            part.write_bytes(marshal.dumps((sys.version, self._known)))
+            data = marshal.dumps((sys.version, self._known))
+            part.write_bytes(crc32(data).to_bytes(4, "little") + data)
             part.replace(self._path)
         except OSError:
             part.unlink(missing_ok=True)  # no room, or not ours to write
+
+
+def _checked(data: bytes) -> bytes:
+    """The data behind its checksum. Raises ValueError if they do not fit."""
+    if int.from_bytes(data[:4], "little") != crc32(data[4:]):
+        raise ValueError
+    return data[4:]
 
 
 @contextmanager

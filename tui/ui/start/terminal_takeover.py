@@ -184,7 +184,7 @@ class _Driver(LinuxDriver):
     over: TerminalTakeover
     _following = False
     _frame: list[str] | None = None
-    """What was written of the frame that is being drawn."""
+    """The pieces written so far of the frame that is being drawn."""
     _own: int | None = None
     """A handle of our own on the terminal that never waits, if there can be one. Others share the
     one that we were given."""
