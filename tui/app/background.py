@@ -1,8 +1,8 @@
 """Sessions that run in the background: how one is started, which there are, and how one is asked
 to hand its session over.
 
-There is no daemon. Each process keeps one file about itself, `background/ID.json` in the data
-folder, beside its log. It is known by its number and the time of its birth: one that is gone
+Each process keeps one file about itself, `background/ID.json` in the data folder, beside its log;
+none of them needs the parent that forked it (`background_parent.py`). It is known by its number and the time of its birth: one that is gone
 without saying how it ended was killed, or the machine was restarted. What was done is in the
 session's own record.
 
@@ -16,14 +16,15 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import IO, Any, Final, Literal, TypeAlias, cast
 
+from tui.app import background_parent
 from tui.app.options.arguments import Options
 from tui.app.unattended_commands import unattended_commands
 from tui.core import errors
@@ -47,7 +48,6 @@ LISTED: Final = timedelta(days=1)
 KEPT: Final = timedelta(days=14)
 """Time for which its file and its log are kept."""
 
-_MODULE: Final = "tui.cli.background"
 _PATHS: Final = frozenset({"cwd", "practice_script", "json_schema", "tasks", "summary", "out"})
 _NOT_KEPT: Final = frozenset({"prompt", "newest", "resume", "headless"})
 _ERRORS: Final = ("UsageError", "CredentialsError", "SessionInUseError", "SessionError")
@@ -264,21 +264,13 @@ def start(
         folder_of(home).mkdir(mode=0o700, parents=True, exist_ok=True)
     order = {"options": options_to_json(options), "attached": attached, "go_on": go_on}
     with os_error_as(HoldfastError, "Can't start a process"):
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-m", _MODULE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    assert child.stdin is not None
-    assert child.stdout is not None
+        taking, giving = _forked(home) or _spawned()
     # it may have failed before it read this; then its output says why
     with suppress(BrokenPipeError):
-        child.stdin.write(json.dumps(order).encode())
-        child.stdin.close()
-    with child.stdout:
-        output = child.stdout.read().decode("utf-8", "replace").strip()
+        taking.write(json.dumps(order).encode())
+        taking.close()
+    with giving:
+        output = giving.read().decode("utf-8", "replace").strip()
     # the last line is its report
     try:
         report = object_of(json.loads(output.splitlines()[-1] if output else ""))
@@ -297,6 +289,48 @@ def start(
     if session is None:
         raise HoldfastError("The background process is gone.", hint="See `holdfast ps --all`.")
     return session
+
+
+def _spawned() -> tuple[IO[bytes], IO[bytes]]:
+    """Start a process that loads the program itself. Returns its input and its output; raises
+    OSError."""
+    child = subprocess.Popen(
+        background_parent.PROGRAM,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    return child.stdin, child.stdout
+
+
+def _forked(home: Folders) -> tuple[IO[bytes], IO[bytes]] | None:
+    """Have one forked by the parent of such processes. None where that is impossible."""
+    with ExitStack() as stack:
+        (read_order, taking), (giving, write_output) = os.pipe(), os.pipe()
+        stack.callback(os.close, read_order)
+        stack.callback(os.close, write_output)
+        ends = os.fdopen(taking, "wb"), os.fdopen(giving, "rb")
+        if background_parent.fork(folder_of(home), (read_order, write_output, write_output)):
+            return ends
+        for end in ends:
+            end.close()
+    return None
+
+
+def serve_as_parent() -> None:
+    """Fork background processes for those who ask, if this process was started for that. Returns
+    in each of them; see `background_parent.serve`."""
+    if stat.S_ISSOCK(os.fstat(0).st_mode):
+        background_parent.serve(lambda: _running_in(Path()) > 1)
+
+
+def _running_in(folder: Path) -> int:
+    """The number of processes that run here."""
+    known = (_read(path) for path in folder.glob("*.json"))
+    return sum(one is not None and one.running and is_running(one) for one in known)
 
 
 def report_of(error: HoldfastError) -> dict[str, str]:

@@ -366,7 +366,11 @@ def main() -> int:
     output."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until it can be answered
-    given = object_of(json.loads(sys.stdin.buffer.read()))
+    background.serve_as_parent()
+    order = sys.stdin.buffer.read()
+    if not order:
+        return 1  # whoever asked for this process did not wait for it
+    given = object_of(json.loads(order))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)

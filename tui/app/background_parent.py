@@ -1,0 +1,314 @@
+"""The parent of background sessions: a process that has loaded the program and forks one for each
+session. They share the memory of what is the same in all of them, about half of it.
+
+It is started with the first session, listens on a socket in the folder of background sessions, and
+ends by itself. Its name says which installation it has loaded, and where it is: the namespaces,
+rights and limits that a process can't leave. Nothing in it is of the one who started it but the
+variables that count while a program is loaded. Each fork gets the rest from who asks: environment,
+working folder, umask, ignored signals, standard streams. One that has become that says so, and only
+then gets its order: where no answer comes, it has done nothing, and whoever asked starts a process
+of the usual kind.
+
+On Linux only: elsewhere system libraries may not be used in a fork that starts no other program,
+and nothing says whether two processes have the same rights.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+PROGRAM: Final = (sys.executable, "-P", "-m", "tui.cli.background")
+"""A background process, or a parent, as what it finds as its standard input."""
+LINGER_S: Final = 15.0
+"""Seconds without a request after which a parent ends that is of no use."""
+_PATIENCE_S: Final = 15.0
+"""Seconds for an answer: it may have to load the program first."""
+_WAITING: Final = 128
+"""Requests that may wait while it loads."""
+
+LOADED: Final = (
+    *("tui.cli.background", "tui.agent.agent"),
+    *("tui.tools.apply_patch", "tui.tools.command_status", "tui.tools.edit_file"),
+    *("tui.tools.find_by_name", "tui.tools.grep_search", "tui.tools.list_dir"),
+    *("tui.tools.notebook", "tui.tools.read_file", "tui.tools.todo_write"),
+    *("tui.tools.web_fetch", "tui.tools.write_file", "tui.session.checkpoints.store"),
+    *("tui.permissions.sandbox.engine", "tui.permissions.sandbox.own_process"),
+    *("tui.permissions.sandbox.system_calls", "tui.permissions.sandbox.run_later"),
+    *("tui.provider.practice.provider", "tui.provider.anthropic.client_factory:import_sdk"),
+    *("anyio._backends._asyncio", "httpcore2", "httpcore2._backends.anyio", "h11", "truststore"),
+    *("tree_sitter", "tree_sitter_bash", "encodings.utf_8_sig", "encodings.ascii"),
+    *("concurrent.futures.thread",),
+)
+"""What a session loads by its first command; `module:function` is called, too."""
+
+_AT_START: Final = (
+    *("HOME", "PYTHON", "_PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "GLIBC_", "OPENSSL_"),
+    *("OTEL_PYTHON_", "PYDANTIC_", "DEFER_PYDANTIC_"),
+)
+"""How the names of variables begin that are read while the program is loaded, or before."""
+
+_RIGHTS: Final = ("Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp", "Cpus_", "Mems_")
+"""How the lines begin in /proc/PID/status that say what a process may do, and where."""
+_PLACES: Final = ("cgroup", "limits", "loginuid", "sessionid", "oom_score_adj", "attr/current")
+_SO_PEERPIDFD: Final = 77
+
+
+# Asking
+
+
+def fork(folder: Path, streams: Sequence[int]) -> bool:
+    """Ask the parent for a process with the environment, the working folder, the umask and the
+    ignored signals of this one, and `streams` as standard input, output and error. Blocks.
+
+    False if there can be none: then either nothing was started, or what was ends at the end of its
+    standard input without having done anything.
+    """
+    if sys.platform != "linux":
+        return False
+    with suppress(OSError), ExitStack() as stack:
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        stack.callback(os.close, place)
+        found = os.fstat(place)
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            return False
+        connection = stack.enter_context(_connected(place))
+        if _peer(connection)[1] != os.geteuid():
+            return False
+        request = stack.enter_context(os.fdopen(os.memfd_create("request"), "wb"))
+        request.write(json.dumps(_own_request()).encode())
+        request.flush()
+        here = os.open(".", os.O_PATH | os.O_DIRECTORY)
+        stack.callback(os.close, here)
+        socket.send_fds(connection, [b"?"], [request.fileno(), here, *streams])
+        return connection.recv(1) == b"!"
+    return False
+
+
+def _own_request() -> dict[str, object]:
+    status = _lines_of("self", ("Umask",))
+    default = (signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE))  # Python ignores them
+    ignored = [n for n in signal.valid_signals() if signal.getsignal(n) is signal.SIG_IGN]
+    return {
+        "env": {**os.environ},
+        "umask": int(status[0].split()[1], 8),
+        "ignored": [int(number) for number in ignored if number not in default],
+    }
+
+
+def _connected(place: int) -> socket.socket:
+    """A connection to the parent that listens in an open folder; one is started if there is none.
+    Raises OSError."""
+    name = _name("self")
+    address = f"/proc/self/fd/{place}/{name}"  # the folder that was looked at, however long its path
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(_PATIENCE_S)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX)  # for a moment: others find the socket, or make it
+        try:
+            connection.connect(address)
+        except (FileNotFoundError, ConnectionRefusedError):
+            _sweep(place)
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(address)
+                os.chmod(address, 0o600)  # noqa: PTH101 - a path for the system alone
+                listener.listen(_WAITING)
+                _start(listener, place)
+            connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    finally:
+        fcntl.flock(place, fcntl.LOCK_UN)
+    return connection
+
+
+def _sweep(place: int) -> None:
+    """Remove the sockets in an open folder on which nothing listens any more."""
+    for name in os.listdir(place):
+        if name.endswith(".sock"):
+            with socket.socket(socket.AF_UNIX) as tried:
+                tried.setblocking(False)
+                try:
+                    tried.connect(f"/proc/self/fd/{place}/{name}")
+                except ConnectionRefusedError:
+                    os.unlink(name, dir_fd=place)
+                except OSError:
+                    pass  # it may be busy
+
+
+def _start(listener: socket.socket, place: int) -> None:
+    """Start a parent; it has nothing of this process but the socket, and what loading it needs."""
+    subprocess.Popen(
+        PROGRAM,
+        stdin=listener,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=f"/proc/self/fd/{place}",
+        env=_at_start(),
+        start_new_session=True,
+    )
+
+
+# Which one
+
+
+def _at_start() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_AT_START)}
+
+
+def _name(process: str) -> str:
+    """The name of the socket of the parent that a process needs."""
+    needs = [_place_of(process), _installation(), sorted(_at_start().items())]
+    return f"{sha256(json.dumps(needs).encode()).hexdigest()[:24]}.sock"
+
+
+def _place_of(process: str) -> list[str]:
+    """What a process can't leave, of itself: who may do what in it, and where. Raises OSError."""
+    about = Path("/proc", process)
+    known = [*_lines_of(process, _RIGHTS), os.readlink(about / "root")]  # noqa: PTH115 - as text
+    known += [os.readlink(name) for name in sorted((about / "ns").iterdir())]  # noqa: PTH115
+    for name in _PLACES:
+        with suppress(OSError):  # not every kernel has it
+            known.append((about / name).read_text())
+    number = 0 if process == "self" else int(process)
+    return [*known, str(os.getpriority(os.PRIO_PROCESS, number))]
+
+
+def _lines_of(process: str, names: tuple[str, ...]) -> list[str]:
+    lines = Path("/proc", process, "status").read_text().splitlines()
+    return [line for line in lines if line.startswith(names)]
+
+
+def _installation() -> list[str]:
+    """The files of the program, and where its libraries are; both with the time of their last
+    change."""
+    own = Path(__file__).parents[1]
+    stamps = [f"{sys.executable} {sys.version}"]
+    for folder in (own, own.parent, Path(msgspec.__file__).parents[1]):
+        stamps.append(f"{folder} {folder.stat().st_mtime_ns}")
+    for folder, inner, names in os.walk(own):
+        inner[:] = [name for name in inner if name != "__pycache__"]
+        for name in names:
+            found = os.stat(f"{folder}/{name}")  # noqa: PTH116 - hundreds of files
+            stamps.append(f"{folder}/{name} {found.st_mtime_ns} {found.st_size}")
+    return sorted(stamps)
+
+
+# The parent
+
+
+def serve(needed: Callable[[], bool]) -> None:
+    """Fork a process for each request. Returns in each of these, and never in the parent.
+
+    The parent ends when nothing was asked for a while, if it has no children or is not `needed`.
+    Standard input is its socket, the working folder that of the socket.
+    """
+    listener = socket.socket(fileno=os.dup(0))
+    name = Path(listener.getsockname()).name
+    os.umask(0o077)
+    for module in LOADED:
+        _load(module)
+    gc.collect()
+    gc.freeze()  # a fork shares what no collection touches
+    if name != _name("self"):
+        os._exit(1)  # another version was installed meanwhile: what is loaded may be of both
+    wake, woken = socket.socketpair()
+    for end in (wake, woken):
+        end.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+    place, children = _place_of("self"), set[int]()
+    while True:
+        ready, _, _ = select.select([listener, woken], [], [], LINGER_S)
+        if woken in ready:
+            woken.recv(4096)
+        children = {pid for pid in children if not os.waitpid(pid, os.WNOHANG)[0]}
+        if listener in ready:
+            with suppress(OSError), listener.accept()[0] as connection:
+                if not _is_at(connection, place):
+                    continue
+                if pid := os.fork():
+                    children.add(pid)
+                    continue
+                for end in (listener, wake, woken):
+                    end.close()
+                _become(connection)
+                return
+        elif not ready and not (children and needed()):
+            os.unlink(name)  # noqa: PTH108 - in the working folder
+            os._exit(0)
+
+
+def _load(place: str) -> None:
+    name, _, function = place.partition(":")
+    module = import_module(name)
+    if function:
+        getattr(module, function)()
+
+
+def _peer(connection: socket.socket) -> tuple[int, int]:
+    """The process at the other end, and its user."""
+    size = struct.calcsize("3i")
+    made = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    pid, user, _ = struct.unpack("3i", made)
+    return pid, user
+
+
+def _is_at(connection: socket.socket, place: list[str]) -> bool:
+    """True if the process at the other end is of the same user, and where the parent is: one behind
+    walls gets none that is not. Raises OSError."""
+    pid, user = _peer(connection)
+    try:
+        handle = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError:
+        handle = os.pidfd_open(pid)  # before Linux 6.5
+    try:
+        same = user == os.geteuid() and _place_of(str(pid)) == place
+        # The number has been its own all the time, if it still runs.
+        return same and not select.select([handle], [], [], 0)[0]
+    finally:
+        os.close(handle)
+
+
+def _become(connection: socket.socket) -> None:
+    """Make this fork what who asks would have started. A failure ends it."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        connection.settimeout(_PATIENCE_S)
+        _, files, _, _ = socket.recv_fds(connection, 1, 5)
+        request, here, *streams = files
+        with os.fdopen(request, "rb") as file:
+            file.seek(0)
+            asked = json.loads(file.read())
+        os.environ.clear()
+        os.environ.update(asked["env"])
+        os.umask(asked["umask"])
+        for number in asked["ignored"]:
+            signal.signal(number, signal.SIG_IGN)
+        os.fchdir(here)
+        os.close(here)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        connection.send(b"!")
+    except BaseException:  # noqa: BLE001 - the fork must end here, whatever happens
+        os._exit(1)
