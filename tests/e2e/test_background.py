@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -507,7 +508,7 @@ def test_what_keeps_it_from_opening_is_said_at_once(
     assert "No prompt given" in holdfast("--bg", code=2).stderr
     assert "can't be combined" in holdfast("--bg", "x", "--no-session", code=2).stderr
     assert "Session not found" in holdfast("--bg", "x", "-r", "abc", code=4).stderr
-    (kept.data / "background").rmdir()
+    shutil.rmtree(kept.data / "background")
     (kept.data / "background").write_text("in the way")
     assert "Can't use" in holdfast("--bg", "x", code=1).stderr
 

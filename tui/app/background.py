@@ -1,10 +1,10 @@
 """Sessions that run in the background: how one is started, which there are, and how one is asked
 to hand its session over.
 
-Each process keeps one file about itself, `background/ID.json` in the data folder, beside its log;
-none of them needs the parent that forked it (`background_parent.py`). It is known by its number and the time of its birth: one that is gone
-without saying how it ended was killed, or the machine was restarted. What was done is in the
-session's own record.
+Each process keeps one file about itself, `background/ID.json` in the data folder, beside its log.
+It is known by its number and the time of its birth: one that is gone without saying how it ended
+was killed, or the machine was restarted. What was done is in the session's own record. None needs
+the parent that forked it (`background_parent.py`), which serves no other purpose.
 
 A process that wants the session writes `ID.request` and sends SIGUSR1. The owner pauses its turn,
 closes the session and ends; where whoever asked is gone by then, it continues.

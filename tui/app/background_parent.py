@@ -36,6 +36,7 @@ import msgspec
 
 PROGRAM: Final = (sys.executable, "-P", "-m", "tui.cli.background")
 """A background process, or a parent, as what it finds as its standard input."""
+PARENT: Sequence[str] = PROGRAM
 LINGER_S: Final = 15.0
 """Seconds without a request after which a parent ends that is of no use."""
 _PATIENCE_S: Final = 15.0
@@ -44,7 +45,15 @@ _WAITING: Final = 128
 """Requests that may wait while it loads."""
 
 LOADED: Final = (
-    *("tui.cli.background", "tui.agent.agent"),
+    *("tui.cli.background", "tui.agent.agent", "tui.agent.answer_end", "tui.agent.calls.confine"),
+    *("tui.core.apart", "tui.core.in_place", "tui.permissions.blocklist", "tui.permissions.risk"),
+    *(
+        "tui.permissions.plain_command",
+        "tui.permissions.shell",
+        "tui.permissions.sandbox.git_copies",
+    ),
+    *("tui.permissions.sandbox.git_settings", "tui.permissions.sandbox.git_walls"),
+    *("tui.permissions.sandbox.steady", "tui.permissions.unseen_programs"),
     *("tui.tools.apply_patch", "tui.tools.command_status", "tui.tools.edit_file"),
     *("tui.tools.find_by_name", "tui.tools.grep_search", "tui.tools.list_dir"),
     *("tui.tools.notebook", "tui.tools.read_file", "tui.tools.todo_write"),
@@ -116,7 +125,9 @@ def _connected(place: int) -> socket.socket:
     """A connection to the parent that listens in an open folder; one is started if there is none.
     Raises OSError."""
     name = _name("self")
-    address = f"/proc/self/fd/{place}/{name}"  # the folder that was looked at, however long its path
+    address = (
+        f"/proc/self/fd/{place}/{name}"  # the folder that was looked at, however long its path
+    )
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(_PATIENCE_S)
     try:
@@ -156,7 +167,7 @@ def _sweep(place: int) -> None:
 def _start(listener: socket.socket, place: int) -> None:
     """Start a parent; it has nothing of this process but the socket, and what loading it needs."""
     subprocess.Popen(
-        PROGRAM,
+        PARENT,
         stdin=listener,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -200,15 +211,14 @@ def _installation() -> list[str]:
     """The files of the program, and where its libraries are; both with the time of their last
     change."""
     own = Path(__file__).parents[1]
-    stamps = [f"{sys.executable} {sys.version}"]
-    for folder in (own, own.parent, Path(msgspec.__file__).parents[1]):
-        stamps.append(f"{folder} {folder.stat().st_mtime_ns}")
+    around = (own.parent, Path(msgspec.__file__).parents[1])
+    stamps = [f"{folder} {folder.stat().st_mtime_ns}" for folder in around]
     for folder, inner, names in os.walk(own):
         inner[:] = [name for name in inner if name != "__pycache__"]
         for name in names:
             found = os.stat(f"{folder}/{name}")  # noqa: PTH116 - hundreds of files
             stamps.append(f"{folder}/{name} {found.st_mtime_ns} {found.st_size}")
-    return sorted(stamps)
+    return [sys.executable, sys.version, *sorted(stamps)]
 
 
 # The parent
@@ -252,7 +262,7 @@ def serve(needed: Callable[[], bool]) -> None:
                 _become(connection)
                 return
         elif not ready and not (children and needed()):
-            os.unlink(name)  # noqa: PTH108 - in the working folder
+            Path(name).unlink(missing_ok=True)
             os._exit(0)
 
 
