@@ -28,20 +28,11 @@ from types import TracebackType
 from typing import IO, Any, Final, Self, TypeAlias
 
 from tests.support.preloaded_parent import HEADER
+from tui.app.background_parent import LOADED
 
 RUN: Final = (
     *("tui.cli.main", "tui.ui.start.first_frame", "tui.app.options.arguments"),
-    *("tui.cli.print_mode", "tui.batch.command", "tui.agent.agent"),
-    *("tui.tools.apply_patch", "tui.tools.command_status", "tui.tools.edit_file"),
-    *("tui.tools.find_by_name",),
-    *("tui.tools.grep_search", "tui.tools.list_dir", "tui.tools.notebook", "tui.tools.read_file"),
-    *("tui.tools.todo_write", "tui.tools.web_fetch", "tui.tools.write_file"),
-    *("tui.session.checkpoints.store", "tui.permissions.sandbox.engine"),
-    *("tui.permissions.sandbox.own_process", "tui.permissions.sandbox.system_calls"),
-    *("tui.permissions.sandbox.run_later", "tui.provider.practice.provider"),
-    *("tui.provider.anthropic.client_factory:import_sdk", "anyio._backends._asyncio"),
-    *("httpcore2", "httpcore2._backends.anyio", "h11", "truststore"),
-    *("tree_sitter", "tree_sitter_bash", "encodings.utf_8_sig"),
+    *("tui.cli.print_mode", "tui.batch.command", *LOADED),
 )
 """What a run without a screen imports by its first request; `module:function` is called, too."""
 

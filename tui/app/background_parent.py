@@ -211,8 +211,8 @@ def _installation() -> list[str]:
     """The files of the program, and where its libraries are; both with the time of their last
     change."""
     own = Path(__file__).parents[1]
-    around = (own.parent, Path(msgspec.__file__).parents[1])
-    stamps = [f"{folder} {folder.stat().st_mtime_ns}" for folder in around]
+    libraries = Path(msgspec.__file__).parents[1]
+    stamps = [f"{libraries} {libraries.stat().st_mtime_ns}"]
     for folder, inner, names in os.walk(own):
         inner[:] = [name for name in inner if name != "__pycache__"]
         for name in names:
@@ -232,7 +232,6 @@ def serve(needed: Callable[[], bool]) -> None:
     """
     listener = socket.socket(fileno=os.dup(0))
     name = Path(listener.getsockname()).name
-    os.umask(0o077)
     for module in LOADED:
         _load(module)
     gc.collect()
