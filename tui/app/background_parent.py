@@ -168,7 +168,7 @@ def _start(listener: socket.socket, place: int) -> None:
     """Start a parent; it has nothing of this process but the socket, and what loading it needs."""
     subprocess.Popen(
         PARENT,
-        stdin=listener,
+        stdin=listener.fileno(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=f"/proc/self/fd/{place}",
