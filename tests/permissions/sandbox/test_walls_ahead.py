@@ -19,6 +19,7 @@ from tui.keeper.parent import MonitorReport
 from tui.permissions.sandbox.engine import Engine, Sandbox
 from tui.permissions.sandbox.git_walls import git_places, with_git
 from tui.permissions.sandbox.walls import Level
+from tui.permissions.sandbox.walls_ahead import READY
 
 READ, WRITE = Level.READ_ONLY, Level.WORKSPACE
 ITSELF = """\
@@ -68,12 +69,12 @@ class Desk:
         return bool(line) and _is_shell(line[-1])
 
     async def waiting(self) -> int:
-        """Wait until walls are built. Returns the process that keeps what is handed to it."""
+        """Wait until all walls are built. Returns the process that keeps the next command."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                for process in _children(self.sandbox.parent.pid or 0):
-                    if self._built(process):
-                        return process
+                built = [*filter(self._built, _children(self.sandbox.parent.pid or 0))]
+                if len(built) == READY:
+                    return built[0]
                 await asyncio.sleep(0)
 
 

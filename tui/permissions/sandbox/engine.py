@@ -33,6 +33,7 @@ from tui.permissions.sandbox.environment import (
     clean_environment,
     without_server_info,
 )
+from tui.permissions.sandbox.looks import Looks
 from tui.permissions.sandbox.walls import COPIES, COPIES_INSIDE, Level, Plan, Walls, plan, prepare
 
 _ROOT = str(Path(__file__).parents[3])
@@ -118,12 +119,6 @@ class Confined:
         self._ended.set()
 
 
-def planned_walls(walls: Walls, level: Level) -> Plan:
-    """Plan the walls, and make the private folders that they bind. Blocks. Raises WallError."""
-    prepare(walls)
-    return plan(walls, level)
-
-
 def warm_parent() -> WarmParent:
     """Create the process that starts confined and plain commands."""
     return WarmParent("tui.permissions.sandbox.zygote")
@@ -137,6 +132,7 @@ class Sandbox:
         self.engine = engine
         self.parent = parent or warm_parent()
         self._landlock = -1
+        self._plans: dict[Level, tuple[Walls, Looks, Plan]] = {}
 
     async def start(
         self,
@@ -148,15 +144,14 @@ class Sandbox:
         level: Level,
         output: int,
         errors: int | None = None,
-        planned: Plan | None = None,
     ) -> Confined:
         """Run `argv` (its program by full path) behind the walls; both outputs go to `output`, or
-        errors to `errors` if that is given. `planned` is their plan, if there already is one.
+        errors to `errors` if that is given.
 
         It ends with the program. Raises SandboxError if it cannot be started, WallError if the
         walls cannot be built.
         """
-        make = self._request(argv, cwd, environment, walls, level, planned=planned)
+        make = self._request(argv, cwd, environment, walls, level)
         report = MonitorReport()
         try:
             with report.theirs as theirs:
@@ -199,8 +194,6 @@ class Sandbox:
         environment: Mapping[str, str],
         walls: Walls,
         level: Level,
-        *,
-        planned: Plan | None = None,
     ) -> Callable[[], dict[str, Any]]:
         """Return a function that makes a command's request, in a thread. Raises SandboxError."""
         if self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY:
@@ -210,9 +203,7 @@ class Sandbox:
             )
         if self.engine is Engine.SEATBELT:
             return lambda: seatbelt.request(argv, walls, level, cwd=cwd, environment=environment)
-        return lambda: self._spec(
-            argv, cwd, environment, walls, planned or planned_walls(walls, level)
-        )
+        return lambda: self._spec(argv, cwd, environment, walls, self._plan(walls, level))
 
     def command(
         self,
@@ -231,7 +222,7 @@ class Sandbox:
             self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY
         ):
             raise SandboxError(f"{self.engine} can't confine it to the level {level}.")
-        spec = self._spec(argv, cwd, environment, walls, planned_walls(walls, level))
+        spec = self._spec(argv, cwd, environment, walls, self._plan(walls, level))
         path = walls.session / f"start-{secrets.token_hex(8)}"
         replace_file(path, json.dumps(spec).encode())
         return [sys.executable, "-I", "-S", "-c", _RUN, _ROOT, str(path)]
@@ -262,6 +253,19 @@ class Sandbox:
         """Close the zygote's socket. The zygote ends, and everything that it started except for
         kept commands."""
         self.parent.close()
+
+    def _plan(self, walls: Walls, level: Level) -> Plan:
+        """Plan the walls, and make the private folders that they bind. The last plan of a level is
+        used again if all that it saw looks the same. Blocks. Raises WallError."""
+        prepare(walls)
+        match self._plans.get(level):
+            case (known, looks, made) if known == walls and looks.hold():
+                return made
+            case _:
+                looks = Looks()
+                made = plan(walls, level, looks)
+                self._plans[level] = walls, looks, made
+                return made
 
     def _spec(
         self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], walls: Walls, made: Plan

@@ -30,7 +30,10 @@ from tui.keeper.monitor import Keeper, Monitor, end_descendants, output_pipe
 from tui.permissions.sandbox.mounted import Mounted, mounts_of, parsed, shows
 
 AFTER_S = 0.25
-"""Seconds from a command's start until walls are built for the next: they are not to slow it."""
+"""Seconds from a first command's start until walls are built for the next: they are not to slow
+it. Once a second one has come, there may be more: theirs are built at once."""
+READY = 2
+"""Walls that wait for commands of the same kind: a model may ask for several at once."""
 KEPT_S = 120.0
 """Seconds after which walls that nobody needed are given up."""
 _NEARLY_S = 0.1
@@ -75,10 +78,10 @@ class _Waiting:
     link: socket.socket
     since: float
 
-    def hand_over(self, files: list[int]) -> bool:
-        """Give a request to the monitor, if all is as it was."""
+    def hand_over(self, files: list[int], until: float) -> bool:
+        """Give a request to the monitor, if all is built by then, and as it was."""
         try:
-            self.link.settimeout(_NEARLY_S)
+            self.link.settimeout(max(0.0, until - time.monotonic()))
             built = json.loads(self.link.recv(500) or b"{}")
             if _digest(mounts_of(built["inner"])) != built["mounts"]:
                 return False
@@ -93,7 +96,7 @@ class WallsAhead:
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, list[_Waiting]] = {}
         self._wanted: dict[str, dict[str, Any]] = {}
         self._due = 0.0
 
@@ -107,25 +110,36 @@ class WallsAhead:
         if self._wanted and now >= self._due:
             wanted, self._wanted = list(self._wanted.items())[-MOST:], {}
             for key, spec in wanted:
-                self._build(key, spec, requests)
-        old = [key for key, one in self._waiting.items() if now - one.since > KEPT_S]
-        for key in [*old, *[key for key in self._waiting if key not in old][:-MOST]]:
-            self._waiting.pop(key).link.close()
+                while len(self._waiting.setdefault(key, [])) < READY:
+                    self._build(key, spec, requests)
+        kept = [*self._waiting][-MOST:]
+        for key, waiting in self._waiting.items():
+            while waiting and (key not in kept or now - waiting[0].since > KEPT_S):
+                waiting.pop(0).link.close()
+        self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
 
     def let_go(self) -> None:
         for waiting in self._waiting.values():
-            waiting.link.close()
+            for one in waiting:
+                one.link.close()
 
     def take(self, spec: dict[str, Any], files: list[int]) -> bool:
         if not (spec.get("keep") and self._builder.can_wait(spec["engine"]) and _can_wait(spec)):
             return False
-        key = _key(spec)
-        waiting = self._waiting.pop(key, None)
-        self._wanted[key], self._due = spec, time.monotonic() + AFTER_S
-        if waiting is None or len(script_of(spec)) > _SCRIPT_BYTES:
+        key, now = _key(spec), time.monotonic()
+        waiting = self._waiting.pop(key, [])
+        self._due = now if waiting or key in self._wanted else now + AFTER_S
+        self._wanted[key] = spec
+        if not waiting:
             return False
-        with waiting.link:
-            return waiting.hand_over(files)
+        self._waiting[key] = waiting  # again the last that was needed
+        fits = len(script_of(spec)) <= _SCRIPT_BYTES
+        while fits and waiting:
+            first = waiting.pop(0)
+            with first.link:
+                if first.hand_over(files, now + _NEARLY_S):
+                    return True
+        return False
 
     def _build(self, key: str, spec: dict[str, Any], requests: socket.socket) -> None:
         ours, theirs = socket.socketpair()
@@ -135,7 +149,7 @@ class WallsAhead:
                 ours.close()
                 self.let_go()
                 _be_monitor(spec, theirs, self._builder)
-        self._waiting[key] = _Waiting(ours, time.monotonic())
+        self._waiting[key].append(_Waiting(ours, time.monotonic()))
 
 
 def _can_wait(spec: dict[str, Any]) -> bool:

@@ -36,8 +36,8 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp."""
 _POLL_S = 0.0002
-_SCRIPT_AS_INPUT = ["/bin/sh", "-c", ". /proc/self/fd/0"]
-"""Waits for a script behind finished walls, and becomes what the script says."""
+_SCRIPT_AS_INPUT = ["/bin/sh", "-c", "echo; exec >&2; . /proc/self/fd/0"]
+"""Says that the walls are finished, waits for a script behind them, and becomes what it says."""
 _MOVED = "something was moved while the walls were built"
 _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
 
@@ -223,19 +223,22 @@ def _run_bubblewrap(
     # Below a movable folder the mounts are checked before the command may start.
     built = [mount for mount in spec["mounts"] if mount[0] != "link"]
     checked = [mount for mount in built if is_below(mount[2], spec["movable"])]
-    waits, blocked = os.pipe() if checked or hand_over else (-1, -1)
-    program, env, script = spec["argv"], spec["env"], -1
+    waits, blocked = os.pipe() if checked and not hand_over else (-1, -1)
+    program, env, script, said = spec["argv"], spec["env"], -1, -1
     if hand_over:
-        program, env, (its_end, script) = _SCRIPT_AS_INPUT, {}, os.pipe()
-        os.dup2(its_end, 0)
-        os.close(its_end)
+        program, env, (its_input, script), (said, its_output) = (
+            _SCRIPT_AS_INPUT, {}, os.pipe(), os.pipe(),
+        )  # fmt: skip
+        for number, file in enumerate((its_input, its_output)):
+            os.dup2(file, number)
+            os.close(file)
     child, info = _start_bubblewrap({**spec, "argv": program, "env": env}, joined, monitor, waits)
     zygote.close_streams()
     here = parsed(mounts_of("self")) if checked else []
     with os.fdopen(info, "rb") as file:
         inner = _inner_process(child) if file.read() else None
     if inner is not None:
-        if blocked >= 0 and _has_built(inner, child):
+        if os.read(said, 1) if hand_over else blocked >= 0 and _has_built(inner, child):
             try:
                 mounts = mounts_of(inner)
                 _check_mounts(parsed(mounts), here, checked, spec["movable"])
@@ -244,7 +247,8 @@ def _run_bubblewrap(
                 os.kill(inner, signal.SIGKILL)  # first: closing the pipe lets it continue
                 end_descendants()
                 raise
-            os.write(blocked, b"x")
+            if blocked >= 0:
+                os.write(blocked, b"x")
             if hand_over:
                 spec, monitor = hand_over(inner, mounts)
                 with os.fdopen(script, "wb") as file:
