@@ -339,8 +339,8 @@ async def run_to_end(
 
 
 async def probe(engine: Engine, walls: Walls, parent: WarmParent | None = None) -> ProbeResult:
-    """Try an engine for real once, at every level that it has, instead of only looking for a
-    program. `parent` starts what is tried; it stays warm if the engine works."""
+    """Try an engine for real once, instead of only looking for a program. `parent` starts what is
+    tried; it stays warm if the engine works."""
     if engine is Engine.SEATBELT and not shutil.which(seatbelt.PROGRAM):
         return ProbeResult(engine, f"{seatbelt.PROGRAM} is missing")
     if engine is not Engine.SEATBELT and sys.platform != "linux":
@@ -353,14 +353,13 @@ async def probe(engine: Engine, walls: Walls, parent: WarmParent | None = None) 
         if reason := kernel_filters.refusal(os.uname().machine, landlock_version()):
             return ProbeResult(engine, reason)
     sandbox, works = Sandbox(engine, parent), False
-    # One level with a private network and one without cover everything that the engine sets up.
-    levels = [Level.READ_ONLY] if engine is Engine.LANDLOCK else [Level.READ_ONLY, Level.NETWORK]
+    # A private network and folders to write: no other level needs more rights of the system.
+    level = Level.READ_ONLY if engine is Engine.LANDLOCK else Level.WORKSPACE
     try:
-        for level in levels:
-            async with asyncio.timeout(_PROBE_S):
-                code, output = await run_to_end(sandbox, ["/bin/sh", "-c", ":"], walls, level)
-            if code:
-                return ProbeResult(engine, _in_words(output.strip() or f"exit code {code}"))
+        async with asyncio.timeout(_PROBE_S):
+            code, output = await run_to_end(sandbox, ["/bin/sh", "-c", ":"], walls, level)
+        if code:
+            return ProbeResult(engine, _in_words(output.strip() or f"exit code {code}"))
         works = True
     except SandboxError as error:
         return ProbeResult(engine, _in_words(str(error)))

@@ -247,6 +247,9 @@ def signs(workspace: Path, env: Mapping[str, str]) -> bool:
 
 def _folders_of(workspace: Path, env: Mapping[str, str]) -> tuple[Path | None, Path | None]:
     """The common and the own git folder, if they really belong to this workspace."""
+    place = workspace.resolve()
+    if not any(os.path.lexists(one / ".git") for one in (place, *place.parents)):
+        return None, None  # as git would say
     words = ("--path-format=absolute", "--git-common-dir", "--git-dir", "--show-toplevel")
     lines = _git(workspace, env, "rev-parse", *words).splitlines()
     if len(lines) != 3:

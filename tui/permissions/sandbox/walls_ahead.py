@@ -18,13 +18,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import socket
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn, Protocol, TypeAlias
 
-from tui.core.dataclass import dataclass
 from tui.keeper import zygote
 from tui.keeper.monitor import Keeper, Monitor, end_descendants, output_pipe
 from tui.permissions.sandbox.mounted import Mounted, mounts_of, parsed, shows
@@ -47,36 +43,44 @@ _OWN_PARTS = frozenset({"argv", "env", "keep"})
 _NO_MOUNTS, _BINDS = frozenset({"dir", "remount-ro"}), frozenset({"bind", "ro-bind"})
 _ENV = "/usr/bin/env"
 
-HandOver: TypeAlias = Callable[[int, bytes], tuple[dict[str, Any], Monitor]]
-"""Waits behind finished walls for a command, by the first process behind them and its mounts.
-Returns the request and the monitor for it."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn, Protocol, TypeAlias
 
+    HandOver: TypeAlias = Callable[[int, bytes], tuple[dict[str, Any], Monitor]]
+    """Waits behind finished walls for a command, by the first process behind them and its mounts.
+    Returns the request and the monitor for it."""
 
-class Builder(Protocol):
-    """Builds walls for which there is no command yet."""
+    class Builder(Protocol):
+        """Builds walls for which there is no command yet."""
 
-    def can_wait(self, engine: str) -> bool:
-        """True if the walls of an engine can be built before there is a command."""
-        ...
+        def can_wait(self, engine: str) -> bool:
+            """True if the walls of an engine can be built before there is a command."""
+            ...
 
-    def wait(self, spec: dict[str, Any], monitor: Monitor, hand_over: HandOver) -> tuple[int, bool]:
-        """Build the walls of a request, wait for a command, and run it to its end."""
-        ...
+        def wait(
+            self, spec: dict[str, Any], monitor: Monitor, hand_over: HandOver
+        ) -> tuple[int, bool]:
+            """Build the walls of a request, wait for a command, and run it to its end."""
+            ...
 
 
 def script_of(spec: dict[str, Any]) -> bytes:
     """Return a shell script that becomes the command of a request."""
+    import shlex  # noqa: PLC0415 - the first command does without
+
     words = [_ENV, "-i", *(f"{name}={value}" for name, value in spec["env"].items())]
     folder = shlex.quote(spec["cwd"])  # of this name now
     return os.fsencode(f"cd {folder} && exec {shlex.join([*words, *spec['argv']])} </dev/null\n")
 
 
-@dataclass(frozen=True, slots=True)
 class _Waiting:
     """Walls that wait: `link` leads to their monitor, which says when they are built."""
 
-    link: socket.socket
-    since: float
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self.since = time.monotonic()
 
     def hand_over(self, files: list[int], until: float) -> bool:
         """Give a request to the monitor, if all is built by then, and as it was."""
@@ -149,7 +153,7 @@ class WallsAhead:
                 ours.close()
                 self.let_go()
                 _be_monitor(spec, theirs, self._builder)
-        self._waiting[key].append(_Waiting(ours, time.monotonic()))
+        self._waiting[key].append(_Waiting(ours))
 
 
 def _can_wait(spec: dict[str, Any]) -> bool:
@@ -211,7 +215,7 @@ def _complete(spec: dict[str, Any], inside: list[Mounted], here: list[Mounted]) 
     """True if every mount of the plan is there, and shows what it was to show."""
     places: dict[str, list[Mounted]] = {}
     for one in inside:
-        places.setdefault(one.place, []).append(one)
+        places.setdefault(one[2], []).append(one)
     return all(
         any(kind not in _BINDS or shows(one, source, here) for one in places.get(target, ()))
         for kind, source, target in spec["mounts"]
