@@ -25,9 +25,9 @@ from tui.keeper import zygote
 from tui.keeper.monitor import Keeper, Monitor, end_descendants, output_pipe
 from tui.permissions.sandbox.mounted import Mounted, mounts_of, parsed, shows
 
-AFTER_S = 0.25
-"""Seconds from a first command's start until walls are built for the next: they are not to slow
-it. Once a second one has come, there may be more: theirs are built at once."""
+AFTER_S = 0.5
+"""Seconds from a command's start until walls are built for the next: they are not to slow it. After
+a second one within that time there may be more: walls for these are built at once."""
 READY = 2
 """Walls that wait for commands of the same kind: a model may ask for several at once."""
 KEPT_S = 120.0
@@ -102,7 +102,7 @@ class WallsAhead:
         self._builder = builder
         self._waiting: dict[str, list[_Waiting]] = {}
         self._wanted: dict[str, dict[str, Any]] = {}
-        self._due = 0.0
+        self._due, self._asked = 0.0, -AFTER_S
 
     def patience(self) -> float:
         if not self._wanted:
@@ -132,8 +132,8 @@ class WallsAhead:
             return False
         key, now = _key(spec), time.monotonic()
         waiting = self._waiting.pop(key, [])
-        self._due = now if waiting or key in self._wanted else now + AFTER_S
-        self._wanted[key] = spec
+        self._due = now if now - self._asked < AFTER_S else now + AFTER_S
+        self._asked, self._wanted[key] = now, spec
         if not waiting:
             return False
         self._waiting[key] = waiting  # again the last that was needed
