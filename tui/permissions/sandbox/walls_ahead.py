@@ -29,7 +29,8 @@ AFTER_S = 0.5
 """Seconds from a command's start until walls are built for the next: they are not to slow it. After
 a second one within that time there may be more: walls for these are built at once."""
 READY = 2
-"""Walls that wait for commands of the same kind: a model may ask for several at once."""
+"""Walls that wait for commands of the same kind, once there was more than one: a model may ask for
+several at once."""
 KEPT_S = 120.0
 """Seconds after which walls that nobody needed are given up."""
 _NEARLY_S = 0.1
@@ -101,7 +102,7 @@ class WallsAhead:
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self._waiting: dict[str, list[_Waiting]] = {}
-        self._wanted: dict[str, dict[str, Any]] = {}
+        self._wanted: dict[str, tuple[dict[str, Any], int]] = {}
         self._due, self._asked = 0.0, -AFTER_S
 
     def patience(self) -> float:
@@ -113,8 +114,8 @@ class WallsAhead:
         now = time.monotonic()
         if self._wanted and now >= self._due:
             wanted, self._wanted = list(self._wanted.items())[-MOST:], {}
-            for key, spec in wanted:
-                while len(self._waiting.setdefault(key, [])) < READY:
+            for key, (spec, most) in wanted:
+                while len(self._waiting.setdefault(key, [])) < most:
                     self._build(key, spec, requests)
         kept = [*self._waiting][-MOST:]
         for key, waiting in self._waiting.items():
@@ -133,7 +134,8 @@ class WallsAhead:
         key, now = _key(spec), time.monotonic()
         waiting = self._waiting.pop(key, [])
         self._due = now if now - self._asked < AFTER_S else now + AFTER_S
-        self._asked, self._wanted[key] = now, spec
+        again = bool(waiting) or key in self._wanted
+        self._asked, self._wanted[key] = now, (spec, READY if again else 1)
         if not waiting:
             return False
         self._waiting[key] = waiting  # again the last that was needed
