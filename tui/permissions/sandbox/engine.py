@@ -33,7 +33,7 @@ from tui.permissions.sandbox.environment import (
     clean_environment,
     without_server_info,
 )
-from tui.permissions.sandbox.looks import Looks
+from tui.permissions.sandbox.observed import Observed
 from tui.permissions.sandbox.walls import COPIES, COPIES_INSIDE, Level, Plan, Walls, plan, prepare
 
 _ROOT = str(Path(__file__).parents[3])
@@ -132,7 +132,7 @@ class Sandbox:
         self.engine = engine
         self.parent = parent or warm_parent()
         self._landlock = -1
-        self._plans: dict[Level, tuple[Walls, Looks, Plan]] = {}
+        self._plans: dict[Level, tuple[Walls, Observed, Plan]] = {}
 
     async def start(
         self,
@@ -256,15 +256,15 @@ class Sandbox:
 
     def _plan(self, walls: Walls, level: Level) -> Plan:
         """Plan the walls, and make the private folders that they bind. The last plan of a level is
-        used again if all that it saw looks the same. Blocks. Raises WallError."""
+        used again if all that it saw observed the same. Blocks. Raises WallError."""
         prepare(walls)
         match self._plans.get(level):
-            case (known, looks, made) if known == walls and looks.hold():
+            case (known, observed, made) if known == walls and observed.hold():
                 return made
             case _:
-                looks = Looks()
-                made = plan(walls, level, looks)
-                self._plans[level] = walls, looks, made
+                observed = Observed()
+                made = plan(walls, level, observed)
+                self._plans[level] = walls, observed, made
                 return made
 
     def _spec(

@@ -13,10 +13,13 @@ from contextlib import suppress
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
-from tui.permissions.sandbox.looks import Looks
+
+if TYPE_CHECKING:
+    from tui.permissions.sandbox.observed import Observed
 
 # fmt: off
 TOOLCHAINS = (
@@ -141,23 +144,26 @@ class Plan:
         return self.level is Level.NETWORK
 
 
-def plan(walls: Walls, level: Level, looks: Looks | None = None) -> Plan:  # noqa: C901, PLR0912, PLR0915 - one order, read from top to bottom
-    """Plan the mounts for a level. Reads the file system, by `looks`, and changes nothing: the plan
-    is the same as long as they hold. Raises WallError."""
+def plan(walls: Walls, level: Level, observed: Observed | None = None) -> Plan:  # noqa: C901, PLR0912, PLR0915 - one order, read from top to bottom
+    """Plan the mounts for a level. Reads the file system, by `observed`, and changes nothing: the
+    plan is the same as long as that holds. Raises WallError."""
     if level is Level.OUTSIDE:
         raise WallError("A command that runs outside isn't confined.")
-    looks = looks or Looks()
-    homes = check_workspace(walls, looks)
+    if observed is None:
+        from tui.permissions.sandbox.observed import Observed  # noqa: PLC0415 - on demand
+
+        observed = Observed()
+    homes = check_workspace(walls, observed)
     writes = level is not Level.READ_ONLY
-    roots = [looks.real(path) for path in (walls.workspace, *walls.added)]
+    roots = [observed.real(path) for path in (walls.workspace, *walls.added)]
     temporary, empty = str(walls.session / "tmp"), str(walls.session / "empty")
 
     # What is visible, by target; a later entry replaces an earlier one.
     shown: dict[str, Mount] = {}
     covered = (*homes, *_EMPTY, "/tmp")  # noqa: S108
-    opened = _existing(looks, map(looks.real, walls.opened))
-    for tool in (*_toolchains(walls, homes, looks), *opened):
-        real = looks.real(tool)
+    opened = _existing(observed, map(observed.real, walls.opened))
+    for tool in (*_toolchains(walls, homes, observed), *opened):
+        real = observed.real(tool)
         for target in dict.fromkeys((real, tool)):
             known = any(_is_within(target, path) for path in (*roots, *shown))
             if not known and _below(target, covered):
@@ -169,40 +175,40 @@ def plan(walls: Walls, level: Level, looks: Looks | None = None) -> Plan:  # noq
         for target in dict.fromkeys((real, str(given))):
             if target == real or _below(target, covered):
                 shown[target] = ("bind" if writes else "ro-bind", real, target)
-    own = [looks.real(path) for path in walls.git]
-    denied = _denied(walls, roots, looks)
+    own = [observed.real(path) for path in walls.git]
+    denied = _denied(walls, roots, observed)
     pins = [up for _, _, path in denied for up in _ancestors(path, [*roots, *own])]
     for path in sorted(own):
         if writes or not any(_is_within(path, root) for root in roots):
             shown[path] = ("bind" if writes else "ro-bind", path, path)
     writable = [target for kind, _, target in shown.values() if kind == "bind"]
     if writes:
-        for path in _existing(looks, map(looks.real, walls.protected)):
+        for path in _existing(observed, map(observed.real, walls.protected)):
             if _below(path, writable):
                 pins += _ancestors(path, [*roots, *own])
                 shown[path] = ("ro-bind", path, path)
         for path in pins:  # mounts cannot be moved away
             shown.setdefault(path, ("bind", path, path))
-    copies = walls.copies if writes and looks.is_dir(_RUN) else ()
-    shown, links = _with_copies(shown, copies, walls.session, looks)
-    for path in _existing(looks, map(looks.real, walls.sockets)):
+    copies = walls.copies if writes and observed.is_dir(_RUN) else ()
+    shown, links = _with_copies(shown, copies, walls.session, observed)
+    for path in _existing(observed, map(observed.real, walls.sockets)):
         shown[path] = ("ro-bind", path, path)
 
     # Outer folders are mounted first, so that inner ones stay visible.
     visible = sorted(shown.values(), key=lambda mount: mount[2].count("/"))
-    masks = _masks(walls, covered, [target for _, _, target in visible], roots, looks)
-    resolver = looks.real("/etc/resolv.conf")
-    if resolver.startswith("/run/") and looks.is_file(resolver):
+    masks = _masks(walls, covered, [target for _, _, target in visible], roots, observed)
+    resolver = observed.real("/etc/resolv.conf")
+    if resolver.startswith("/run/") and observed.is_file(resolver):
         visible.insert(0, ("ro-bind", resolver, resolver))
     # A folder that gets mounts inside must be a new one; all others are simply empty.
-    own_homes = dict.fromkeys(_existing(looks, map(str, (walls.home, _passwd_home()))))
+    own_homes = dict.fromkeys(_existing(observed, map(str, (walls.home, _passwd_home()))))
     inner = [*own_homes, *(target for _, _, target in visible)]
-    emptied = [path for path in (*homes, _RUN) if looks.is_dir(path)]
+    emptied = [path for path in (*homes, _RUN) if observed.is_dir(path)]
     filled = [path for path in emptied if any(_is_below(place, path) for place in inner)]
     mounts: list[Mount] = [("ro-bind", "/", "/")]
-    mounts += [("tmpfs", "1777", path) for path in _EMPTY[1:] if looks.is_dir(path)]
+    mounts += [("tmpfs", "1777", path) for path in _EMPTY[1:] if observed.is_dir(path)]
     mounts += [("bind", temporary, "/tmp"), ("proc", "", "/proc"), ("dev", "", "/dev")]  # noqa: S108
-    mounts += [("ro-bind", path, path) for path in _existing(looks, _KERNEL) if not os.geteuid()]
+    mounts += [("ro-bind", path, path) for path in _existing(observed, _KERNEL) if not os.geteuid()]
     mounts += [
         ("tmpfs", "0755", path) if path in filled else ("ro-bind", empty, path) for path in emptied
     ]
@@ -220,38 +226,40 @@ def plan(walls: Walls, level: Level, looks: Looks | None = None) -> Plan:  # noq
 
 
 def _with_copies(
-    shown: dict[str, Mount], copies: Iterable[tuple[Path, Path]], session: Path, looks: Looks
+    shown: dict[str, Mount], copies: Iterable[tuple[Path, Path]], session: Path, observed: Observed
 ) -> tuple[dict[str, Mount], tuple[Mount, ...]]:
     """Return what is visible with copies of protected folders, and links to copies of protected
     files, which are mounted on these."""
-    pairs = [(looks.real(target), copy) for target, copy in copies]
+    pairs = [(observed.real(target), copy) for target, copy in copies]
     pairs = [(path, copy) for path, copy in pairs if path in shown]
-    place = looks.real(session / COPIES)
+    place = observed.real(session / COPIES)
     names = dict.fromkeys(
-        looks.real(copy.parent).removeprefix(place).split("/")[1] for _, copy in pairs
+        observed.real(copy.parent).removeprefix(place).split("/")[1] for _, copy in pairs
     )
     own = {f"{COPIES_INSIDE}/{name}": f"{place}/{name}" for name in names}
     folders = {
-        path: ("bind", looks.real(copy), path) for path, copy in pairs if not looks.is_link(copy)
+        path: ("bind", observed.real(copy), path)
+        for path, copy in pairs
+        if not observed.is_link(copy)
     }
     links = [
-        ("link", f"{looks.real(copy.parent)}/{copy.name}", path)
+        ("link", f"{observed.real(copy.parent)}/{copy.name}", path)
         for path, copy in pairs
-        if looks.is_link(copy)
+        if observed.is_link(copy)
     ]
     reached: dict[str, Mount] = {inside: ("bind", path, inside) for inside, path in own.items()}
     return {**shown, **folders, **reached}, tuple(links)
 
 
-def check_workspace(walls: Walls, looks: Looks) -> tuple[str, ...]:
+def check_workspace(walls: Walls, observed: Observed) -> tuple[str, ...]:
     """Raise WallError if the workspace would expose what the walls hide. Returns the folders that
     are hidden as a whole."""
-    homes = _homes(walls, looks)
+    homes = _homes(walls, observed)
     for folder in (walls.workspace, *walls.added):
-        real = looks.real(folder)
+        real = observed.real(folder)
         if any(_is_within(real, place) for place in _SYSTEM):
             raise WallError(f"{folder} belongs to the system and can't be sandboxed.")
-        for place in (str(walls.home), looks.real(walls.home), *homes, "/tmp", *_EMPTY):  # noqa: S108
+        for place in (str(walls.home), observed.real(walls.home), *homes, "/tmp", *_EMPTY):  # noqa: S108
             if _is_within(place, real):
                 what = "is" if place == real else f"holds {place},"
                 raise WallError(
@@ -290,58 +298,58 @@ def _passwd_home() -> Path:
         return Path("/nonexistent")
 
 
-def _homes(walls: Walls, looks: Looks) -> tuple[str, ...]:
+def _homes(walls: Walls, observed: Observed) -> tuple[str, ...]:
     """The folders that are hidden as a whole, none inside another."""
-    wanted = {looks.real(path) for path in (*_HOMES, walls.home, _passwd_home())} - {"/"}
+    wanted = {observed.real(path) for path in (*_HOMES, walls.home, _passwd_home())} - {"/"}
     return tuple(
         sorted(
             path
             for path in wanted
-            if looks.is_dir(path) and not any(_is_below(path, other) for other in wanted)
+            if observed.is_dir(path) and not any(_is_below(path, other) for other in wanted)
         )
     )
 
 
-def _toolchains(walls: Walls, homes: tuple[str, ...], looks: Looks) -> Iterator[str]:
+def _toolchains(walls: Walls, homes: tuple[str, ...], observed: Observed) -> Iterator[str]:
     for home in dict.fromkeys((walls.home, _passwd_home())):
-        yield from _existing(looks, (f"{home}/{name}" for name in TOOLCHAINS))
-    yield from _existing(looks, map(str, walls.readable))
+        yield from _existing(observed, (f"{home}/{name}" for name in TOOLCHAINS))
+    yield from _existing(observed, map(str, walls.readable))
     for entry in dict.fromkeys(walls.search_path.split(os.pathsep)):
-        if not entry.startswith("/") or not looks.is_dir(entry):
+        if not entry.startswith("/") or not observed.is_dir(entry):
             continue
         folder = str(Path(entry))
         above = os.path.dirname(folder)  # noqa: PTH120
-        if looks.is_file(f"{above}/pyvenv.cfg"):
+        if observed.is_file(f"{above}/pyvenv.cfg"):
             folder = above
-        real = looks.real(folder)
+        real = observed.real(folder)
         if not any(_is_within(home, real) for home in (*homes, str(walls.home))):
             yield folder
 
 
 def _masks(
-    walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str], looks: Looks
+    walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str], observed: Observed
 ) -> Iterator[Mount]:
     """Yield the masks of single files and folders inside something visible; those without a source
     are hidden by an empty folder."""
-    wanted = [*_existing(looks, map(str, walls.hidden)), *_sockets(walls, looks)]
+    wanted = [*_existing(observed, map(str, walls.hidden)), *_sockets(walls, observed)]
     # The system's files that only root may read: a command of root runs under that name.
-    wanted += () if os.geteuid() else _matching("/", SYSTEM_SECRETS, looks)
+    wanted += () if os.geteuid() else _matching("/", SYSTEM_SECRETS, observed)
     for home in dict.fromkeys((walls.home, _passwd_home())):
-        wanted += _matching(str(home), NEVER, looks)
+        wanted += _matching(str(home), NEVER, observed)
     places, emptied = tuple(map(_slashed, visible)), tuple(map(_slashed, covered))
-    for path in sorted({looks.real(path) for path in wanted}):
+    for path in sorted({observed.real(path) for path in wanted}):
         if any(_is_within(root, path) for root in roots):
             continue  # the person works in it
         if not path.startswith(emptied) or f"{path}/".startswith(places):
-            yield "ro-bind", "" if looks.is_dir(path) else "/dev/null", path
+            yield "ro-bind", "" if observed.is_dir(path) else "/dev/null", path
 
 
-def _denied(walls: Walls, roots: list[str], looks: Looks) -> list[Mount]:
+def _denied(walls: Walls, roots: list[str], observed: Observed) -> list[Mount]:
     """The replacements for what must not be read in the workspace."""
-    places = dict.fromkeys(_existing(looks, map(looks.real, walls.denied)))
+    places = dict.fromkeys(_existing(observed, map(observed.real, walls.denied)))
     closed = _closed(walls)
     return [
-        ("ro-bind", closed[looks.is_dir(path)], path)
+        ("ro-bind", closed[observed.is_dir(path)], path)
         for path in places
         if any(_is_below(path, root) for root in roots)
         and not any(_is_below(path, other) for other in places)
@@ -366,30 +374,30 @@ def _is_in(mount: Mount, folders: Iterable[str]) -> bool:
     return any(_is_within(mount[2], folder) for folder in folders)
 
 
-def _matching(folder: str, names: Iterable[str], looks: Looks) -> Iterator[str]:
+def _matching(folder: str, names: Iterable[str], observed: Observed) -> Iterator[str]:
     """The existing paths for names below a folder; only the last part of a name may have a `*`."""
     for name in names:
         path = os.path.join(folder, name)  # noqa: PTH118 - much faster
         above, _, last = path.rpartition("/")
         if "*" in last:
-            yield from (f"{above}/{one}" for one in fnmatch.filter(looks.names(above), last))
-        elif looks.exists(path):
+            yield from (f"{above}/{one}" for one in fnmatch.filter(observed.names(above), last))
+        elif observed.exists(path):
             yield path
 
 
-def _sockets(walls: Walls, looks: Looks) -> Iterator[str]:
+def _sockets(walls: Walls, observed: Observed) -> Iterator[str]:
     """The sockets of this machine that have a path, except for those opened by name.
 
     A socket in a readable folder could be connected to, with the network or without.
     """
-    opened = {looks.real(path) for path in walls.sockets}
-    paths = looks.at(_HOST_SOCKETS, _socket_paths)
+    opened = {observed.real(path) for path in walls.sockets}
+    paths = observed.at(_HOST_SOCKETS, _socket_paths)
     named = {path for path in paths if path.startswith("/")}
     if relative := paths - named:
-        places = {str(walls.workspace), *looks.at("/proc", _working_folders)}
+        places = {str(walls.workspace), *observed.at("/proc", _working_folders)}
         named |= {os.path.join(place, path) for place in places for path in relative}  # noqa: PTH118
     for path in named:
-        if looks.exists(path) and looks.real(path) not in opened:
+        if observed.exists(path) and observed.real(path) not in opened:
             yield path
 
 
@@ -415,8 +423,8 @@ def _working_folders(processes: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _existing(looks: Looks, paths: Iterable[str]) -> list[str]:
-    return list(filter(looks.exists, paths))
+def _existing(observed: Observed, paths: Iterable[str]) -> list[str]:
+    return list(filter(observed.exists, paths))
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -3,7 +3,7 @@
 Most commands of a session have the same walls as one before. So once one has started, its walls
 are built again, with nothing in them but what waits for a command: a fork of the zygote that will
 be its keeper, and the first process behind the walls; two of them wait once there was a second
-command. One is handed over only if
+command. A command is handed over only if
 
 - its request is the same in all but its words and its environment, and its plan was made for it
   just now: whatever appeared or went since, as far as a plan sees it, makes it another one;

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.permissions.sandbox.conftest import Scene
-from tui.permissions.sandbox.looks import Looks
+from tui.permissions.sandbox.observed import Observed
 from tui.permissions.sandbox.walls import Level, Walls, plan, prepare
 
 LEVELS = [Level.READ_ONLY, Level.WORKSPACE]
@@ -78,14 +78,14 @@ def test_a_plan_that_still_holds_is_the_plan_of_now(
     level: Level,
 ) -> None:
     base = tmp_path_factory.mktemp("plan")
-    walls, looks = walls_at(base), Looks()
+    walls, observed = walls_at(base), Observed()
     for kind, place, other in before:
         _made(base, kind, base / place, base / other)
-    made = plan(walls, level, looks)
-    assert looks.hold()
+    made = plan(walls, level, observed)
+    assert observed.hold()
     for kind, place, other in meanwhile:
         _made(base, kind, base / place, base / other)
-    assert not looks.hold() or plan(walls, level) == made
+    assert not observed.hold() or plan(walls, level) == made
     shutil.rmtree(base)
 
 
@@ -115,8 +115,8 @@ def test_what_needs_another_wall_is_seen(scene: Scene, change: Callable[[Scene],
     kept.mkdir()
     walls = replace(scene.walls, protected=(kept, scene.workspace / ".git/config.worktree"))
     prepare(walls)
-    looks = Looks()
-    made = plan(walls, Level.WORKSPACE, looks)
+    observed = Observed()
+    made = plan(walls, Level.WORKSPACE, observed)
     change(scene)
     assert plan(walls, Level.WORKSPACE) != made
-    assert not looks.hold()
+    assert not observed.hold()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 _Seen = TypeVar("_Seen")
 
 
-class Looks:
+class Observed:
     """Looks at paths, each in each way once; `hold` looks again at all of them."""
 
     def __init__(self) -> None:
