@@ -256,7 +256,7 @@ class Sandbox:
 
     def _plan(self, walls: Walls, level: Level) -> Plan:
         """Plan the walls, and make the private folders that they bind. The last plan of a level is
-        used again if all that it saw observed the same. Blocks. Raises WallError."""
+        used again if all that it saw looks the same. Blocks. Raises WallError."""
         prepare(walls)
         match self._plans.get(level):
             case (known, observed, made) if known == walls and observed.hold():
