@@ -24,7 +24,8 @@ from tui.tools.base import ToolContext
 from tui.tools.file_ledger import FileLedger
 from tui.tools.jobs import Jobs
 from tui.tools.output_capture import Capture, Cleaner
-from tui.tools.run_command import RunCommand
+from tui.tools.process import start_command
+from tui.tools.run_command import RunCommand, follow
 from tui.tools.terminal_text import MOVES
 
 
@@ -211,6 +212,39 @@ async def test_a_descendant_that_holds_the_pipe_does_not_hang_the_tool(bench: Be
     assert gone(int(text.split()[0]))
     assert "left running" in text
     assert output.details["exit_code"] == 0
+
+
+async def test_of_a_flood_only_the_two_ends_are_read(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fed: list[int] = []
+    feed = Capture.feed
+
+    def counted(capture: Capture, data: bytes) -> str:
+        fed.append(len(data))
+        return feed(capture, data)
+
+    monkeypatch.setattr(Capture, "feed", counted)
+    ctx = bench.context()
+    command = await start_command(
+        "seq 1500000", cwd=bench.root, folder=ctx.kept, call={}, limits=ctx.guard, env=None,
+        starter=ctx.jobs.starter, timeout=0.0, elsewhere=True,
+    )  # fmt: skip
+    await command.wait()
+    output = await follow(command, ctx, 120, asyncio.Event())
+    assert output.raw is not None
+    assert (output.raw.bytes, output.raw.lines) == (10_888_896, 1_500_000)
+    assert sum(fed) < 3 * 1024**2
+    head, marker, *tail = text_of(output.content).split("\n\n")
+    numbers = [*map(int, head.split())]
+    assert len(numbers) > 10_000
+    assert numbers[:-1] == [*range(1, len(numbers))]
+    assert "the middle of 10888896 bytes" in marker
+    last = "\n\n".join(tail).splitlines()
+    assert len(last) > 10_000
+    assert last[1:-1] == [str(n) for n in range(1_500_003 - len(last), 1_500_001)]
+    assert output.full is not None
+    assert output.full.stat().st_size == 10_888_896
 
 
 async def test_a_flood_is_streamed_in_few_bounded_pieces(bench: Bench) -> None:

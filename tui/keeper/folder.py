@@ -16,7 +16,10 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CALL, OUTPUT, STATE, LOCK, CONTROL = "call", "output", "state", "lock", "control"
 

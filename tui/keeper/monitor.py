@@ -7,7 +7,7 @@ records the end. Standard library only: each running command has one in memory.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import errno
 import fcntl
 import hashlib
@@ -18,9 +18,12 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from typing import Any, NoReturn
 
 from tui.keeper import folder as names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the first command waits for what its keeper imports
+    from typing import Any, NoReturn
 
 GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -324,7 +327,7 @@ class Keeper(Monitor):
             "written": self._written,
             "sha256": self._digest.hexdigest(),
             "stopped": self._stopped,
-            "tail": base64.b64encode(self._tail).decode(),
+            "tail": binascii.b2a_base64(self._tail, newline=False).decode(),
             "timed_out": self._timed_out,
         }
 

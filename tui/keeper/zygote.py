@@ -18,38 +18,42 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn, Protocol, TypeAlias
 
 from tui.keeper.monitor import Keeper, Monitor, words
 
-Run: TypeAlias = Callable[[Monitor], tuple[int, bool]]
-"""Runs a command to its end, in its monitor: its status, and True if something still ran then."""
-Begin: TypeAlias = Callable[[dict[str, Any]], Run]
-"""Makes the runner for a request, in the zygote: raises OSError if that is impossible."""
-Ask: TypeAlias = Callable[[dict[str, Any], socket.socket], None]
 _EVERY_S = 5
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn, Protocol, TypeAlias
 
-class Ahead(Protocol):
-    """Prepares for the next command while nothing is asked for."""
+    Run: TypeAlias = Callable[[Monitor], tuple[int, bool]]
+    """Runs a command to its end, in its monitor: its status, and True if something still ran
+    then."""
+    Begin: TypeAlias = Callable[[dict[str, Any]], Run]
+    """Makes the runner for a request, in the zygote: raises OSError if that is impossible."""
+    Ask: TypeAlias = Callable[[dict[str, Any], socket.socket], None]
 
-    def patience(self) -> float:
-        """The seconds until `prepare` is due."""
-        ...
+    class Ahead(Protocol):
+        """Prepares for the next command while nothing is asked for."""
 
-    def prepare(self, requests: socket.socket) -> None:
-        """Do what is due. A fork of it lets go of `requests`."""
-        ...
+        def patience(self) -> float:
+            """The seconds until `prepare` is due."""
+            ...
 
-    def let_go(self) -> None:
-        """Close all that belongs to the zygote, in a fork of it."""
-        ...
+        def prepare(self, requests: socket.socket) -> None:
+            """Do what is due. A fork of it lets go of `requests`."""
+            ...
 
-    def take(self, spec: dict[str, Any], files: list[int]) -> bool:
-        """Hand a request to what was prepared for it. False if there is nothing that fits."""
-        ...
+        def let_go(self) -> None:
+            """Close all that belongs to the zygote, in a fork of it."""
+            ...
+
+        def take(self, spec: dict[str, Any], files: list[int]) -> bool:
+            """Hand a request to what was prepared for it. False if there is nothing that fits."""
+            ...
 
 
 def main(

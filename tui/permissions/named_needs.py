@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 from tui.core.workspace import Workspace
 from tui.permissions.parsed_command import (
     Invocation,
@@ -40,7 +41,7 @@ _GIT_WRITES = frozenset(
         " worktree"
     )
 )
-_GIT_LOOKS = re.compile(
+_GIT_LOOKS = late_pattern(
     r"stash (?:list|show)|worktree list|submodule(?: (?:status|summary))?|notes(?: (?:list|show))?"
     r"|bisect (?:log|view|visualize)|clean (?:-\w*n\w*|--dry-run)|branch(?: -[alrv]+)?"
     r"|tag(?: (?:-[lv]|-n\d*))?|(?:branch|tag) --(?:list|all|remotes|show-current|contains"
@@ -54,7 +55,7 @@ _WRITE_THEIR_FILES = frozenset(
     + tuple(WRITERS)
 )
 """Programs that mostly write; some of them print nothing about a read-only folder."""
-_TO = re.compile(
+_TO = late_pattern(
     r"-[oOCdDtP]|--(?:out|outdir|outfile|output|output-dir|output-document|dest|destination"
     r"|directory|prefix|target|target-dir|target-directory|root|user-install)"
 )
@@ -65,12 +66,12 @@ _READERS = frozenset(
     )
 )
 """Programs that write nowhere; their options of these names mean something else."""
-_GIT_TO = re.compile(r"-o|--output(?:-directory)?|--separate-git-dir")
+_GIT_TO = late_pattern(r"-o|--output(?:-directory)?|--separate-git-dir")
 _LAST_IS_WRITTEN = frozenset(names("cp mv install ln"))
 _GLOBAL = {"--global": "~/.gitconfig", "--system": "/etc/gitconfig"}
-_ADDRESS = re.compile(r"https?://(?!localhost|127\.|\[::1\])", re.IGNORECASE)
-_LOOKS_UP = re.compile(r"--get.*|--list|-l")
-_SIGNS = re.compile(r"-S.*|--gpg-sign.*|-s|-u.*|--sign")
+_ADDRESS = late_pattern(r"https?://(?!localhost|127\.|\[::1\])", re.IGNORECASE)
+_LOOKS_UP = late_pattern(r"--get.*|--list|-l")
+_SIGNS = late_pattern(r"-S.*|--gpg-sign.*|-s|-u.*|--sign")
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from tui.core.dataclass import dataclass, field
+from tui.core.late_pattern import late_pattern
 from tui.core.workspace import Workspace
 from tui.permissions.parsed_command import is_option
 from tui.permissions.path_risk import real_path
@@ -24,7 +25,7 @@ from tui.permissions.risk_tiers import names
 
 MOST_CHARS = 2000
 
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     r"""\ *(?:
       (?P<joint>\|\||&&|\||;)
     | (?P<redirection>2>&1|[12]?>\ ?/dev/null)(?=[\ ;|&]|$)
@@ -36,7 +37,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_PROGRAM = re.compile(r"[A-Za-z0-9_./:@%+-]+")
+_PROGRAM = late_pattern(r"[A-Za-z0-9_./:@%+-]+")
 """A program's name: no quotes, and no `=` of an assignment."""
 
 _RESERVED = frozenset(
@@ -148,7 +149,7 @@ _WALKS = frozenset({"rg", "grep", "find", "tree", "du"})
 _NO_PATTERN = frozenset({"-e", "--regexp", "--files", "--type-list"})
 """Options that make the first operand of grep and rg a path."""
 
-_RUNS_GPG = re.compile(r"%[-+ ]?G")
+_RUNS_GPG = late_pattern(r"%[-+ ]?G")
 
 
 def _in_folder(one: PlainCommand, folder: Path, reach: ReadableArea) -> str:

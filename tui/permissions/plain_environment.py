@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tui.core.git.checkout import Checkout, InsideGitError, NoCheckoutError
 from tui.core.git.door import GitError, NoGitError
+from tui.core.late_pattern import late_pattern
 from tui.core.redaction import child_environment
 from tui.core.workspace import Workspace, safe_search_path
 from tui.permissions.path_risk import real_path
@@ -35,7 +36,7 @@ _GIT: Mapping[str, str] = {
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
-_STEERS = re.compile(
+_STEERS = late_pattern(
     r"BASH_FUNC_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS|CDPATH|POSIXLY_CORRECT|(LD|DYLD)_.*"
     r"|GREP_OPTIONS|RIPGREP_CONFIG_PATH|GIT_EXTERNAL_DIFF|GIT_CONFIG_PARAMETERS"
 )
@@ -59,7 +60,7 @@ def plain_environment(workspace: Workspace) -> dict[str, str]:
 
 _MOST_MODULES = 50
 
-_HARMLESS_KEYS = re.compile(
+_HARMLESS_KEYS = late_pattern(
     r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode"
     r"|symlinks|autocrlf|eol|safecrlf|quotepath|abbrev|longpaths|fscache|untrackedcache|editor"
     r"|preloadindex|sparsecheckout|sparsecheckoutcone|worktree|hookspath|commentchar|compression"

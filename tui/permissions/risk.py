@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from tui.core.dataclass import dataclass, replace
+from tui.core.late_pattern import late_pattern
 from tui.permissions import blocklist
 from tui.permissions.parsed_command import (
     UNKNOWN,
@@ -80,21 +81,21 @@ _UNSEEN = frozenset({_HIDDEN_PROGRAM, _SETS_CODE, blocklist.TEXT_ONLY_THEN})
 _RUN_OTHERS = frozenset(names("git find fd alias script"))
 """Programs that run others by words which may not be known."""
 _MAY_READ_KEY = "it may reach Holdfast's own key: what it reads is only known when it runs"
-_RAW_DEVICE = re.compile(r">\|?\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/)")
-_PIECES = re.compile(r"[;&|\n(){}`]+")
-_CODED = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_DEFAULT = re.compile(r"\$\{\w+:?[-=+?]([^{}]*)\}")
-_CHOICES = re.compile(r"\{([^{}\s]*)\}")
-_SIMPLE_VALUE = re.compile(r"(?<!\w)([A-Za-z_]\w*)=([\w./-]+)")
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
-_GIVEN = re.compile(r"\$\{?[\d@*]\}?")
+_RAW_DEVICE = late_pattern(r">\|?\s*/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|loop|dm-|mapper/)")
+_PIECES = late_pattern(r"[;&|\n(){}`]+")
+_CODED = late_pattern(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_DEFAULT = late_pattern(r"\$\{\w+:?[-=+?]([^{}]*)\}")
+_CHOICES = late_pattern(r"\{([^{}\s]*)\}")
+_SIMPLE_VALUE = late_pattern(r"(?<!\w)([A-Za-z_]\w*)=([\w./-]+)")
+_VARIABLE = late_pattern(r"\$\{?([A-Za-z_]\w*)\}?")
+_GIVEN = late_pattern(r"\$\{?[\d@*]\}?")
 """The arguments of a function's call."""
-_BEFORE = re.compile(
+_BEFORE = late_pattern(
     r"\$*|\w+(\[.*\])?\+?=.*|\d*[<>].*|" + "|".join(KEYWORDS | {"time"}), re.DOTALL
 )
 """Words that may precede a program's name."""
-_PIP = re.compile(r"pip[\d.]*")
-_ROUGH_WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*"|['"\\])+""", re.DOTALL)
+_PIP = late_pattern(r"pip[\d.]*")
+_ROUGH_WORD = late_pattern(r"""(?:[^\s'"\\]|\\.|'[^']*'|"[^"]*"|['"\\])+""", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.core.late_pattern import late_pattern
 from tui.permissions.parsed_command import (
     UNKNOWN,
     ParsedLine,
@@ -37,22 +38,22 @@ if TYPE_CHECKING:
 KEYWORDS = frozenset({"!", "{", "if", "then", "elif", "else", "while", "until", "do"})
 """Words that the grammar sometimes mistakes for a program's name."""
 
-_PREFIXED = re.compile(
+_PREFIXED = late_pattern(
     r"((?:^|[\n;&|({`\"')]|\b(?:do|then|else|in)\b)[ \t]*)(?:(?:!|time(?:[ \t]+-p)?)[ \t]+)+"
     r"(?=[({!]|(?:if|while|until|for|case|select|time|function)\b|\w+[ \t]*\(\))"
 )
 """`!` and `time` before a compound command, which the grammar does not know."""
-_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
+_CONTINUED = late_pattern(r"(?<!\\)((?:\\\\)*)\\\n")
 
-_CODE = re.compile(rb"\$\(|`|[<>]\(|\$\{[ \t\n|]")
+_CODE = late_pattern(rb"\$\(|`|[<>]\(|\$\{[ \t\n|]")
 """The places inside a word where the shell may begin to run something."""
-_EVALUATES = re.compile(
+_EVALUATES = late_pattern(
     rb"\w\[|\[\[|\(\(|\[ |\$\[|printf[ \t]+-v|@P|\$\{!|\$\{\w+:[^-=?+]"
     rb"|(?<![\w-])(?:test|let|declare|typeset|local|readonly|export|read|mapfile|readarray|unset"
     rb"|getopts|wait|ulimit|compgen|complete|trap|eval|PS[0-4]|PROMPT_COMMAND|BASH_ENV)\b"
 )
 """Constructs that make bash run code inside a quoted text: `[[ 'a[$(x)]' -eq 0 ]]`, `${x@P}`."""
-_COPROCESS = re.compile(rb"\bcoproc\b")
+_COPROCESS = late_pattern(rb"\bcoproc\b")
 """The grammar takes it, and the name after it, for programs."""
 
 _DEEPEST = 80
@@ -74,7 +75,7 @@ _BREAK = "\2"  # where the shell splits it
 _QUOTED = "\3"  # where quotes began, so that even an empty text is a word
 _VALUE = "\4"  # where something is expanded
 
-_QUOTES = re.compile(
+_QUOTES = late_pattern(
     rf"""(?=[{_VALUE}\\'"$\s{{()<>|&;`])(?:
     \\\n | \\(?P<escaped>.?) | '(?P<single>[^']*)' | \$'(?P<coded>(?:[^'\\]|\\.)*)'
     | \$?"(?P<double>(?:[^"\\]|\\.)*)" | (?P<value>{_VALUE}) | \$(?P<name>[A-Za-z_]\w*)
@@ -82,9 +83,9 @@ _QUOTES = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-_GLOB = re.compile(rf"(?<!{_LITERAL})[*?\[]")
+_GLOB = late_pattern(rf"(?<!{_LITERAL})[*?\[]")
 _CHOICE = rf"(?:[^{{}},{_LITERAL}]|{_LITERAL}.)*+"
-_BRACES = re.compile(rf"(?<!{_LITERAL})\{{({_CHOICE}(?:,{_CHOICE})++)\}}", re.DOTALL)
+_BRACES = late_pattern(rf"(?<!{_LITERAL})\{{({_CHOICE}(?:,{_CHOICE})++)\}}", re.DOTALL)
 
 _COMMANDS = {"command", "declaration_command", "unset_command"}
 _REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}

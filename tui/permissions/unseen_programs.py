@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from tui.core.late_pattern import late_pattern
 from tui.permissions.parsed_command import UNKNOWN, Redirect, SimpleCommand
 from tui.permissions.risk_tiers import INTERPRETERS, SHELLS, names
 
@@ -21,13 +22,13 @@ _STARTS = "starts programs by itself, or evaluates what it makes"
 _OWN_FILE = "runs a file that the same command writes"
 _LOADS_CODE = "lets a variable load code into programs"
 
-STANDARD_INPUT = re.compile(r"-|0|/dev/stdin|/dev/fd/\d+|/proc/\w+/fd/\d+")
+STANDARD_INPUT = late_pattern(r"-|0|/dev/stdin|/dev/fd/\d+|/proc/\w+/fd/\d+")
 """Names of an open file in place of a script; `0` is the number in `0< file`."""
 
-_INLINE = re.compile(r"-[A-Za-z]*[ceEpr]|--(?:eval|execute|print|command)(?:=.*)?", re.DOTALL)
+_INLINE = late_pattern(r"-[A-Za-z]*[ceEpr]|--(?:eval|execute|print|command)(?:=.*)?", re.DOTALL)
 """Options of interpreters that put the program among the words."""
-_SHELL_INLINE = re.compile(r"[-+]\w*c\w*|--command")
-_LETTERS = re.compile(r"-[A-Za-z]{0,8}")
+_SHELL_INLINE = late_pattern(r"[-+]\w*c\w*|--command")
+_LETTERS = late_pattern(r"-[A-Za-z]{0,8}")
 _STARTING = (
     r"(?i)\b(?:\w*exec|eval|exec(?:l|v|file|sync)\w*|system|\w*subprocess\w*|popen\w*|\w*spawn(?:[lvpe]{1,3}|sync)?"
     r"|child_process|fork\w*|pty|ctypes|cffi|getattr|vars|globals|importlib|runpy|syscall|qx"
@@ -36,10 +37,10 @@ _STARTING = (
     r"|__(?:import|builtins|dict|globals|subclasses|getattribute)__|%x[^\w\s]|\b(?:os|io|_G|_ENV)\s*\["
 )
 """The ways in which programs of other languages start programs, or evaluate a text."""
-_AWK_STARTS = re.compile(r"\|&?\s*(?:getline|[\"'])|@\w+\s*\(", re.IGNORECASE)
-_PIPES = re.compile(r"(?<!\|)\|(?!\|)")
-_STATEMENTS = re.compile(r"[;{}\n]")
-_BACKQUOTES = re.compile(r"(?:perl|ruby|php)[\d.]*")
+_AWK_STARTS = late_pattern(r"\|&?\s*(?:getline|[\"'])|@\w+\s*\(", re.IGNORECASE)
+_PIPES = late_pattern(r"(?<!\|)\|(?!\|)")
+_STATEMENTS = late_pattern(r"[;{}\n]")
+_BACKQUOTES = late_pattern(r"(?:perl|ruby|php)[\d.]*")
 _INTERPRETER_VALUED = frozenset(names("-W -X -I -r -M -C -L -d -F -T --require --import"))
 _AWK_VALUED = frozenset(names("-v -F -f -i -l --assign --field-separator --file --include --load"))
 _RUN_MODULES = frozenset(names("timeit pdb IPython code cProfile"))
@@ -92,26 +93,26 @@ _RUN_GIVEN = frozenset(names(
     " vitest mocha rake cmake ninja just gradle invoke ansible-playbook emacs wish m4"
 ))
 """Programs that run, or compile, the files among their words."""
-_SCRIPTS = re.compile(r".*\.(?:[cm]?[jt]sx?|json)")
+_SCRIPTS = late_pattern(r".*\.(?:[cm]?[jt]sx?|json)")
 _OWN_FILES: Mapping[str, re.Pattern[str]] = {
-    **dict.fromkeys(("make", "gmake"), re.compile(r"(?:gnu)?makefile|.*\.mk", re.IGNORECASE)),
+    **dict.fromkeys(("make", "gmake"), late_pattern(r"(?:gnu)?makefile|.*\.mk", re.IGNORECASE)),
     **dict.fromkeys(names("npm pnpm yarn bun jest vitest mocha"), _SCRIPTS),
-    **dict.fromkeys(names("pytest tox nox"), re.compile(r".*\.py|.*\.toml|.*\.ini|.*\.cfg")),
-    "go": re.compile(r".*\.go"),
-    "cargo": re.compile(r".*\.rs|cargo\.toml"),
-    "just": re.compile(r"\.?justfile"),
-    "rake": re.compile(r"rakefile"),
+    **dict.fromkeys(names("pytest tox nox"), late_pattern(r".*\.py|.*\.toml|.*\.ini|.*\.cfg")),
+    "go": late_pattern(r".*\.go"),
+    "cargo": late_pattern(r".*\.rs|cargo\.toml"),
+    "just": late_pattern(r"\.?justfile"),
+    "rake": late_pattern(r"rakefile"),
 }
 """Files that programs find and run by themselves."""
 _WRITE_OPERANDS = frozenset(names("cp mv ln install rsync scp tee patch ed ex truncate sponge"))
-_WRITE_INTO = re.compile(r"(?:-o|-O|--output|--output-document|of)=?(.*)", re.DOTALL)
-_IN_PLACE = re.compile(r"-\w*i.*|--in-place.*")
+_WRITE_INTO = late_pattern(r"(?:-o|-O|--output|--output-document|of)=?(.*)", re.DOTALL)
+_IN_PLACE = late_pattern(r"-\w*i.*|--in-place.*")
 _EDIT_IN_PLACE = frozenset(names("sed perl ruby"))
 # fmt: on
 
 _SED_STARTS = r"(?:^|[\s;{}\d$!/,+~])e(?:[\s;}]|$)|[^\w\s\\][gpiImM\d]*e[gpiImM\d]*\s*(?:[;}\n]|$)"
 """sed's command `e`, and the flag of `s` (GNU sed 4.9)."""
-_AWK_FILE = re.compile(r"-f|--file|-i|--include|-l|--load")
+_AWK_FILE = late_pattern(r"-f|--file|-i|--include|-l|--load")
 
 PROGRAM_VARIABLES = frozenset(
     names(
@@ -127,7 +128,7 @@ _CODE_VARIABLES = (
     r"|ENV|ZDOTDIR|MAKEFILES|VIMINIT|EXINIT"
 )
 """Variables that make programs load code, or settings that name some."""
-_CODE_IN_OPTIONS = re.compile(r"-r|--require|--import|--eval|--loader|-e|--init-file|-f")
+_CODE_IN_OPTIONS = late_pattern(r"-r|--require|--import|--eval|--loader|-e|--init-file|-f")
 
 
 def unseen_code(simple: SimpleCommand) -> str:
@@ -296,7 +297,7 @@ def runs_written(simple: SimpleCommand, written: frozenset[str]) -> str:
     return _OWN_FILE if meets or (bare and "*" in written) or not bare.isdisjoint(known) else ""
 
 
-_NAME = re.compile(r"[\w.-]+")
+_NAME = late_pattern(r"[\w.-]+")
 _FILE_OPTIONS = frozenset(names("-f --file -r --require --import -l --load"))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import dropwhile, pairwise
 
 from tui.core.dataclass import dataclass, replace
+from tui.core.late_pattern import late_pattern
 from tui.permissions.parsed_command import (
     UNKNOWN,
     ShellWord,
@@ -120,7 +121,7 @@ _GIT_RUNS = names(
     "archive"
 )
 """Subcommands of git with such options."""
-_GIT_PROGRAMS = re.compile(
+_GIT_PROGRAMS = late_pattern(
     r"pager\..+|.+\.(pager|editor|command|cmd|driver|external|textconv|sshcommand|fsmonitor"
     r"|askpass|helper|program|clean|smudge|process|uploadpack|receivepack|difffilter"
     r"|packobjectshook|alternaterefscommand)"
@@ -128,13 +129,13 @@ _GIT_PROGRAMS = re.compile(
 """Settings of git that name a program, with its arguments."""
 
 _FIND_EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
-_FIND_NARROWS = re.compile(
+_FIND_NARROWS = late_pattern(
     r"-(name|iname|path|ipath|regex|iregex|size|mtime|mmin|ctime|cmin|atime|amin|newer.*|empty|"
     r"user|group|perm|links|inum|samefile|type|maxdepth|prune|wholename|lname)"
 )
 _FD_EXEC = {"-x", "-X", "--exec", "--exec-batch"}
 _SETTINGS = "runs what settings from elsewhere name"
-_ELSEWHERE = re.compile(r"include\.path|includeif\.", re.IGNORECASE)
+_ELSEWHERE = late_pattern(r"include\.path|includeif\.", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,11 @@ class Capture:
         self._tail_chars = 0
         self._tail_room = memory_chars - memory_chars // 2
 
+    @property
+    def begins(self) -> bool:
+        """True as long as there is room for the beginning."""
+        return self._head_room > 0
+
     def feed(self, data: bytes) -> str:
         self.bytes += len(data)
         self._newlines += data.count(b"\n")

@@ -20,7 +20,9 @@ from tui.tools.output_capture import Capture
 from tui.tools.process import outcome, start_command
 
 _TICK_S = 0.1
-_FLOOD_BYTES = 64 * 1024**2
+_FLOOD_BYTES = 4 * 1024**2
+"""Bytes that a command may be ahead of whoever reads. Of more, the newest half is read."""
+_BYTES_OF_CHAR = 4
 _LIVE_CHARS = 32_000
 """Maximum characters that are streamed per tick; of a flood, the newest."""
 
@@ -133,7 +135,8 @@ async def follow(
     Raises CommandDetachedError if the program leaves it.
     """
     capture, live = Capture(ctx.guard), _Live(ctx.host)
-    reading = _Reading(command, capture, live)
+    flood = max(_FLOOD_BYTES, 2 * _BYTES_OF_CHAR * ctx.guard.memory_chars)
+    reading = _Reading(command, capture, live, flood)
     started = ctx.clock.monotonic() - already
     timed_out = moved = False
     try:
@@ -174,9 +177,11 @@ class _Reading:
     command: SupervisedCommand
     capture: Capture
     live: _Live
+    flood: int
 
     async def catch_up(self) -> None:
-        """Read what is new. Of a flood, most is skipped: nobody could read it."""
+        """Read what is new. Of a flood, most behind its beginning is skipped: nobody could read
+        it."""
         await asyncio.to_thread(self._read)
 
     async def finish(self, place: Path) -> None:
@@ -184,12 +189,19 @@ class _Reading:
         await asyncio.to_thread(self._finish, place)
 
     def _read(self) -> None:
+        while self.capture.begins and self._more():
+            pass
         behind = self.command.size - self.command.read_up_to
-        if behind > _FLOOD_BYTES:
-            self.command.read_up_to += behind - _FLOOD_BYTES // 2
-            self.capture.skip(behind - _FLOOD_BYTES // 2)
-        while data := self.command.read():
+        if behind > self.flood:
+            self.command.read_up_to += behind - self.flood // 2
+            self.capture.skip(behind - self.flood // 2)
+        while self._more():
+            pass
+
+    def _more(self) -> bool:
+        if data := self.command.read():
             self.live.add(self.capture.feed(data), self.capture.picture)
+        return bool(data)
 
     def _finish(self, place: Path) -> None:
         self._read()

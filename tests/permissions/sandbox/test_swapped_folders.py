@@ -15,6 +15,7 @@ from tui.permissions.sandbox import bubblewrap
 from tui.permissions.sandbox import engine as engines
 from tui.permissions.sandbox.bubblewrap import arguments
 from tui.permissions.sandbox.engine import Engine, Sandbox, SandboxError
+from tui.permissions.sandbox.observed import Observed
 from tui.permissions.sandbox.walls import Level, Plan, Walls, plan
 
 WRITE = Level.WORKSPACE
@@ -54,8 +55,8 @@ async def test_what_is_protected_is_mounted_where_it_lies(sandbox: Sandbox, guar
 async def test_a_link_in_the_place_of_a_planned_folder_is_not_followed(
     sandbox: Sandbox, guarded: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def swapped_after(walls: Walls, level: Level) -> Plan:
-        made = plan(walls, level)
+    def swapped_after(walls: Walls, level: Level, observed: Observed) -> Plan:
+        made = plan(walls, level, observed)
         (guarded.workspace / "deep").rename(guarded.workspace / "kept")
         (guarded.workspace / "link").rename(guarded.workspace / "deep")
         return made

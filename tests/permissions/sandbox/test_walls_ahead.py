@@ -19,6 +19,7 @@ from tui.keeper.parent import MonitorReport
 from tui.permissions.sandbox.engine import Engine, Sandbox
 from tui.permissions.sandbox.git_walls import git_places, with_git
 from tui.permissions.sandbox.walls import Level
+from tui.permissions.sandbox.walls_ahead import READY
 
 READ, WRITE = Level.READ_ONLY, Level.WORKSPACE
 ITSELF = """\
@@ -63,17 +64,30 @@ class Desk:
 
     def _built(self, process: int) -> bool:
         line = _line(process)
+        if any(_state(one) != "S" for one in (process, *line)):
+            return False  # it is still at work
         if self.sandbox.engine is Engine.LAUNCHER:
             return len(line) == 2
         return bool(line) and _is_shell(line[-1])
 
     async def waiting(self) -> int:
-        """Wait until walls are built. Returns the process that keeps what is handed to it."""
+        """Wait until the oldest walls are built. Returns the process that keeps what they get."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                for process in _children(self.sandbox.parent.pid or 0):
-                    if self._built(process):
-                        return process
+                children = _children(self.sandbox.parent.pid or 0)
+                oldest = next((one for one in children if _state(one) != "Z"), 0)
+                if oldest and self._built(oldest):
+                    return oldest
+                await asyncio.sleep(0)
+
+    async def all_waiting(self) -> list[int]:
+        """Wait until two sets of walls are built. Returns the processes that keep what they get,
+        the oldest first."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                built = [*filter(self._built, _children(self.sandbox.parent.pid or 0))]
+                if len(built) == READY:
+                    return built
                 await asyncio.sleep(0)
 
 
@@ -83,6 +97,14 @@ def _children(process: int) -> list[int]:
     except OSError:
         return []
     return list(map(int, text.split()))
+
+
+def _state(process: int) -> str:
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return "Z"
+    return stat.rpartition(")")[2].split()[0]
 
 
 def _line(process: int) -> list[int]:
@@ -125,6 +147,26 @@ async def test_each_command_finds_its_own_walls(desk: Desk) -> None:
     other = await desk.waiting()
     assert await desk.run("ls /var/tmp | wc -l; cat") == (0, "0\n", other)
     assert other != waits
+
+
+async def test_commands_that_come_at_once_each_find_walls(desk: Desk) -> None:
+    assert (await desk.run("true"))[0] == 0
+    assert (await desk.run("true", ODD="1"))[0] == 0
+    first, second = await desk.all_waiting()
+    assert await desk.run("echo 1; touch /var/tmp/x") == (0, "1\n", first)
+    assert await desk.run("echo 2; ls /var/tmp | wc -l") == (0, "2\n0\n", second)
+    assert not {first, second} & {*await desk.all_waiting()}
+
+
+async def test_a_command_ends_nothing_that_waits(desk: Desk) -> None:
+    assert (await desk.run("true"))[0] == 0
+    assert (await desk.run("true"))[0] == 0
+    first, second = await desk.all_waiting()
+    _, output, keeper = await desk.run("kill -9 -1; echo /proc/[0-9]*")
+    assert "No such process" in output
+    assert output.endswith("\n/proc/1 /proc/2\n")
+    assert keeper == first
+    assert await desk.run("echo runs") == (0, "runs\n", second)
 
 
 async def test_what_was_moved_meanwhile_has_walls_of_its_own(desk: Desk) -> None:

@@ -332,7 +332,6 @@ class CommandTraces:
         may write. `sets` is the line of one that may set what git protects, in copies. A command
         that only reads needs just git's folders, and they stay the same.
         Blocks."""
-        from tui.permissions.sandbox.git_copies import GitCopies  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_quarantine import GitBefore  # noqa: PLC0415 - on demand
         from tui.permissions.sandbox.git_walls import (  # noqa: PLC0415 - on demand
             GitAnswers,
@@ -348,6 +347,8 @@ class CommandTraces:
                 self._places[root] = self._of_session(root, places)
             places = self._places[root]
             if sets:
+                from tui.permissions.sandbox.git_copies import GitCopies  # noqa: PLC0415 - on demand
+
                 alone = not self.writing()
                 made = GitCopies.of(places, self._of.folder, root, sets, alone=alone)
                 self._copies.append(made)

@@ -11,7 +11,6 @@ import logging
 import os
 import shutil
 import sys
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -23,7 +22,7 @@ from tui.core.errors import HoldfastError
 from tui.core.paths import Folders, workspace_slug
 from tui.core.workspace import Workspace
 from tui.permissions.sandbox.command_traces import CommandTraces
-from tui.permissions.sandbox.walls import Level, Plan, Walls
+from tui.permissions.sandbox.walls import Level, Walls
 
 if TYPE_CHECKING:
     from tui.core.config import SandboxSettings
@@ -40,8 +39,6 @@ NO_LEVELS: frozenset[Level] = frozenset()
 _EVERY = frozenset({Level.READ_ONLY, Level.WORKSPACE, Level.NETWORK})
 _MOUNTS = frozenset({"bubblewrap", "launcher"})
 """Engines that replace folders of the machine by others."""
-_PLANNED_S = 10.0
-"""Seconds for which the plan of a search's walls is reused."""
 _ONLY_READS = frozenset({Level.READ_ONLY})
 
 
@@ -77,7 +74,6 @@ class Confinement:
     _hidden: bool = False
     _choice: asyncio.Task[Engine | None] | None = None
     _sandbox: Sandbox | None = None
-    _planned: tuple[Walls, Plan, float] | None = None
     _zygote: WarmParent | None = None
     _forwards: dict[int, asyncio.Server] = field(default_factory=dict[int, asyncio.Server])
 
@@ -215,7 +211,7 @@ class Confinement:
             self._sandbox = Sandbox(engine, self._parent())
         try:
             async with IN_PLACE.shared():
-                walls, planned = await asyncio.to_thread(self._reader_walls)
+                walls = await asyncio.to_thread(self.traces.with_git, self.walls(), writes=False)
                 return await self._sandbox.start(
                     argv,
                     cwd=cwd,
@@ -224,23 +220,10 @@ class Confinement:
                     level=Level.READ_ONLY,
                     output=output,
                     errors=errors,
-                    planned=planned,
                 )
         except HoldfastError as error:
             log.warning("%s runs without walls: %s", argv[0], error)
             return None
-
-    def _reader_walls(self) -> tuple[Walls, Plan]:
-        """Return the walls around a program of ours and their plan. The plan is reused for a
-        while if nothing in the session has changed them: such a program does not look for a gap.
-        Blocks."""
-        from tui.permissions.sandbox.engine import planned_walls  # noqa: PLC0415 - on demand
-
-        walls, now = self.traces.with_git(self.walls(), writes=False), time.monotonic()
-        known = self._planned
-        if known is None or known[0] != walls or now - known[2] > _PLANNED_S:
-            known = self._planned = walls, planned_walls(walls, Level.READ_ONLY), now
-        return walls, known[1]
 
     async def outside(
         self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep

@@ -33,6 +33,7 @@ from tui.permissions.sandbox.environment import (
     clean_environment,
     without_server_info,
 )
+from tui.permissions.sandbox.observed import Observed
 from tui.permissions.sandbox.walls import COPIES, COPIES_INSIDE, Level, Plan, Walls, plan, prepare
 
 _ROOT = str(Path(__file__).parents[3])
@@ -118,12 +119,6 @@ class Confined:
         self._ended.set()
 
 
-def planned_walls(walls: Walls, level: Level) -> Plan:
-    """Plan the walls, and make the private folders that they bind. Blocks. Raises WallError."""
-    prepare(walls)
-    return plan(walls, level)
-
-
 def warm_parent() -> WarmParent:
     """Create the process that starts confined and plain commands."""
     return WarmParent("tui.permissions.sandbox.zygote")
@@ -137,6 +132,7 @@ class Sandbox:
         self.engine = engine
         self.parent = parent or warm_parent()
         self._landlock = -1
+        self._plans: dict[Level, tuple[Walls, Observed, Plan]] = {}
 
     async def start(
         self,
@@ -148,15 +144,14 @@ class Sandbox:
         level: Level,
         output: int,
         errors: int | None = None,
-        planned: Plan | None = None,
     ) -> Confined:
         """Run `argv` (its program by full path) behind the walls; both outputs go to `output`, or
-        errors to `errors` if that is given. `planned` is their plan, if there already is one.
+        errors to `errors` if that is given.
 
         It ends with the program. Raises SandboxError if it cannot be started, WallError if the
         walls cannot be built.
         """
-        make = self._request(argv, cwd, environment, walls, level, planned=planned)
+        make = self._request(argv, cwd, environment, walls, level)
         report = MonitorReport()
         try:
             with report.theirs as theirs:
@@ -199,8 +194,6 @@ class Sandbox:
         environment: Mapping[str, str],
         walls: Walls,
         level: Level,
-        *,
-        planned: Plan | None = None,
     ) -> Callable[[], dict[str, Any]]:
         """Return a function that makes a command's request, in a thread. Raises SandboxError."""
         if self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY:
@@ -210,9 +203,7 @@ class Sandbox:
             )
         if self.engine is Engine.SEATBELT:
             return lambda: seatbelt.request(argv, walls, level, cwd=cwd, environment=environment)
-        return lambda: self._spec(
-            argv, cwd, environment, walls, planned or planned_walls(walls, level)
-        )
+        return lambda: self._spec(argv, cwd, environment, walls, self._plan(walls, level))
 
     def command(
         self,
@@ -231,7 +222,7 @@ class Sandbox:
             self.engine is Engine.LANDLOCK and level is not Level.READ_ONLY
         ):
             raise SandboxError(f"{self.engine} can't confine it to the level {level}.")
-        spec = self._spec(argv, cwd, environment, walls, planned_walls(walls, level))
+        spec = self._spec(argv, cwd, environment, walls, self._plan(walls, level))
         path = walls.session / f"start-{secrets.token_hex(8)}"
         replace_file(path, json.dumps(spec).encode())
         return [sys.executable, "-I", "-S", "-c", _RUN, _ROOT, str(path)]
@@ -262,6 +253,19 @@ class Sandbox:
         """Close the zygote's socket. The zygote ends, and everything that it started except for
         kept commands."""
         self.parent.close()
+
+    def _plan(self, walls: Walls, level: Level) -> Plan:
+        """Plan the walls, and make the private folders that they bind. The last plan of a level is
+        used again if all that it saw looks the same. Blocks. Raises WallError."""
+        prepare(walls)
+        match self._plans.get(level):
+            case (known, observed, made) if known == walls and observed.hold():
+                return made
+            case _:
+                observed = Observed()
+                made = plan(walls, level, observed)
+                self._plans[level] = walls, observed, made
+                return made
 
     def _spec(
         self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], walls: Walls, made: Plan
@@ -335,8 +339,8 @@ async def run_to_end(
 
 
 async def probe(engine: Engine, walls: Walls, parent: WarmParent | None = None) -> ProbeResult:
-    """Try an engine for real once, at every level that it has, instead of only looking for a
-    program. `parent` starts what is tried; it stays warm if the engine works."""
+    """Try an engine for real once, instead of only looking for a program. `parent` starts what is
+    tried; it stays warm if the engine works."""
     if engine is Engine.SEATBELT and not shutil.which(seatbelt.PROGRAM):
         return ProbeResult(engine, f"{seatbelt.PROGRAM} is missing")
     if engine is not Engine.SEATBELT and sys.platform != "linux":
@@ -349,14 +353,13 @@ async def probe(engine: Engine, walls: Walls, parent: WarmParent | None = None) 
         if reason := kernel_filters.refusal(os.uname().machine, landlock_version()):
             return ProbeResult(engine, reason)
     sandbox, works = Sandbox(engine, parent), False
-    # One level with a private network and one without cover everything that the engine sets up.
-    levels = [Level.READ_ONLY] if engine is Engine.LANDLOCK else [Level.READ_ONLY, Level.NETWORK]
+    # A private network and folders to write: no other level needs more rights of the system.
+    level = Level.READ_ONLY if engine is Engine.LANDLOCK else Level.WORKSPACE
     try:
-        for level in levels:
-            async with asyncio.timeout(_PROBE_S):
-                code, output = await run_to_end(sandbox, ["/bin/sh", "-c", ":"], walls, level)
-            if code:
-                return ProbeResult(engine, _in_words(output.strip() or f"exit code {code}"))
+        async with asyncio.timeout(_PROBE_S):
+            code, output = await run_to_end(sandbox, ["/bin/sh", "-c", ":"], walls, level)
+        if code:
+            return ProbeResult(engine, _in_words(output.strip() or f"exit code {code}"))
         works = True
     except SandboxError as error:
         return ProbeResult(engine, _in_words(str(error)))

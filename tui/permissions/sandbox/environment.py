@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from fnmatch import translate
+from functools import lru_cache
 
 from tui.core.late_pattern import late_pattern
 
@@ -66,5 +67,10 @@ def without_server_info(environment: Mapping[str, str]) -> dict[str, str]:
     return {**environment, **setting, **value, "GIT_CONFIG_COUNT": str(int(count) + 1)}
 
 
+@lru_cache(1000)
+def _is_named(name: str) -> bool:
+    return bool(_REMOVED.match(name))
+
+
 def _is_removed(name: str, value: str) -> bool:
-    return bool(_REMOVED.match(name) or ("://" in value and _URL_WITH_PASSWORD.search(value)))
+    return bool(_is_named(name) or ("://" in value and _URL_WITH_PASSWORD.search(value)))

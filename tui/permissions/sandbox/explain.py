@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from tui.core.dataclass import dataclass
+from tui.core.late_pattern import late_pattern
 from tui.permissions.named_needs import NamedNeeds
 from tui.permissions.sandbox.walls import Level, Walls
 
@@ -30,13 +31,13 @@ _READ_ONLY = (
 )
 _BUSY = r"Device or resource busy|EBUSY|Resource busy"
 _DENIED = r"Permission denied|EACCES|Operation not permitted|EPERM|os error 13|errno[:=\] ]*-?13\b"
-_ROOM = re.compile(r"unshare|user namespace|CLONE_NEWUSER|bwrap: ")
+_ROOM = late_pattern(r"unshare|user namespace|CLONE_NEWUSER|bwrap: ")
 # fmt: on
 _RESOLVER = ("Name or service not known", "Temporary failure in name resolution")
-_OWN_SETTINGS = re.compile(r"\.git/(?:[^\s'\"]*/)?config\b|config\.lock|lock config")
+_OWN_SETTINGS = late_pattern(r"\.git/(?:[^\s'\"]*/)?config\b|config\.lock|lock config")
 _SETS = frozenset({"config", "remote", "branch", "submodule", "switch", "checkout", "worktree"})
 """Subcommands of git that write the repository's settings."""
-_SIGNING = re.compile(r"gpg failed to sign|[Cc]ouldn't (?:get agent socket|load public key)")
+_SIGNING = late_pattern(r"gpg failed to sign|[Cc]ouldn't (?:get agent socket|load public key)")
 _LOCALES = "/usr/share/locale"
 _LAST = 20_000
 """Characters of an output that are examined."""

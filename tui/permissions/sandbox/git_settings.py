@@ -14,10 +14,11 @@ from pathlib import Path
 
 from tui.core.files import read_small
 from tui.core.git.door import answer
+from tui.core.late_pattern import late_pattern
 from tui.core.text_cleaning import one_line
 from tui.core.workspace import safe_search_path
 
-_FREE = re.compile(
+_FREE_WORDS = (
     r"branch\..+\.(remote|merge|rebase|description)|branch\.(autosetupmerge|autosetuprebase|sort)"
     r"|submodule\..+\.(active|branch)"
     r"|remote\..+\.(fetch|tagopt|prune)|user\.(name|email)"
@@ -29,29 +30,30 @@ _FREE = re.compile(
     r"|rebase\.(autostash|autosquash|updaterefs)|rerere\.(enabled|autoupdate)|(color|advice)\..+"
     r"|diff\.(renames|algorithm|colormoved|mnemonicprefix)|log\.(date|decorate|follow)|tag\.sort"
 )
+_FREE = late_pattern(_FREE_WORDS)
 """Keys with which git runs nothing and reaches nobody, with the values that `_VALUES` allows."""
 _VALUES: Mapping[str, re.Pattern[str]] = {
-    "merge": re.compile(r"refs/heads/[^\s~^:?*\[\\]+|true|false|only"),
-    "rebase": re.compile(r"true|false|merges|interactive|preserve"),
-    "fetch": re.compile(r"\+?refs/heads/[^:\s]+:refs/remotes/[^:\s]+"),
-    "repositoryformatversion": re.compile(r"[01]"),
-    "bare": re.compile(r"false"),
-    "color.pager": re.compile(r"true|false"),
+    "merge": late_pattern(r"refs/heads/[^\s~^:?*\[\\]+|true|false|only"),
+    "rebase": late_pattern(r"true|false|merges|interactive|preserve"),
+    "fetch": late_pattern(r"\+?refs/heads/[^:\s]+:refs/remotes/[^:\s]+"),
+    "repositoryformatversion": late_pattern(r"[01]"),
+    "bare": late_pattern(r"false"),
+    "color.pager": late_pattern(r"true|false"),
 }
 """The values of some of them, by the last word of the key or by all of it."""
-_REMOVABLE = re.compile(rf"{_FREE.pattern}|(remote|submodule)\..+\.url|alias\..+")
+_REMOVABLE = late_pattern(rf"{_FREE_WORDS}|(remote|submodule)\..+\.url|alias\..+")
 """Keys whose end has no other effect than that something is not known any more."""
-_WITH_SECTION = re.compile(
+_WITH_SECTION = late_pattern(
     r"((remote|submodule|branch)\..+)\.(pushurl|pushremote|update)", re.DOTALL
 )
 """Keys that are so too where nothing else of their section stays: without them something else
 would go to another place, or happen again."""
-_ADDRESS = re.compile(r"(https?|ssh|git)://[^-\s]\S*|[\w.-]+@[\w.-]+:(?!:)\S+")
+_ADDRESS = late_pattern(r"(https?|ssh|git)://[^-\s]\S*|[\w.-]+@[\w.-]+:(?!:)\S+")
 """Addresses on another machine: a folder as a remote has hooks of its own."""
 _MOST, _LONGEST = 12, 300
 """Maximum numbers of settings that are shown, and of their characters."""
-_SHOWN = re.compile(r"[^\x00-\x1f\x7f]*")
-_OF_NEW = re.compile(
+_SHOWN = late_pattern(r"[^\x00-\x1f\x7f]*")
+_OF_NEW = late_pattern(
     r"core\.(repositoryformatversion|bare|logallrefupdates|worktree|sharedrepository|symlinks)"
     r"|core\.(commitgraph|multipackindex)|extensions\.(objectformat|worktreeconfig|partialclone|preciousobjects"
     r"|refstorage)|remote\..+\.(promisor|partialclonefilter|push|mirror)|(gc|pack)\..+|push\..+"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core.dataclass import dataclass
+from tui.core.late_pattern import late_pattern
 
 if TYPE_CHECKING:
     from tui.permissions.parsed_command import SimpleCommand
@@ -33,24 +34,25 @@ _HANDLES = (
 )  # fmt: skip
 """Commands of git that take away or move worktrees or submodules; git refuses if work would be
 lost."""
-_HEAD = re.compile(rb"(ref:\s*)?refs/|[0-9a-f]{40}", re.IGNORECASE)
+_HEAD = late_pattern(rb"(ref:\s*)?refs/|[0-9a-f]{40}", re.IGNORECASE)
 _MOST_HEAD = 4096
 _MOST_WORDS = 1000
 _MOST_READ = 50_000
-_BUSY = re.compile(r"resource busy|EBUSY|errno 16|os error 16", re.IGNORECASE)
-_STOPPED = re.compile(
-    rf"read-only file system|EROFS|errno 30|os error 30|{_BUSY.pattern}", re.IGNORECASE
+_BUSY_WORDS = r"resource busy|EBUSY|errno 16|os error 16"
+_BUSY = late_pattern(_BUSY_WORDS, re.IGNORECASE)
+_STOPPED = late_pattern(
+    rf"read-only file system|EROFS|errno 30|os error 30|{_BUSY_WORDS}", re.IGNORECASE
 )
-_HERE = re.compile(r"(?<![\w./-])(\./)?\.git\b")
+_HERE = late_pattern(r"(?<![\w./-])(\./)?\.git\b")
 """A path relative to the folder where the command ran."""
-_NAME = re.compile(r"""(?<=['"])[^'"\n]+(?=['"])""")
-_WRITES = re.compile(
+_NAME = late_pattern(r"""(?<=['"])[^'"\n]+(?=['"])""")
+_WRITES = late_pattern(
     r"\.lock\b|FETCH_HEAD|unable to (create|write)|insufficient permission|[Cc]annot (open|update)"
     r"|[Cc]ould not (lock|write)",
     re.IGNORECASE,
 )
 """Git's messages when it cannot write its own files."""
-_REMOVES = re.compile(
+_REMOVES = late_pattern(
     r"^\S*\b(?:rm|rmdir|mv|find|unlink): |\b(?:remove|delete|move|rename|rmdir)\b"
     r"|(?<!unable to )\bunlink\b",
     re.IGNORECASE,

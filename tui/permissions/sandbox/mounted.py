@@ -5,16 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from tui.core.dataclass import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Mounted:
-    """A line of mountinfo: which part of which file system is mounted where."""
-
-    device: str
-    root: str
-    place: str
+Mounted = tuple[str, str, str]
+"""A line of mountinfo: the device of a file system, which part of it is mounted, and where."""
 
 
 def mounts_of(process: int | str) -> bytes:
@@ -25,7 +17,7 @@ def mounts_of(process: int | str) -> bytes:
 
 def parsed(mounts: bytes) -> list[Mounted]:
     rows = [line.split(b" ") for line in mounts.splitlines()]
-    return [Mounted(*map(_unescaped, row[2:5])) for row in rows]
+    return [(_unescaped(row[2]), _unescaped(row[3]), _unescaped(row[4])) for row in rows]
 
 
 def _unescaped(field: bytes) -> str:
@@ -36,10 +28,13 @@ def _unescaped(field: bytes) -> str:
 
 def shows(one: Mounted, source: str, here: list[Mounted]) -> bool:
     """True if a mount shows what is at `source` here."""
-    above = [mount for mount in here if mount.place == source or is_below(source, [mount.place])]
-    base = max(reversed(above), key=lambda mount: len(mount.place))
-    path = base.root.rstrip("/") + source[len(base.place.rstrip("/")) :]
-    return one.device == base.device and one.root == (path or "/")
+    device = root = above = ""
+    for mount in here:  # the innermost counts, and of several at one place the last
+        place = mount[2]
+        if len(place) >= len(above) and (source == place or is_below(source, [place])):
+            device, root, above = mount
+    path = root.rstrip("/") + source[len(above.rstrip("/")) :]
+    return one[0] == device and one[1] == (path or "/")
 
 
 def is_below(path: str, folders: list[str]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tui.permissions.sandbox.environment import clean_environment
+from tui.permissions.sandbox.observed import Observed
 from tui.permissions.sandbox.walls import (
     NEVER,
     TOOLCHAINS,
@@ -39,7 +40,7 @@ def request(
 ) -> dict[str, Any]:
     """Make the request that starts a command behind the profile: a plain one, for the zygote.
     Blocks. Raises WallError if the walls cannot be built."""
-    check_workspace(walls)
+    check_workspace(walls, Observed())
     prepare(walls)
     own = {"TMPDIR": str(walls.session / "tmp")}
     if not walls.share_caches:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import fnmatch
 import os
 import pwd
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from tui.permissions.sandbox.observed import Observed
 
 # fmt: off
 TOOLCHAINS = (
@@ -62,7 +65,7 @@ COPIES, COPIES_INSIDE = "git", "/run/holdfast/git"
 """The folder in that of the session with copies of what is protected, and where a command finds its
 own: what other commands reach, such as /tmp, could lead its writing anywhere."""
 _SYSTEM = ("/proc", "/dev", "/sys")
-_HOST_SOCKETS = Path("/proc/net/unix")
+_HOST_SOCKETS = "/proc/net/unix"
 _KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Paths that a process of root could still write in a /proc of its own."""
 
@@ -141,21 +144,26 @@ class Plan:
         return self.level is Level.NETWORK
 
 
-def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912, PLR0915 - one order, read from top to bottom
-    """Plan the mounts for a level. Reads the file system, changes nothing. Raises WallError."""
+def plan(walls: Walls, level: Level, observed: Observed | None = None) -> Plan:  # noqa: C901, PLR0912, PLR0915 - one order, read from top to bottom
+    """Plan the mounts for a level. Reads the file system, by `observed`, and changes nothing: the
+    plan is the same as long as that holds. Raises WallError."""
     if level is Level.OUTSIDE:
         raise WallError("A command that runs outside isn't confined.")
-    homes = check_workspace(walls)
+    if observed is None:
+        from tui.permissions.sandbox.observed import Observed  # noqa: PLC0415 - on demand
+
+        observed = Observed()
+    homes = check_workspace(walls, observed)
     writes = level is not Level.READ_ONLY
-    roots = [_real(path) for path in (walls.workspace, *walls.added)]
+    roots = [observed.real(path) for path in (walls.workspace, *walls.added)]
     temporary, empty = str(walls.session / "tmp"), str(walls.session / "empty")
 
     # What is visible, by target; a later entry replaces an earlier one.
     shown: dict[str, Mount] = {}
     covered = (*homes, *_EMPTY, "/tmp")  # noqa: S108
-    opened = _existing(_real(path) for path in walls.opened)
-    for tool in (*_toolchains(walls, homes), *opened):
-        real = _real(tool)
+    opened = _existing(observed, map(observed.real, walls.opened))
+    for tool in (*_toolchains(walls, homes, observed), *opened):
+        real = observed.real(tool)
         for target in dict.fromkeys((real, tool)):
             known = any(_is_within(target, path) for path in (*roots, *shown))
             if not known and _below(target, covered):
@@ -167,40 +175,40 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912, PLR0915 - 
         for target in dict.fromkeys((real, str(given))):
             if target == real or _below(target, covered):
                 shown[target] = ("bind" if writes else "ro-bind", real, target)
-    own = [_real(path) for path in walls.git]
-    denied = _denied(walls, roots)
+    own = [observed.real(path) for path in walls.git]
+    denied = _denied(walls, roots, observed)
     pins = [up for _, _, path in denied for up in _ancestors(path, [*roots, *own])]
     for path in sorted(own):
         if writes or not any(_is_within(path, root) for root in roots):
             shown[path] = ("bind" if writes else "ro-bind", path, path)
     writable = [target for kind, _, target in shown.values() if kind == "bind"]
     if writes:
-        for path in _existing(_real(path) for path in walls.protected):
+        for path in _existing(observed, map(observed.real, walls.protected)):
             if _below(path, writable):
                 pins += _ancestors(path, [*roots, *own])
                 shown[path] = ("ro-bind", path, path)
         for path in pins:  # mounts cannot be moved away
             shown.setdefault(path, ("bind", path, path))
-    copies = walls.copies if writes and Path(_RUN).is_dir() else ()
-    shown, links = _with_copies(shown, copies, walls.session)
-    for path in _existing(_real(path) for path in walls.sockets):
+    copies = walls.copies if writes and observed.is_dir(_RUN) else ()
+    shown, links = _with_copies(shown, copies, walls.session, observed)
+    for path in _existing(observed, map(observed.real, walls.sockets)):
         shown[path] = ("ro-bind", path, path)
 
     # Outer folders are mounted first, so that inner ones stay visible.
     visible = sorted(shown.values(), key=lambda mount: mount[2].count("/"))
-    masks = _masks(walls, covered, [target for _, _, target in visible], roots)
-    resolver = _real(Path("/etc/resolv.conf"))
-    if resolver.startswith("/run/") and Path(resolver).is_file():
+    masks = _masks(walls, covered, [target for _, _, target in visible], roots, observed)
+    resolver = observed.real("/etc/resolv.conf")
+    if resolver.startswith("/run/") and observed.is_file(resolver):
         visible.insert(0, ("ro-bind", resolver, resolver))
     # A folder that gets mounts inside must be a new one; all others are simply empty.
-    own_homes = dict.fromkeys(_existing(map(str, (walls.home, _passwd_home()))))
+    own_homes = dict.fromkeys(_existing(observed, map(str, (walls.home, _passwd_home()))))
     inner = [*own_homes, *(target for _, _, target in visible)]
-    emptied = [path for path in (*homes, _RUN) if Path(path).is_dir()]
+    emptied = [path for path in (*homes, _RUN) if observed.is_dir(path)]
     filled = [path for path in emptied if any(_is_below(place, path) for place in inner)]
     mounts: list[Mount] = [("ro-bind", "/", "/")]
-    mounts += [("tmpfs", "1777", path) for path in _EMPTY[1:] if Path(path).is_dir()]
+    mounts += [("tmpfs", "1777", path) for path in _EMPTY[1:] if observed.is_dir(path)]
     mounts += [("bind", temporary, "/tmp"), ("proc", "", "/proc"), ("dev", "", "/dev")]  # noqa: S108
-    mounts += [("ro-bind", path, path) for path in _existing(_KERNEL) if not os.geteuid()]
+    mounts += [("ro-bind", path, path) for path in _existing(observed, _KERNEL) if not os.geteuid()]
     mounts += [
         ("tmpfs", "0755", path) if path in filled else ("ro-bind", empty, path) for path in emptied
     ]
@@ -218,35 +226,40 @@ def plan(walls: Walls, level: Level) -> Plan:  # noqa: C901, PLR0912, PLR0915 - 
 
 
 def _with_copies(
-    shown: dict[str, Mount], copies: Iterable[tuple[Path, Path]], session: Path
+    shown: dict[str, Mount], copies: Iterable[tuple[Path, Path]], session: Path, observed: Observed
 ) -> tuple[dict[str, Mount], tuple[Mount, ...]]:
     """Return what is visible with copies of protected folders, and links to copies of protected
     files, which are mounted on these."""
-    pairs = [(_real(target), copy) for target, copy in copies]
+    pairs = [(observed.real(target), copy) for target, copy in copies]
     pairs = [(path, copy) for path, copy in pairs if path in shown]
-    place = _real(session / COPIES)
-    names = dict.fromkeys(_real(copy.parent).removeprefix(place).split("/")[1] for _, copy in pairs)
+    place = observed.real(session / COPIES)
+    names = dict.fromkeys(
+        observed.real(copy.parent).removeprefix(place).split("/")[1] for _, copy in pairs
+    )
     own = {f"{COPIES_INSIDE}/{name}": f"{place}/{name}" for name in names}
-    folders = {path: ("bind", _real(copy), path) for path, copy in pairs if not copy.is_symlink()}
-    links = [
-        ("link", f"{_real(copy.parent)}/{copy.name}", path)
+    folders = {
+        path: ("bind", observed.real(copy), path)
         for path, copy in pairs
-        if copy.is_symlink()
+        if not observed.is_link(copy)
+    }
+    links = [
+        ("link", f"{observed.real(copy.parent)}/{copy.name}", path)
+        for path, copy in pairs
+        if observed.is_link(copy)
     ]
     reached: dict[str, Mount] = {inside: ("bind", path, inside) for inside, path in own.items()}
     return {**shown, **folders, **reached}, tuple(links)
 
 
-def check_workspace(walls: Walls) -> tuple[str, ...]:
+def check_workspace(walls: Walls, observed: Observed) -> tuple[str, ...]:
     """Raise WallError if the workspace would expose what the walls hide. Returns the folders that
     are hidden as a whole."""
-    _real_within.cache_clear()
-    homes = _homes(walls)
+    homes = _homes(walls, observed)
     for folder in (walls.workspace, *walls.added):
-        real = _real(folder)
+        real = observed.real(folder)
         if any(_is_within(real, place) for place in _SYSTEM):
             raise WallError(f"{folder} belongs to the system and can't be sandboxed.")
-        for place in (str(walls.home), _real(walls.home), *homes, "/tmp", *_EMPTY):  # noqa: S108
+        for place in (str(walls.home), observed.real(walls.home), *homes, "/tmp", *_EMPTY):  # noqa: S108
             if _is_within(place, real):
                 what = "is" if place == real else f"holds {place},"
                 raise WallError(
@@ -266,6 +279,8 @@ def prepare(walls: Walls) -> None:
     """Make the private folders that the plan binds, and those above them."""
     caches = (cache_of(walls, level) / name for level in _CACHED for name in CACHES)
     for folder in (walls.session / "tmp", walls.session / "empty", *caches):
+        if os.path.isdir(folder):  # noqa: PTH112 - much faster
+            continue
         for place in reversed((folder, *folder.parents)):
             if not place.exists():
                 place.mkdir(mode=0o700, exist_ok=True)
@@ -283,58 +298,58 @@ def _passwd_home() -> Path:
         return Path("/nonexistent")
 
 
-def _homes(walls: Walls) -> tuple[str, ...]:
+def _homes(walls: Walls, observed: Observed) -> tuple[str, ...]:
     """The folders that are hidden as a whole, none inside another."""
-    wanted = {_real(Path(path)) for path in (*_HOMES, walls.home, _passwd_home())} - {"/"}
+    wanted = {observed.real(path) for path in (*_HOMES, walls.home, _passwd_home())} - {"/"}
     return tuple(
         sorted(
             path
             for path in wanted
-            if Path(path).is_dir() and not any(_is_below(path, other) for other in wanted)
+            if observed.is_dir(path) and not any(_is_below(path, other) for other in wanted)
         )
     )
 
 
-def _toolchains(walls: Walls, homes: tuple[str, ...]) -> Iterator[str]:
+def _toolchains(walls: Walls, homes: tuple[str, ...], observed: Observed) -> Iterator[str]:
     for home in dict.fromkeys((walls.home, _passwd_home())):
-        yield from _existing(f"{home}/{name}" for name in TOOLCHAINS)
-    yield from _existing(map(str, walls.readable))
+        yield from _existing(observed, (f"{home}/{name}" for name in TOOLCHAINS))
+    yield from _existing(observed, map(str, walls.readable))
     for entry in dict.fromkeys(walls.search_path.split(os.pathsep)):
-        # os.path returns False where pathlib raises: a folder of PATH may be in one without
-        # permissions.
-        if not entry.startswith("/") or not os.path.isdir(entry):  # noqa: PTH112
+        if not entry.startswith("/") or not observed.is_dir(entry):
             continue
         folder = str(Path(entry))
         above = os.path.dirname(folder)  # noqa: PTH120
-        if os.path.isfile(f"{above}/pyvenv.cfg"):  # noqa: PTH113
+        if observed.is_file(f"{above}/pyvenv.cfg"):
             folder = above
-        real = _real(folder)
+        real = observed.real(folder)
         if not any(_is_within(home, real) for home in (*homes, str(walls.home))):
             yield folder
 
 
 def _masks(
-    walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str]
+    walls: Walls, covered: tuple[str, ...], visible: list[str], roots: list[str], observed: Observed
 ) -> Iterator[Mount]:
     """Yield the masks of single files and folders inside something visible; those without a source
     are hidden by an empty folder."""
-    wanted = [*_existing(map(str, walls.hidden)), *_sockets(walls), *_system_secrets()]
+    wanted = [*_existing(observed, map(str, walls.hidden)), *_sockets(walls, observed)]
+    # The system's files that only root may read: a command of root runs under that name.
+    wanted += () if os.geteuid() else _matching("/", SYSTEM_SECRETS, observed)
     for home in dict.fromkeys((walls.home, _passwd_home())):
-        wanted += _matching(str(home), NEVER)
+        wanted += _matching(str(home), NEVER, observed)
     places, emptied = tuple(map(_slashed, visible)), tuple(map(_slashed, covered))
-    for path in sorted({_real(path) for path in wanted}):
+    for path in sorted({observed.real(path) for path in wanted}):
         if any(_is_within(root, path) for root in roots):
             continue  # the person works in it
         if not path.startswith(emptied) or f"{path}/".startswith(places):
-            yield "ro-bind", "" if Path(path).is_dir() else "/dev/null", path
+            yield "ro-bind", "" if observed.is_dir(path) else "/dev/null", path
 
 
-def _denied(walls: Walls, roots: list[str]) -> list[Mount]:
+def _denied(walls: Walls, roots: list[str], observed: Observed) -> list[Mount]:
     """The replacements for what must not be read in the workspace."""
-    places = dict.fromkeys(_existing(_real(path) for path in walls.denied))
+    places = dict.fromkeys(_existing(observed, map(observed.real, walls.denied)))
     closed = _closed(walls)
     return [
-        ("ro-bind", closed[os.path.isdir(path)], path)  # noqa: PTH112
+        ("ro-bind", closed[observed.is_dir(path)], path)
         for path in places
         if any(_is_below(path, root) for root in roots)
         and not any(_is_below(path, other) for other in places)
@@ -359,78 +374,57 @@ def _is_in(mount: Mount, folders: Iterable[str]) -> bool:
     return any(_is_within(mount[2], folder) for folder in folders)
 
 
-def _system_secrets() -> Iterator[str]:
-    """The system's files that only root may read: a command of root runs under that name."""
-    if not os.geteuid():
-        yield from _matching("/", SYSTEM_SECRETS)
-
-
-def _matching(folder: str, names: Iterable[str]) -> Iterator[str]:
+def _matching(folder: str, names: Iterable[str], observed: Observed) -> Iterator[str]:
     """The existing paths for names below a folder; only the last part of a name may have a `*`."""
-    listed: dict[str, list[str]] = {}
     for name in names:
         path = os.path.join(folder, name)  # noqa: PTH118 - much faster
         above, _, last = path.rpartition("/")
-        if "*" not in last:
-            matches = [last] if os.path.exists(path) else []  # noqa: PTH110
-        else:
-            if above not in listed:
-                try:
-                    listed[above] = os.listdir(above)  # noqa: PTH208
-                except OSError:
-                    listed[above] = []
-            matches = fnmatch.filter(listed[above], last)
-        yield from (f"{above}/{one}" for one in matches)
+        if "*" in last:
+            yield from (f"{above}/{one}" for one in fnmatch.filter(observed.names(above), last))
+        elif observed.exists(path):
+            yield path
 
 
-def _sockets(walls: Walls) -> Iterator[str]:
+def _sockets(walls: Walls, observed: Observed) -> Iterator[str]:
     """The sockets of this machine that have a path, except for those opened by name.
 
     A socket in a readable folder could be connected to, with the network or without.
     """
-    opened = {_real(path) for path in walls.sockets}
-    try:
-        lines = _HOST_SOCKETS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return
-    paths = {fields[7] for line in lines[1:] if len(fields := line.split(maxsplit=7)) > 7}
+    opened = {observed.real(path) for path in walls.sockets}
+    paths = observed.at(_HOST_SOCKETS, _socket_paths)
     named = {path for path in paths if path.startswith("/")}
-    if relative := paths - named - {path for path in paths if path.startswith("@")}:
-        places = {str(walls.workspace), *_working_folders()}
+    if relative := paths - named:
+        places = {str(walls.workspace), *observed.at("/proc", _working_folders)}
         named |= {os.path.join(place, path) for place in places for path in relative}  # noqa: PTH118
     for path in named:
-        if os.path.exists(path) and _real(path) not in opened:  # noqa: PTH110
+        if observed.exists(path) and observed.real(path) not in opened:
             yield path
 
 
-def _working_folders() -> Iterator[str]:
+def _socket_paths(listed: str) -> frozenset[str]:
+    """The paths in the kernel's list of sockets, as they were bound."""
+    try:
+        with open(listed, "rb") as file:  # noqa: PTH123 - much faster
+            lines = file.read().splitlines()
+    except OSError:
+        return frozenset()
+    rows = (line.split(maxsplit=7) for line in lines[1:])
+    paths = (os.fsdecode(row[7]) for row in rows if len(row) > 7)
+    return frozenset(path for path in paths if not path.startswith("@"))
+
+
+def _working_folders(processes: str) -> frozenset[str]:
     """The working folders of all processes, where a socket's relative path may begin."""
-    for process in os.listdir("/proc"):  # noqa: PTH208 - much faster
+    found: set[str] = set()
+    for process in os.listdir(processes):  # noqa: PTH208 - much faster
         if process.isdigit():
             with suppress(OSError):
-                yield os.readlink(f"/proc/{process}/cwd")  # noqa: PTH115
+                found.add(os.readlink(f"{processes}/{process}/cwd"))  # noqa: PTH115
+    return frozenset(found)
 
 
-def _real(path: str | Path) -> str:
-    return _real_within(os.fspath(path))
-
-
-@cache
-def _real_within(path: str) -> str:
-    """The real path, found once in each plan: nearly all begin with the same folders."""
-    above, slash, name = path.rpartition("/")
-    if not slash or name in {"", ".", ".."}:
-        return os.path.realpath(path)
-    place = f"{_real_within(above) if above else ''}".rstrip("/") + f"/{name}"
-    try:
-        is_link = stat.S_ISLNK(os.lstat(place).st_mode)
-    except OSError:
-        return place
-    return os.path.realpath(place) if is_link else place
-
-
-def _existing(paths: Iterable[str]) -> list[str]:
-    return [path for path in paths if os.path.exists(path)]  # noqa: PTH110 - much faster
+def _existing(observed: Observed, paths: Iterable[str]) -> list[str]:
+    return list(filter(observed.exists, paths))
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -2,7 +2,8 @@
 
 Most commands of a session have the same walls as one before. So once one has started, its walls
 are built again, with nothing in them but what waits for a command: a fork of the zygote that will
-be its keeper, and the first process behind the walls. A command is handed over only if
+be its keeper, and the first process behind the walls; two of them wait once there was a second
+command. A command is handed over only if
 
 - its request is the same in all but its words and its environment, and its plan was made for it
   just now: whatever appeared or went since, as far as a plan sees it, makes it another one;
@@ -18,19 +19,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import socket
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn, Protocol, TypeAlias
 
-from tui.core.dataclass import dataclass
 from tui.keeper import zygote
 from tui.keeper.monitor import Keeper, Monitor, end_descendants, output_pipe
 from tui.permissions.sandbox.mounted import Mounted, mounts_of, parsed, shows
 
-AFTER_S = 0.25
-"""Seconds from a command's start until walls are built for the next: they are not to slow it."""
+AFTER_S = 0.5
+"""Seconds from a command's start until walls are built for the next: they are not to slow it. After
+a second one within that time there may be more: walls for these are built at once."""
+READY = 2
+"""Walls that wait for commands of the same kind, once there was more than one: a model may ask for
+several at once."""
 KEPT_S = 120.0
 """Seconds after which walls that nobody needed are given up."""
 _NEARLY_S = 0.1
@@ -44,41 +45,49 @@ _OWN_PARTS = frozenset({"argv", "env", "keep"})
 _NO_MOUNTS, _BINDS = frozenset({"dir", "remount-ro"}), frozenset({"bind", "ro-bind"})
 _ENV = "/usr/bin/env"
 
-HandOver: TypeAlias = Callable[[int, bytes], tuple[dict[str, Any], Monitor]]
-"""Waits behind finished walls for a command, by the first process behind them and its mounts.
-Returns the request and the monitor for it."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn, Protocol, TypeAlias
 
+    HandOver: TypeAlias = Callable[[int, bytes], tuple[dict[str, Any], Monitor]]
+    """Waits behind finished walls for a command, by the first process behind them and its mounts.
+    Returns the request and the monitor for it."""
 
-class Builder(Protocol):
-    """Builds walls for which there is no command yet."""
+    class Builder(Protocol):
+        """Builds walls for which there is no command yet."""
 
-    def can_wait(self, engine: str) -> bool:
-        """True if the walls of an engine can be built before there is a command."""
-        ...
+        def can_wait(self, engine: str) -> bool:
+            """True if the walls of an engine can be built before there is a command."""
+            ...
 
-    def wait(self, spec: dict[str, Any], monitor: Monitor, hand_over: HandOver) -> tuple[int, bool]:
-        """Build the walls of a request, wait for a command, and run it to its end."""
-        ...
+        def wait(
+            self, spec: dict[str, Any], monitor: Monitor, hand_over: HandOver
+        ) -> tuple[int, bool]:
+            """Build the walls of a request, wait for a command, and run it to its end."""
+            ...
 
 
 def script_of(spec: dict[str, Any]) -> bytes:
     """Return a shell script that becomes the command of a request."""
+    import shlex  # noqa: PLC0415 - the first command does without
+
     words = [_ENV, "-i", *(f"{name}={value}" for name, value in spec["env"].items())]
     folder = shlex.quote(spec["cwd"])  # of this name now
     return os.fsencode(f"cd {folder} && exec {shlex.join([*words, *spec['argv']])} </dev/null\n")
 
 
-@dataclass(frozen=True, slots=True)
 class _Waiting:
     """Walls that wait: `link` leads to their monitor, which says when they are built."""
 
-    link: socket.socket
-    since: float
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self.since = time.monotonic()
 
-    def hand_over(self, files: list[int]) -> bool:
-        """Give a request to the monitor, if all is as it was."""
+    def hand_over(self, files: list[int], until: float) -> bool:
+        """Give a request to the monitor, if all is built by then, and as it was."""
         try:
-            self.link.settimeout(_NEARLY_S)
+            self.link.settimeout(max(0.0, until - time.monotonic()))
             built = json.loads(self.link.recv(500) or b"{}")
             if _digest(mounts_of(built["inner"])) != built["mounts"]:
                 return False
@@ -93,9 +102,9 @@ class WallsAhead:
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self._waiting: dict[str, _Waiting] = {}
-        self._wanted: dict[str, dict[str, Any]] = {}
-        self._due = 0.0
+        self._waiting: dict[str, list[_Waiting]] = {}
+        self._wanted: dict[str, tuple[dict[str, Any], int]] = {}
+        self._due, self._asked = 0.0, -AFTER_S
 
     def patience(self) -> float:
         if not self._wanted:
@@ -106,26 +115,38 @@ class WallsAhead:
         now = time.monotonic()
         if self._wanted and now >= self._due:
             wanted, self._wanted = list(self._wanted.items())[-MOST:], {}
-            for key, spec in wanted:
-                self._build(key, spec, requests)
-        old = [key for key, one in self._waiting.items() if now - one.since > KEPT_S]
-        for key in [*old, *[key for key in self._waiting if key not in old][:-MOST]]:
-            self._waiting.pop(key).link.close()
+            for key, (spec, most) in wanted:
+                while len(self._waiting.setdefault(key, [])) < most:
+                    self._build(key, spec, requests)
+        kept = [*self._waiting][-MOST:]
+        for key, waiting in self._waiting.items():
+            while waiting and (key not in kept or now - waiting[0].since > KEPT_S):
+                waiting.pop(0).link.close()
+        self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
 
     def let_go(self) -> None:
         for waiting in self._waiting.values():
-            waiting.link.close()
+            for one in waiting:
+                one.link.close()
 
     def take(self, spec: dict[str, Any], files: list[int]) -> bool:
         if not (spec.get("keep") and self._builder.can_wait(spec["engine"]) and _can_wait(spec)):
             return False
-        key = _key(spec)
-        waiting = self._waiting.pop(key, None)
-        self._wanted[key], self._due = spec, time.monotonic() + AFTER_S
-        if waiting is None or len(script_of(spec)) > _SCRIPT_BYTES:
+        key, now = _key(spec), time.monotonic()
+        waiting = self._waiting.pop(key, [])
+        self._due = now if now - self._asked < AFTER_S else now + AFTER_S
+        again = bool(waiting) or key in self._wanted
+        self._asked, self._wanted[key] = now, (spec, READY if again else 1)
+        if not waiting:
             return False
-        with waiting.link:
-            return waiting.hand_over(files)
+        self._waiting[key] = waiting  # again the last that was needed
+        fits = len(script_of(spec)) <= _SCRIPT_BYTES
+        while fits and waiting:
+            first = waiting.pop(0)
+            with first.link:
+                if first.hand_over(files, now + _NEARLY_S):
+                    return True
+        return False
 
     def _build(self, key: str, spec: dict[str, Any], requests: socket.socket) -> None:
         ours, theirs = socket.socketpair()
@@ -135,7 +156,7 @@ class WallsAhead:
                 ours.close()
                 self.let_go()
                 _be_monitor(spec, theirs, self._builder)
-        self._waiting[key] = _Waiting(ours, time.monotonic())
+        self._waiting[key].append(_Waiting(ours))
 
 
 def _can_wait(spec: dict[str, Any]) -> bool:
@@ -197,7 +218,7 @@ def _complete(spec: dict[str, Any], inside: list[Mounted], here: list[Mounted]) 
     """True if every mount of the plan is there, and shows what it was to show."""
     places: dict[str, list[Mounted]] = {}
     for one in inside:
-        places.setdefault(one.place, []).append(one)
+        places.setdefault(one[2], []).append(one)
     return all(
         any(kind not in _BINDS or shows(one, source, here) for one in places.get(target, ()))
         for kind, source, target in spec["mounts"]

@@ -14,7 +14,7 @@ The monitor of a command starts bubblewrap, or is the first process of our own l
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
 import os
 import select
@@ -23,30 +23,34 @@ import socket
 import stat
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn
 
-from tui.core.dataclass import dataclass
 from tui.keeper import zygote
 from tui.keeper.monitor import Monitor, end_and_exit, end_descendants, words
 from tui.permissions.sandbox import system_calls as system
 from tui.permissions.sandbox.mounted import Mounted, is_below, mounts_of, parsed, shows
-from tui.permissions.sandbox.walls_ahead import HandOver, WallsAhead, script_of
+from tui.permissions.sandbox.walls_ahead import WallsAhead, script_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from tui.permissions.sandbox.walls_ahead import HandOver
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp."""
 _POLL_S = 0.0002
-_SCRIPT_AS_INPUT = ["/bin/sh", "-c", ". /proc/self/fd/0"]
-"""Waits for a script behind finished walls, and becomes what the script says."""
+_SCRIPT_AS_INPUT = ["/bin/sh", "-c", "echo; exec >&2; . /proc/self/fd/0"]
+"""Says that the walls are finished, waits for a script behind them, and becomes what it says."""
 _MOVED = "something was moved while the walls were built"
 _PRIVATE_NETWORK_FAILED = "no network of its own could be made"
 
 
-@dataclass(slots=True)
 class _Network:
     """The session's network, made for the first command that needs it."""
 
-    files: tuple[int, int] | None = None
+    def __init__(self) -> None:
+        self.files: tuple[int, int] | None = None
 
     def open(self) -> tuple[int, int]:
         """The user and the network namespace, as file descriptors."""
@@ -85,18 +89,18 @@ def main(control: int) -> None:
     zygote.main(control, partial(_begin, network), partial(_ask, network), ahead)
 
 
-@dataclass(slots=True)
 class _Ahead:
     """Builds walls for which there is no command yet."""
 
-    network: _Network
+    def __init__(self, network: _Network) -> None:
+        self._network = network
 
     def can_wait(self, engine: str) -> bool:
         return engine in _WAITING
 
     def wait(self, spec: dict[str, Any], monitor: Monitor, hand_over: HandOver) -> tuple[int, bool]:
         system.adopt_orphans()
-        joined = None if spec["network"] else self.network.open()
+        joined = None if spec["network"] else self._network.open()
         ended = _WAITING[spec["engine"]](spec, joined, monitor, hand_over)
         end_descendants()
         return ended
@@ -223,19 +227,22 @@ def _run_bubblewrap(
     # Below a movable folder the mounts are checked before the command may start.
     built = [mount for mount in spec["mounts"] if mount[0] != "link"]
     checked = [mount for mount in built if is_below(mount[2], spec["movable"])]
-    waits, blocked = os.pipe() if checked or hand_over else (-1, -1)
-    program, env, script = spec["argv"], spec["env"], -1
+    waits, blocked = os.pipe() if checked and not hand_over else (-1, -1)
+    program, env, script, said = spec["argv"], spec["env"], -1, -1
     if hand_over:
-        program, env, (its_end, script) = _SCRIPT_AS_INPUT, {}, os.pipe()
-        os.dup2(its_end, 0)
-        os.close(its_end)
+        program, env, (its_input, script), (said, its_output) = (
+            _SCRIPT_AS_INPUT, {}, os.pipe(), os.pipe(),
+        )  # fmt: skip
+        for number, file in enumerate((its_input, its_output)):
+            os.dup2(file, number)
+            os.close(file)
     child, info = _start_bubblewrap({**spec, "argv": program, "env": env}, joined, monitor, waits)
     zygote.close_streams()
     here = parsed(mounts_of("self")) if checked else []
     with os.fdopen(info, "rb") as file:
         inner = _inner_process(child) if file.read() else None
     if inner is not None:
-        if blocked >= 0 and _has_built(inner, child):
+        if os.read(said, 1) if hand_over else blocked >= 0 and _has_built(inner, child):
             try:
                 mounts = mounts_of(inner)
                 _check_mounts(parsed(mounts), here, checked, spec["movable"])
@@ -244,7 +251,8 @@ def _run_bubblewrap(
                 os.kill(inner, signal.SIGKILL)  # first: closing the pipe lets it continue
                 end_descendants()
                 raise
-            os.write(blocked, b"x")
+            if blocked >= 0:
+                os.write(blocked, b"x")
             if hand_over:
                 spec, monitor = hand_over(inner, mounts)
                 with os.fdopen(script, "wb") as file:
@@ -263,7 +271,7 @@ def _start_bubblewrap(
     Returns its process, and a pipe with what it tells of the inner one."""
     arguments = os.memfd_create("arguments")
     program_filter = os.memfd_create("filter")
-    os.write(program_filter, base64.b64decode(spec["filter"]))
+    os.write(program_filter, binascii.a2b_base64(spec["filter"]))
     info, theirs = os.pipe()
     extra = ["--info-fd", str(theirs)]
     if waits >= 0:
@@ -327,13 +335,14 @@ def _check_mounts(
     wanted = {target: source for _, source, target in planned}
     missing = set(wanted)
     for one in inside:
-        if not is_below(one.place, movable):
+        place = one[2]
+        if not is_below(place, movable):
             continue
         if one not in here:
-            source = wanted.get(one.place)
+            source = wanted.get(place)
             if source is None or not shows(one, source, here):
-                raise OSError(f"{_MOVED} ({one.place})")
-        missing.discard(one.place)
+                raise OSError(f"{_MOVED} ({place})")
+        missing.discard(place)
     if missing:
         raise OSError(f"{_MOVED} ({min(missing)})")
 
@@ -427,7 +436,7 @@ def _be_init(spec: dict[str, Any], command_file: int, outcome: int) -> NoReturn:
         os.chdir(spec["cwd"])
         _apply_landlock(spec)
         if spec["filter"]:
-            system.install_filter(base64.b64decode(spec["filter"]))
+            system.install_filter(binascii.a2b_base64(spec["filter"]))
         system.drop_capabilities()
         system.hide_memory()
         error, theirs = os.pipe()
@@ -574,7 +583,7 @@ def _run_landlock(
             system.die_with_parent(me)
             os.chdir(spec["cwd"])
             _apply_landlock(spec)
-            system.install_filter(base64.b64decode(spec["filter"]))
+            system.install_filter(binascii.a2b_base64(spec["filter"]))
             system.drop_capabilities()
         except OSError as failure:
             os.write(theirs, words(failure).encode())
