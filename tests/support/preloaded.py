@@ -30,7 +30,7 @@ from typing import IO, Any, Final, Self, TypeAlias
 from tests.support.preloaded_parent import HEADER
 
 RUN: Final = (
-    *("tui.cli.main", "tui.ui.start.first_frame", "tui.app.options.arguments"),
+    *("tui.cli.main", "tui.ui.start.first_frame", "tui.app.options.parser"),
     *("tui.cli.print_mode", "tui.batch.command", "tui.agent.agent"),
     *("tui.tools.apply_patch", "tui.tools.command_status", "tui.tools.edit_file"),
     *("tui.tools.find_by_name",),

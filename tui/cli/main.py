@@ -195,7 +195,7 @@ def _run(words: Sequence[str]) -> int:
 
             if is_sdk_call(words, os.environ):
                 return run_as_claude(words)
-        from tui.app.options.arguments import parse  # noqa: PLC0415
+        from tui.app.options.parser import parse  # noqa: PLC0415
 
         return _dispatch(parse(words), first)
     finally:
