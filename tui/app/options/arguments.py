@@ -10,26 +10,9 @@ from typing import Any, Literal, TypeAlias
 from tui.core.dataclass import dataclass, field, fields, is_dataclass, replace
 
 CommandName: TypeAlias = Literal[
-    "chat",
-    "run",
-    "sessions",
-    "mcp",
-    "plugin",
-    "acp",
-    "ps",
-    "attach",
-    "logs",
-    "stop",
-    "doctor",
-    "import-settings",
-    "rescue",
-    "tour",
-    "drill",
-    "help",
-    "completion",
-    "schema",
-    "self-test",
-]
+    "chat", "run", "sessions", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop", "doctor",
+    "import-settings", "rescue", "tour", "drill", "help", "completion", "schema", "self-test",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
