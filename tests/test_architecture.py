@@ -126,7 +126,7 @@ def test_our_own_front_matter_needs_no_yaml() -> None:
     assert "yaml" not in _modules_after(code)
 
 
-_MOST_FOR_A_PROMPT = 315
+_MOST_FOR_A_PROMPT = 312
 """The modules of ours that a prompt loads whose answer calls no tool. It may only fall."""
 _NOT_FOR_A_PROMPT = {
     *("tui.app.conversation", "tui.app.dialog_data", "tui.agent.exam", "tui.agent.calls.confine"),

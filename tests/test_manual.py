@@ -25,9 +25,9 @@ from tui import plain
 from tui.app import manual
 from tui.app.commands import find
 from tui.app.commands.table import COMMANDS, INSTEAD
-from tui.app.options.arguments import parse
 from tui.app.options.flags import COMMANDS as SUBCOMMANDS
 from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
+from tui.app.options.parser import parse
 from tui.batch.events import BatchEvent, FromAgent
 from tui.cli import main
 from tui.core.errors import ErrorClass

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import tui
-from tui.app.options import arguments
+from tui.app.options import parser
 from tui.core.project import REPOSITORY
 
 ROOT = Path(__file__).parent.parent
@@ -275,7 +275,7 @@ COMMAND = re.compile(r"`(holdfast [^`]+)`")
 def test_what_people_are_asked_to_run_exists(path: Path) -> None:
     for line in COMMAND.findall(path.read_text()):
         if line != "holdfast --version":  # which ends the program
-            arguments.parse(line.split()[1:])
+            parser.parse(line.split()[1:])
 
 
 def test_agents_are_told_commands_and_places_that_exist() -> None:

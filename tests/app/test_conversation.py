@@ -125,6 +125,19 @@ async def test_a_prompt_is_sent_joins_or_waits(tmp_path: Path) -> None:
     await conversation.close()
 
 
+async def test_what_a_request_needs_is_loaded_when_one_is_expected_or_made(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    conversation = await opened(world)
+    assert world.agent.scripted.loads == 0
+    conversation.submit("one")
+    await conversation.at_rest()
+    conversation.expect_prompt()
+    conversation.submit("two")
+    await conversation.at_rest()
+    assert world.agent.scripted.loads == 1
+    await conversation.close()
+
+
 async def test_a_read_only_session_refuses_and_says_why(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.old[old_path()] = OldSession(records=[record("user", text="hi")], read_only=True)

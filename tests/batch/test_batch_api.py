@@ -21,7 +21,7 @@ from tests.support.server import LoopbackServer
 from tests.support.server_batches import Batch
 from tests.support.server_script import Json
 from tui.agent.limits import session_cost
-from tui.app.options.arguments import parse
+from tui.app.options.parser import parse
 from tui.batch import batch_api, taskfile
 from tui.batch.batch_api import BatchApiRun
 from tui.batch.events import BatchEvent, FromAgent, RunFinished, TaskFinished, TaskStarted

@@ -18,7 +18,7 @@ from tests.batch.test_runner import World, statuses
 from tests.support.agents import Yes
 from tests.support.clock import PATIENCE_S
 from tests.support.provider import ScriptedProvider, call, say
-from tui.app.options.arguments import parse
+from tui.app.options.parser import parse
 from tui.batch import state as state_module
 from tui.batch.command import reset
 from tui.batch.events import BatchEvent, FromAgent, TaskFinished, TaskMerged, TaskStarted

@@ -20,7 +20,8 @@ from tests.support.clock import PATIENCE_S, ManualClock
 from tests.support.editor import EditorClient, editing
 from tests.support.server import LoopbackServer
 from tests.support.serving import serving
-from tui.app.options.arguments import Options, parse
+from tui.app.options.arguments import Options
+from tui.app.options.parser import parse
 from tui.cli.acp.agent import EditorService
 from tui.cli.acp.editor import PATIENCE_S as PATIENCE_REMINDED_S
 from tui.cli.acp.editor import EditorApprover, Outbox

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.json_schema import check_schema, fits, objects
 from tui.app.options import flags
-from tui.app.options.arguments import parse
+from tui.app.options.parser import parse
 from tui.batch.events import BatchEvent, FromAgent, RunFinished
 from tui.batch.state import RunState, TaskState
 from tui.cli.schema import SCHEMAS, run

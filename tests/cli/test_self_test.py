@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.clock import PATIENCE_S
-from tui.app.options.arguments import parse
+from tui.app.options.parser import parse
 from tui.cli import self_test
 from tui.core.errors import UsageError
 

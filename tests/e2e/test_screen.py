@@ -24,6 +24,19 @@ Open: TypeAlias = Callable[..., Terminal]
 
 READY = "Ask for anything"
 
+COUNTED = """
+import atexit, json, sys
+from pathlib import Path
+atexit.register(lambda: Path("modules.json").write_text(json.dumps(list(sys.modules))))
+sys.argv[:1] = ["holdfast"]
+from tui.cli.main import start
+start()
+"""
+"""The program, which says at its end what it had loaded."""
+MOST_AT_REST = 955
+"""All modules, Python's own too, that the screen has loaded while nothing was asked. It may only
+fall: each costs a start time and memory."""
+
 
 @pytest.fixture
 def holdfast(work: Path, env: dict[str, str]) -> Open:
@@ -47,6 +60,19 @@ def test_ask_and_leave(holdfast: Open) -> None:
         assert screen.exit_code() == 0
         assert "holdfast -r " in screen.text
         assert termios.tcgetattr(screen.slave) == screen.before
+
+
+def test_little_is_loaded_while_nothing_is_asked(work: Path, env: dict[str, str]) -> None:
+    argv, key = [sys.executable, "-c", COUNTED], {"ANTHROPIC_API_KEY": "none-is-sent"}
+    with Terminal(argv, cwd=work, env=env | key) as screen:
+        screen.wait_for(READY, "Explain this project")
+        screen.type("\x04\x04")
+        assert screen.exit_code() == 0
+    loaded = set(json.loads((work / "modules.json").read_bytes()))
+    assert "tui.agent.agent" in loaded
+    assert not {"anthropic", "pydantic", "httpx2", "argparse", "email"} & loaded
+    assert not {"pygments", "tui.permissions.risk"} & loaded
+    assert len(loaded) <= MOST_AT_REST, "load it where it is used first"
 
 
 def test_keys_typed_before_it_is_ready_are_kept_in_order(holdfast: Open) -> None:

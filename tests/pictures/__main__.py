@@ -24,7 +24,7 @@ os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 from textual.pilot import Pilot
 
 from tests.pictures import scenes
-from tui.app.options.arguments import parse
+from tui.app.options.parser import parse
 from tui.app.program import Program
 from tui.batch.plan import plan
 from tui.core.paths import folders

@@ -31,7 +31,7 @@ from tests.support.preloaded_parent import HEADER
 from tui.app.background_parent import LOADED
 
 RUN: Final = (
-    *("tui.cli.main", "tui.ui.start.first_frame", "tui.app.options.arguments"),
+    *("tui.cli.main", "tui.ui.start.first_frame", "tui.app.options.parser"),
     *("tui.cli.print_mode", "tui.batch.command", *LOADED),
 )
 """What a run without a screen imports by its first request; `module:function` is called, too."""

@@ -230,7 +230,7 @@ class ScriptedModel:
 
     `requests` are what the agent asked of the conversation. `wishes` say how waits ended that
     the person would not wait for. `tried` is the rung of the repair ladder that was tried before
-    a request is refused.
+    a request is refused. `loads` counts how often it was loaded ahead of one.
     """
 
     def __init__(self, scripts: deque[Script], clock: Clock) -> None:
@@ -242,6 +242,7 @@ class ScriptedModel:
         self.wishes: list[str] = []
         self.tried: RepairLevel | None = None
         self.window = 200_000
+        self.loads = 0
         self._clock = clock
         self._steps: deque[Step] = deque()
         self._written: dict[str, str] = {}
@@ -378,7 +379,7 @@ class ScriptedModel:
         return len(request.messages)
 
     async def load(self) -> None:
-        pass
+        self.loads += 1
 
     async def model_info(self, model: str) -> ModelInfo:
         return ModelInfo(model, self.window, 64_000, "catalogue", EFFORTS, "high")

@@ -175,9 +175,8 @@ class Agent:
     async def start(self) -> list[Fact]:
         """The events that come before the first turn; the session's settings are put in force.
 
-        Does not touch the network; begins to load what the first request will need.
+        Does not touch the network, nor load what only a request needs: see `models.load`.
         """
-        self.models.load()
         if self._ctx.parent is None:
             self._sweeping = asyncio.create_task(sweep_outputs(self._ctx, self._closing))
             for rule in without_tool(
@@ -217,6 +216,7 @@ class Agent:
         Images that the text names with `@` go along. Closing the iterator interrupts the turn.
         Nothing is raised: a failure is an event.
         """
+        self.models.load()
         return self._ctx.events.run(self._turns.run, prompt)
 
     def go_on(self, again: Collection[str] = (), *, repeat: bool = False) -> AsyncGenerator[Fact]:
@@ -227,6 +227,7 @@ class Agent:
         get it first, with the questions that they need. One that may have run is not run again,
         unless a person lets it be repeated.
         """
+        self.models.load()
         return self._ctx.events.run(self._turns.run, None, again, repeat=repeat)
 
     def interrupted_work(self) -> InterruptedWork:

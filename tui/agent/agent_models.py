@@ -46,20 +46,21 @@ class AgentModels:
     _directives: DirectiveState
     _deferred: DeferredRetry
     _counter: TokenCounter
-    _loading: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+    _loading: asyncio.Task[None] | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self._loading = None
         self._ctx.link.provider = self._with_fallbacks(self._ctx.link.provider)
 
     def load(self) -> None:
-        """Begin to load what the first request needs: the SDK, in a thread."""
-        task = asyncio.create_task(self._load())
-        self._loading.add(task)
-        task.add_done_callback(self._loading.discard)
+        """Begin to load what the first request needs, once: the SDK, in a thread."""
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load())
 
     def close(self) -> None:
-        for task in self._loading:
-            task.cancel()
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
 
     @property
     def current(self) -> str:
@@ -164,6 +165,7 @@ class AgentModels:
         link.small_model = small_model
         link.server, link.first_party, link.cache_life = server, first_party, cache_life
         changes = self.use(info)
+        self.close()
         self.load()
         await before.aclose()
         return changes

@@ -350,6 +350,7 @@ async def open_session(conversation: Conversation, choice: SessionChoice) -> Non
         return choice
 
     await conversation.open(choice, accept)
+    conversation.expect_prompt()
     await after_opening(conversation, choice)
 
 

@@ -181,9 +181,12 @@ def exit_code(error: HoldfastError) -> int:
 def _run(words: Sequence[str]) -> int:
     """Carry out the words. The terminal is restored when this returns or raises."""
     from tui.core import plain_detection  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
-    from tui.ui.start import first_frame  # noqa: PLC0415 - so that Ctrl+C is heeded meanwhile
 
-    first = first_frame.open_prompt(words)
+    first = None
+    if os.isatty(0) and os.isatty(1):
+        from tui.ui.start.first_frame import open_prompt  # noqa: PLC0415 - as above
+
+        first = open_prompt(words)
     try:
         if not words and not plain_detection.why(words):
             # Plain `holdfast`: the parser would only delay the first real frame.
@@ -195,7 +198,7 @@ def _run(words: Sequence[str]) -> int:
 
             if is_sdk_call(words, os.environ):
                 return run_as_claude(words)
-        from tui.app.options.arguments import parse  # noqa: PLC0415
+        from tui.app.options.parser import parse  # noqa: PLC0415
 
         return _dispatch(parse(words), first)
     finally:

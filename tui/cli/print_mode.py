@@ -110,6 +110,7 @@ async def run(
     leaving: asyncio.Task[None] | None = None
     with heeded_signals(stop, hang_up):
         try:
+            agent.models.load()
             for event in await agent.start():
                 tell(event)
             attached = await _with_interruption(agent, attached, err, tell)

@@ -47,11 +47,12 @@ def run(options: Options) -> int:
             "--practice-script FILE"
         ),
     )
+    from tui.app.options.flags import FAULTS  # noqa: PLC0415 - only a drill needs them
     from tui.demo.drill_screen import DrillApp, DrillProgram  # noqa: PLC0415 - the screen is heavy
 
     theme = guide.theme_of(options)
     with place() as root:
-        return guide.show(DrillApp(DrillProgram(root, Drill(options.help.faults), theme)))
+        return guide.show(DrillApp(DrillProgram(root, Drill(options.help.faults or FAULTS), theme)))
 
 
 def place() -> AbstractContextManager[Path]:

@@ -120,6 +120,7 @@ async def _hold(program: Program, terminal: Terminal, editor: Editor, why: str) 
     ]
     try:
         await open_first(conversation, choice, fallback=False)
+        conversation.expect_prompt()
         frontend.ready = True
         if options.permissions.yolo:
             terminal.say("ELEVATED: no prompts; blocked commands stay blocked.")

@@ -342,6 +342,7 @@ class HoldfastApp(ThemedApp):
         self._rewind.forget()
         if self.ready:
             self.conversation.drafts.touch()
+            self.frontend.expect_prompt()
 
     @on(ChatScreen.StopAsked)
     async def _stop_asked(self) -> None:

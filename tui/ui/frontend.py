@@ -44,7 +44,7 @@ from tui.ui.notifications import notifier, write
 from tui.ui.screens.modal_approver import ModalApprover
 from tui.ui.terminal import SEND_AGAIN_S, State, TerminalStatus
 from tui.ui.widgets.fact_log import FactLog
-from tui.ui.widgets.record_items import end_of, restored, result_text, warm
+from tui.ui.widgets.record_items import end_of, restored, result_text, warm, warm_turn
 
 if TYPE_CHECKING:
     from tui.agent.agent import Agent
@@ -115,7 +115,7 @@ class ScreenFrontend:
         app.run_worker(self.status.watch(), group="status")
         app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self._model = ""
-        self._in_turn = False
+        self._in_turn = self._expecting = False
         self._commands: list[RunningCommand] = []
         screens = cast("Signal[Screen[Any]]", app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
         screens.subscribe(chat, self._screen_changed, immediate=True)
@@ -275,6 +275,7 @@ class ScreenFrontend:
         if kind == "turn" and agent is not None:
             self.chat.retry.other = fallback_for(self.services, agent.models.current)
             self.notifier.begin()
+            self.expect_prompt()  # if nobody typed it
             self._in_turn = True
         self._tell_terminal("working")
         if phase:
@@ -337,6 +338,17 @@ class ScreenFrontend:
         for command in self._commands:
             command.settled.set()
 
+    def expect_prompt(self) -> None:
+        """Begin to load what a request and its answer need, since a prompt is being written."""
+        self.conversation.expect_prompt()
+        if not self._expecting:
+            self._expecting = True
+            self.app.run_worker(self._warm_turn(), group="warm")
+
+    async def _warm_turn(self) -> None:
+        with gc_pause():
+            await asyncio.to_thread(warm_turn)
+
     async def painted(self) -> None:
         await self.app.painted()
 
@@ -351,6 +363,7 @@ class ScreenFrontend:
             with suppress(HoldfastError), gc_pause():
                 items = await asyncio.to_thread(end_of, choice.path)
                 await asyncio.to_thread(warm)
+                await self._warm_turn()
                 self.chat.fill(items, end=True)
 
     async def show_session(self, agent: Agent, choice: SessionChoice) -> None:
@@ -360,7 +373,9 @@ class ScreenFrontend:
         with gc_pause(loading=True):
             past = await asyncio.to_thread(restored, records)
             prepared = await asyncio.to_thread(chat.conversation.prepare, past.items)
-            await asyncio.to_thread(warm)
+            if past.items:
+                await asyncio.to_thread(warm)
+                await self._warm_turn()
         self.renderer = FactRenderer(chat, self.log, self._result)
         self.renderer.resume(past, prepared)
         self.renderer.opens = True

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.app.options.arguments import Options, parse
+from tui.app.options.arguments import Options
 from tui.app.options.flags import COMMANDS, FAULTS, MAIN, first_words
+from tui.app.options.parser import parse
 from tui.core.errors import UsageError
 
 
@@ -340,7 +341,7 @@ def test_any_line_gives_options_or_a_usage_error(argv: list[str]) -> None:
 
 def test_parsing_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from tui.app.options.arguments import parse;"
+        "import sys; from tui.app.options.parser import parse;"
         "parse(['-p', 'x', '--allow', 'a']);"
         "print(sorted({'textual', 'anthropic', 'msgspec', 'tomlkit', 'keyring', 'asyncio',"
         " 'tempfile', 'json'} & set(sys.modules)))"

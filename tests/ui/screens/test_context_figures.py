@@ -14,7 +14,7 @@ from tests.support.world import World
 from tests.ui.screens.driving import WIDE, app_of, session_open, until
 from tui.agent.composition import make_agent
 from tui.app import launch_config
-from tui.app.options.arguments import parse
+from tui.app.options.parser import parse
 from tui.cli import main
 from tui.context.token_ledger import PARTS, Kind
 from tui.core.clock import SystemClock

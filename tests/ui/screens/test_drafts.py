@@ -145,3 +145,24 @@ async def test_a_long_text_comes_back_as_one_word() -> None:
     async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
         await until(pilot, lambda: app.chat.prompt.value == long)
         assert len(app.chat.prompt.text) < 60
+
+
+async def test_what_a_request_needs_is_loaded_once_a_prompt_is_begun() -> None:
+    world = World()
+    async with running(world) as (app, pilot):
+        await until(pilot, lambda: session_open(app))
+        await pilot.press("up", "f2", "escape")
+        assert world.agent.scripted.loads == 0
+        await pilot.press("h", "i")
+        await until(pilot, lambda: world.agent.scripted.loads == 1)
+        await pilot.press("!")
+        await until(pilot, lambda: app.chat.prompt.text == "hi!")
+    assert world.agent.scripted.loads == 1
+
+
+async def test_what_a_request_needs_is_loaded_for_a_prompt_that_was_left() -> None:
+    world = World()
+    world.old[old_path()] = OldSession(unsent=UnsentWork("hi"))
+    async with running(world, choice=SessionChoice(old_path())) as (app, pilot):
+        await until(pilot, lambda: app.chat.prompt.text == "hi")
+        await until(pilot, lambda: world.agent.scripted.loads == 1)

@@ -16,7 +16,8 @@ from tests.batch.test_git import git, log, make_repo
 from tests.support.clock import FakeClock, ManualClock
 from tests.support.world import World
 from tests.ui.screens.driving import NARROW, WIDE, until
-from tui.app.options.arguments import Options, parse
+from tui.app.options.arguments import Options
+from tui.app.options.parser import parse
 from tui.batch.plan import plan
 from tui.batch.state import RunFolder, TaskState
 from tui.batch.taskfile import parse as parse_tasks

@@ -11,7 +11,8 @@ from textual.pilot import Pilot
 from tests.support.world import World
 from tests.ui.screens.driving import until
 from tests.ui.screens.pictures import Picture, Pictures, Shot, Stage, Take, each_of, here, press
-from tui.app.options.arguments import Options, parse
+from tui.app.options.arguments import Options
+from tui.app.options.parser import parse
 from tui.batch.state import RunFolder, TaskState, begin
 from tui.batch.taskfile import parse as parse_tasks
 from tui.ui.screens.picker import TaskPicker

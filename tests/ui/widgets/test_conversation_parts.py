@@ -24,7 +24,7 @@ from tui.ui.widgets.line_view.viewport import Heights, Viewport
 from tui.ui.widgets.markdown import code
 from tui.ui.widgets.markdown.text import RULES as MARKDOWN_RULES
 from tui.ui.widgets.markdown.text import Line
-from tui.ui.widgets.record_items import warm
+from tui.ui.widgets.record_items import warm_turn
 
 STYLES = {name: Style() for name in MARKDOWN_RULES} | {f"c-{name}": Style() for name in STYLE_RULES}
 
@@ -458,5 +458,5 @@ def test_how_a_command_failed_stays_longer_than_that_its_output_was_cut() -> Non
 def test_warming_loads_what_colors_code(monkeypatch: pytest.MonkeyPatch) -> None:
     color = Mock(wraps=code.draw_rows)
     monkeypatch.setattr(code, "draw_rows", color)
-    warm()
+    warm_turn()
     assert color.call_count == 1

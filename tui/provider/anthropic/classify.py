@@ -14,7 +14,6 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, cast
 
@@ -188,6 +187,8 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _date(value: str | None) -> datetime | None:
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - a dozen modules, seldom needed
+
     try:
         moment = parsedate_to_datetime(value) if value else None
     except (ValueError, OverflowError):

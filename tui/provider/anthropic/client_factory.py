@@ -22,9 +22,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from tui.core.compiled_sources import compiled_once
 from tui.core.errors import CredentialsError, ProviderError
 from tui.core.gc_pause import gc_pause
-from tui.provider.anthropic.compiled_sources import compiled_once
 
 if TYPE_CHECKING:
     import httpx2

@@ -119,8 +119,9 @@ class EarlyInput:
 
 
 def open_prompt(argv: Sequence[str]) -> EarlyPrompt | None:
-    """Show a first frame if these arguments open the full screen, as far as a glance can tell."""
-    if not (os.isatty(0) and os.isatty(1)) or plain_detection.why(argv):
+    """Show a first frame if these arguments open the full screen, as far as a glance can tell.
+    Standard input and output are a terminal."""
+    if plain_detection.why(argv):
         return None
     if argv and argv[0] in SUBCOMMANDS:
         return None

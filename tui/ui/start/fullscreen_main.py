@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.core import gc_pause
+from tui.core.compiled_sources import compiled_once
 from tui.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,10 +40,11 @@ def open_screen(options: Options | None, first: EarlyPrompt | None) -> int:
         sys.__stderr__ = sys.__stdout__  # Textual draws on it; a redirected one still gets the log
     gc_pause.short_turns()
     gc_pause.begin()  # until everything is loaded: a collection during imports takes 50 ms
-    from tui.ui.app import HoldfastApp  # noqa: PLC0415
-    from tui.ui.start.terminal_takeover import TerminalTakeover  # noqa: PLC0415
-    from tui.ui.toolkit.base_app import draw_in_utf8  # noqa: PLC0415
-    from tui.ui.toolkit.themes import DEFAULT_DARK  # noqa: PLC0415
+    with compiled_once(Path(f"{__spec__.cached}.sources")):
+        from tui.ui.app import HoldfastApp  # noqa: PLC0415
+        from tui.ui.start.terminal_takeover import TerminalTakeover  # noqa: PLC0415
+        from tui.ui.toolkit.base_app import draw_in_utf8  # noqa: PLC0415
+        from tui.ui.toolkit.themes import DEFAULT_DARK  # noqa: PLC0415
 
     strange = draw_in_utf8()
     program: Program | None = None

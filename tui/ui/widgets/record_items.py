@@ -391,12 +391,22 @@ def end_of(path: Path) -> list[Item]:
 
 
 def warm() -> None:
-    """Load what the first answer is drawn with, colors of code included, its first command judged,
-    and characters of any script told apart; for a thread, since all are done in the loop."""
+    """Load what Markdown is drawn with, and characters of any script are told apart by; for a
+    thread, since both are done in the loop."""
     from tui.ui.widgets.markdown import code  # noqa: PLC0415 - not for the first frame
-    from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - as before
 
-    import_module("tui.permissions.risk")
     clusters("e\u0301")
     code.color(on=True)
-    list(render("- a\n\n```python\nb = 1\n```\n", defaultdict(Style), 80))  # drawn as it is read
+    _draw("- a\n")
+
+
+def warm_turn() -> None:
+    """Load what the first code is colored with, and its first command judged; for a thread, too."""
+    import_module("tui.permissions.risk")
+    _draw("```python\nb = 1\n```\n")
+
+
+def _draw(text: str) -> None:
+    from tui.ui.widgets.markdown.document import render  # noqa: PLC0415 - not for the first frame
+
+    list(render(text, defaultdict(Style), 80))  # drawn as it is read

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.core.dataclass import dataclass, field
@@ -178,10 +177,3 @@ def inline(token: Token, references: References) -> list[Token]:
     parser = _parser()
     parser.inline.parse(token.content, parser, {"references": references}, children)
     return children
-
-
-def warm() -> None:
-    """Import what parsing and coloring need; for a thread, before the first answer comes."""
-    _parser().parse("*x*")
-    for name in ("pygments.lexers.python", "pygments.lexers.shell"):
-        import_module(name)

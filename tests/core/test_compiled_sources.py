@@ -11,7 +11,7 @@ from typing import Any, ForwardRef, cast
 
 import pytest
 
-from tui.provider.anthropic.compiled_sources import CompiledSources, compiled_once
+from tui.core.compiled_sources import CompiledSources, compiled_once
 
 
 @pytest.fixture
