@@ -88,8 +88,7 @@ def _remembering(apply: Apply) -> Apply:
 
 def _seen(node: Any) -> Place:
     """All of a node that a selector can ask for."""
-    kind: object = type(node)
-    seen: Place = (kind, node._id, frozenset(node._classes))
+    seen: Place = (node.__class__, node._id, frozenset(node._classes))
     if isinstance(node, Widget):
         return (*seen, node.mouse_hover, node.has_focus, node.disabled, node.allow_focus())
     return (*seen, node.pseudo_classes) if isinstance(node, App) else seen
