@@ -14,7 +14,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -36,8 +36,9 @@ settings.register_profile(
 settings.load_profile("steady")
 
 # The usual 700 new objects are one widget: collections were a fifth of what a test of the screen
-# costs, and are a tenth this way.
-gc.set_threshold(50_000, 20, 10)
+# costs. So many are a few of these tests, or thirty that run commands, each with an open file or
+# two in what is to be collected: a system may allow no more than 256.
+gc.set_threshold(150_000, 20, 10)
 
 disk.sync_at_once()
 
@@ -163,6 +164,16 @@ def _try_fewer(test: object) -> None:
     setattr(test, _SETTINGS, settings(said, max_examples=fewer))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Nothing that is imported and collected for all tests is ever garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
-    """Nothing that was imported and collected for all tests is ever garbage."""
+    """From here on it is not looked at again."""
     keep_frozen()

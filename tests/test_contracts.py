@@ -7,6 +7,7 @@ the change that made it fall, so that nobody takes the room again.
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -131,13 +132,21 @@ def _aliases(tree: ast.Module) -> Iterator[str]:
 
 
 @cache
-def figures() -> tuple[ClassFigures, ...]:
-    """Of each class of the program."""
+def _trees() -> tuple[ast.Module, ...]:
+    """The modules that declare or replace anything; all others count for nothing here."""
     sources = (path.read_bytes() for path in TUI.rglob("*.py"))
     with gc_pause():
-        trees = [ast.parse(text) for text in sources if b"class " in text or b"TypeAlias" in text]
-        aliases = frozenset(name for tree in trees for name in _aliases(tree))
-        return tuple(_figures_of(cls, aliases) for tree in trees for cls in _classes(tree.body))
+        return tuple(ast.parse(text) for text in sources if _COUNTED.search(text))
+
+
+_COUNTED: Final = re.compile(rb"class |TypeAlias|replace\(")
+
+
+@cache
+def figures() -> tuple[ClassFigures, ...]:
+    """Of each class of the program."""
+    aliases = frozenset(name for tree in _trees() for name in _aliases(tree))
+    return tuple(_figures_of(cls, aliases) for tree in _trees() for cls in _classes(tree.body))
 
 
 def test_no_class_has_more_fields() -> None:
@@ -185,13 +194,12 @@ def test_no_room_outgrows_its_budget() -> None:
 def test_what_a_replace_names_are_fields_of_one_class() -> None:
     """No type checker looks at the keywords of `replace`, and a field that moved into a part of its
     class fails only when a person gets there."""
-    trees = [ast.parse(path.read_bytes()) for path in TUI.rglob("*.py")]
-    classes = [cls for tree in trees for cls in _classes(tree.body)]
+    classes = [cls for tree in _trees() for cls in _classes(tree.body)]
     bases = {cls.name: cls for cls in classes}
     fields = [_fields_of(cls, bases) for cls in classes]
     replaced = [
         {keyword.arg for keyword in node.keywords if keyword.arg}
-        for tree in trees
+        for tree in _trees()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and _is_replace(node.func)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,12 @@ NOT_SPOKEN = re.compile(r"^(?:system calls cannot be filtered on )$")
 LABEL_WORDS = 8
 
 
-def _texts(path: Path) -> Iterator[tuple[int, str]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def _texts(path: Path) -> tuple[tuple[int, str], ...]:
+    return tuple(_read(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _read(tree: ast.Module) -> Iterator[tuple[int, str]]:
     documented = {
         id(node.value)
         for node in ast.walk(tree)

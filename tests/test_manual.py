@@ -11,6 +11,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from string import punctuation
 from typing import Any, get_args
@@ -202,6 +203,7 @@ def habit_command_rows() -> list[str]:
     return [row(name, ", ".join(by), here) for name, (by, here) in sorted(found.items())]
 
 
+@cache
 def tables() -> dict[str, list[str]]:
     """The rows of every table that is made from the program, by its name."""
     return {

@@ -1,12 +1,15 @@
 """What the style sheets of one app, and the colours of its theme, were parsed to is there for the
-next one, and whether a rule is for a node is seen the short way."""
+next one, as are the rules for a node in the same place of the same tree. What was not seen before
+is found the short way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import pytest
+from textual.app import App
 from textual.css import stylesheet
 from textual.css.match import _check_selectors  # pyright: ignore[reportPrivateUsage]
 from textual.css.model import CombinatorType, RuleSet
@@ -14,12 +17,28 @@ from textual.css.stylesheet import Stylesheet
 from textual.css.tokenize import tokenize_values
 from textual.css.tokenizer import Token
 from textual.dom import DOMNode
+from textual.widget import Widget
 
 Parse: TypeAlias = Callable[..., list[RuleSet]]
+Apply: TypeAlias = Callable[..., None]
+Place: TypeAlias = tuple[Any, ...]
 Everything: TypeAlias = tuple[list[RuleSet], dict[str, list[RuleSet]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What the rules say of one place: `styles` as they stand on a node afterwards."""
+
+    rules: Any
+    styles: dict[str, Any]
+    flags: dict[str, bool]
+
+
+_FLAGS: Final = ("_has_hover_style", "_has_focus_within", "_has_order_style", "_has_odd_or_even")
 
 _parsed: Final[dict[tuple[Any, ...], list[RuleSet]]] = {}
 _whole: Final[dict[tuple[Any, ...], Everything]] = {}
+_applied: Final[dict[int, tuple[list[RuleSet], dict[Place, Applied]]]] = {}
 _tokens: Final[dict[tuple[tuple[str, str], ...], dict[str, list[Token]]]] = {}
 
 
@@ -35,6 +54,44 @@ def share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stylesheet, "tokenize_values", _tokenize_once)
     monkeypatch.setattr(RuleSet, "__hash__", object.__hash__)
     monkeypatch.setattr(Stylesheet, "_check_rule", staticmethod(_check_rule))
+    monkeypatch.setattr(Stylesheet, "apply", _remembering(vars(Stylesheet)["apply"]))
+
+
+def _remembering(apply: Apply) -> Apply:
+    """As Textual's, with its own cache, which lasts for one update of one app. It leaves out what
+    depends on the nodes beside or inside, and so does this."""
+
+    def apply_once(sheet: Any, node: Any, *, animate: bool = False, cache: object = None) -> None:
+        _, places = _applied.setdefault(id(sheet.rules), (sheet.rules, {}))
+        place = tuple(map(_seen, node.css_path_nodes))
+        known = places.get(place)
+        if known is None:
+            found: dict[Any, Any] = {}
+            apply(sheet, node, animate=animate, cache=found)
+            for rules in found.values():
+                flags = {name: getattr(node, name) for name in _FLAGS}
+                places[place] = Applied(rules, dict(node.styles.base._rules), flags)
+            return
+        for name, flag in known.flags.items():
+            setattr(node, name, flag)
+        has = node.styles.base._rules
+        if type(node) is DOMNode and not has:  # one that is never drawn
+            has.update(known.styles)
+        elif has == known.styles:
+            node.notify_style_update()
+        else:
+            sheet.replace_rules(node, known.rules, animate=animate)
+        sheet._process_component_classes(node)
+
+    return apply_once
+
+
+def _seen(node: Any) -> Place:
+    """All of a node that a selector can ask for."""
+    seen: Place = (node.__class__, node._id, frozenset(node._classes))
+    if isinstance(node, Widget):
+        return (*seen, node.mouse_hover, node.has_focus, node.disabled, node.allow_focus())
+    return (*seen, node.pseudo_classes) if isinstance(node, App) else seen
 
 
 def _check_rule(rule_set: RuleSet, path: list[DOMNode]) -> Iterator[tuple[int, int, int]]:

@@ -14,6 +14,8 @@ from tests.support.world import World
 from tests.ui.screens.driving import running, say
 
 HANDLERS: Any = vars(MessagePump)["_get_dispatch_methods"]
+APPLY: Any = vars(Stylesheet)["apply"]
+FLAGS = ("_has_hover_style", "_has_focus_within", "_has_order_style", "_has_odd_or_even")
 CHECK: Any = vars(Stylesheet)["_check_rule"].__func__
 
 
@@ -51,3 +53,34 @@ async def test_every_node_is_told_the_same_rules(monkeypatch: pytest.MonkeyPatch
     async with running(World()) as (_, pilot):
         await say(pilot, "/help")
     assert seen > 100
+
+
+def styles_of(node: Any) -> list[Any]:
+    """What a style sheet sets on a node; a layout is one of its kind."""
+    rules: dict[str, Any] = {**node.styles.base._rules}
+    if "layout" in rules:
+        rules["layout"] = rules["layout"].name
+    return [rules, *(getattr(node, name) for name in FLAGS)]
+
+
+async def test_every_node_is_styled_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a node took from one before it, in this app or in another, is what the rules say."""
+    stylesheets.share(monkeypatch)
+    short: Any = vars(Stylesheet)["apply"]
+    seen = 0
+
+    def both(sheet: Any, node: Any, **how: Any) -> None:
+        nonlocal seen
+        APPLY(sheet, node)
+        expected = styles_of(node)
+        node.styles.base._rules.clear()
+        short(sheet, node, **how)
+        assert styles_of(node) == expected
+        seen += 1
+
+    monkeypatch.setattr(Stylesheet, "apply", both)
+    for _ in range(2):
+        async with running(World()) as (_, pilot):
+            await say(pilot, "/help")
+            await pilot.press("escape", "tab")
+    assert seen > 200

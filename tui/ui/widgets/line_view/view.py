@@ -160,7 +160,7 @@ class LineView(ScrollView, can_focus=True):
 
     def _restyle(self, width: int) -> None:
         """Forget what was drawn in another width or in other styles."""
-        self._width, self._look = width, self._styles()
+        self._width, self._look = width, self._look or self._styles()
         self._shown = []
         left = self.styles.padding.left
         right = max(0, self.region.width - left - self._width)
