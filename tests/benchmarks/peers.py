@@ -95,12 +95,13 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        ready = bytearray()
+        ready, due = bytearray(), time.monotonic()
         for event, pause in events:
             ready += event if isinstance(event, bytes) else _encoded(event)
             if pause:
                 self._send(ready)
-                time.sleep(pause)
+                due += pause  # by the clock: a late one does not delay the rest
+                time.sleep(max(0.0, due - time.monotonic()))
         self._send(ready)
         self.wfile.write(b"0\r\n\r\n")
 
