@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tui.context.workspace_changes import WorkspaceChanges, changed_since, files
 from tui.core.clock import SystemClock
 from tui.core.facts import CheckpointTaken, Fact, Notice, ToolFinished
 from tui.core.messages import Block
-from tui.provider.base import Request
+from tui.provider.base import Request, StreamPart
 from tui.session.checkpoints import scan
 from tui.session.checkpoints.entries import Change, Checkpoint, CheckpointError
 from tui.session.checkpoints.restore import restore
@@ -173,6 +174,34 @@ async def test_a_run_of_one_turn_that_changes_nothing_opens_no_store(bench: Benc
     await events_of(agent, "hello")
     await agent.close()
     assert not bench.file.exists()
+
+
+class LoadingProvider(ScriptedProvider):
+    """Tells what is at work while it is not yet sending the request."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__(*answers)
+        self.at_work: list[set[str]] = []
+
+    async def stream(self, request: Request) -> AsyncGenerator[StreamPart]:
+        await asyncio.to_thread(int)
+        self.at_work.append({task.get_name() for task in asyncio.all_tasks()})
+        async for part in super().stream(request):
+            yield part
+
+
+async def test_the_checkpoint_of_a_prompt_begins_once_the_request_is_on_its_way(
+    bench: Bench,
+) -> None:
+    provider = LoadingProvider(say("Done."))
+    agent = make_agent(bench.root, provider, approver=Yes(), open_checkpoints=bench.open)
+    await events_of(agent, "go")
+    (at_work,) = provider.at_work
+    assert "checkpoint" not in at_work, "it would take the processor from what is waited for"
+    assert agent.checkpoints
+    await agent.checkpoints.ready()
+    assert taken(agent) == [("", 0)]
+    await agent.close()
 
 
 async def test_a_background_command_is_the_sessions_own(bench: Bench) -> None:

@@ -3,14 +3,20 @@
 Not a part of the suite, since it fetches two programs: Claude Code and Codex, pinned, are installed
 with npm in a temporary folder. Each is started in turn, as a whole process and in a pty of its own,
 with default settings and a home of its own, against a server on the loopback which plays the same
-answers in the form that each one speaks. A figure is the median of `--runs`.
+answers in the form that each one speaks. A figure is the median of `--runs`. `before=DIR` is this
+program as it is in another checkout, with its environment in DIR/.venv.
+
+Every process that a program starts counts, a daemon of an earlier run, too, which Codex leaves and
+uses again; what a program has left is ended before the next one's turn. Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -19,13 +25,14 @@ import termios
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
 from tests.benchmarks.streamed import essay
-from tests.support.terminal import HOLDFAST, Terminal
+from tests.support.terminal import Terminal
 
 PACKAGES: Final = ("@anthropic-ai/claude-code@2.1.332", "@openai/codex@0.171.0")
 ENDED: Final = "◙"
@@ -36,7 +43,7 @@ MANY, PER_SECOND, SECONDS = 20_000, 100, 30
 PRINTING: Final = "seq 1000000 3862499"
 """22.9 MB, in a command that only reads."""
 KEYS: Final = "ΩΨΦΣΠΞΛΘΔΓЖЦЧШЩЭЮЯБД"
-PATIENCE_S: Final = 90
+PATIENCE_S: Final = 120
 RESTS_S: Final = 0.08
 """Processor seconds a second, above which a program is still busy with its start."""
 
@@ -88,13 +95,20 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
+        ready, due = bytearray(), time.monotonic()
         for event, pause in events:
-            line = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            ready += event if isinstance(event, bytes) else _encoded(event)
             if pause:
-                self.wfile.flush()
-                time.sleep(pause)
+                self._send(ready)
+                due += pause  # by the clock: a late one does not delay the rest
+                time.sleep(max(0.0, due - time.monotonic()))
+        self._send(ready)
         self.wfile.write(b"0\r\n\r\n")
+
+    def _send(self, ready: bytearray) -> None:
+        """Send what is ready in one piece, and empty it."""
+        self.wfile.write(ready)
+        ready.clear()
 
     def _answer(self, value: Mapping[str, Any]) -> None:
         data = json.dumps(value).encode()
@@ -105,7 +119,15 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-Events = Generator[tuple[dict[str, Any], float]]
+Event = dict[str, Any]
+Events = Generator[tuple[Event | bytes, float]]
+"""Each with the pause behind it; bytes are events that were encoded before."""
+
+
+def _encoded(event: Event) -> bytes:
+    """A chunk of the transfer: servers send each event as one."""
+    line = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+    return b"%x\r\n%s\r\n" % (len(line), line)
 
 
 def _last_words(items: Sequence[Mapping[str, Any]]) -> str:
@@ -120,10 +142,35 @@ def _last_words(items: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _pieces(turn: Mapping[str, Any]) -> Generator[tuple[str, float]]:
+def _deltas(turn: Mapping[str, Any], of: Callable[[str], Event]) -> Events:
+    """The text of a turn in pieces, one for each token; what has no pauses is encoded once."""
     text, pause = str(turn["text"]), float(turn.get("every_s", 0))
-    for start in range(0, len(text), PIECE):
-        yield text[start : start + PIECE], pause
+    if pause:
+        for piece in _pieces(text):
+            yield of(piece), pause
+    else:
+        yield _at_once(text, of), 0
+
+
+@cache
+def _at_once(text: str, of: Callable[[str], Event]) -> bytes:
+    return b"".join(_encoded(of(piece)) for piece in _pieces(text))
+
+
+def _pieces(text: str) -> Generator[str]:
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+
+
+def _text_delta(text: str) -> Event:
+    """In the Messages API."""
+    delta = {"type": "text_delta", "text": text}
+    return {"type": "content_block_delta", "index": 0, "delta": delta}
+
+
+def _output_delta(text: str) -> Event:
+    """In the Responses API."""
+    delta = {"type": "response.output_text.delta", "item_id": "msg_1", "delta": text}
+    return {**delta, "output_index": 0, "content_index": 0}
 
 
 def _messages(body: Mapping[str, Any]) -> Events:
@@ -148,13 +195,13 @@ def _messages(body: Mapping[str, Any]) -> Events:
         given = json.dumps({"command": turn["command"], "description": "count"})
         if name != "Bash":
             given = json.dumps({"command": turn["command"]})
-        deltas = iter([({"type": "input_json_delta", "partial_json": given}, 0.0)])
+        delta = {"type": "input_json_delta", "partial_json": given}
+        yield {"type": "content_block_start", "index": 0, "content_block": block}, 0
+        yield {"type": "content_block_delta", "index": 0, "delta": delta}, 0
     else:
         block = {"type": "text", "text": ""}
-        deltas = (({"type": "text_delta", "text": text}, pause) for text, pause in _pieces(turn))
-    yield {"type": "content_block_start", "index": 0, "content_block": block}, 0
-    for delta, pause in deltas:
-        yield {"type": "content_block_delta", "index": 0, "delta": delta}, pause
+        yield {"type": "content_block_start", "index": 0, "content_block": block}, 0
+        yield from _deltas(turn, _text_delta)
     yield {"type": "content_block_stop", "index": 0}, 0
     reason = "tool_use" if "command" in turn else "end_turn"
     ended = {"stop_reason": reason, "stop_sequence": None}
@@ -178,9 +225,7 @@ def _responses(body: Mapping[str, Any]) -> Events:
     else:
         item = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
         yield {"type": "response.output_item.added", "output_index": 0, "item": item}, 0
-        for text, pause in _pieces(turn):
-            delta = {"type": "response.output_text.delta", "item_id": "msg_1", "delta": text}
-            yield {**delta, "output_index": 0, "content_index": 0}, pause
+        yield from _deltas(turn, _output_delta)
         item = {**item, "content": [{"type": "output_text", "text": turn["text"]}]}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}, 0
     usage = {"input_tokens": 100, "output_tokens": 50, "total_tokens": 150}
@@ -188,13 +233,13 @@ def _responses(body: Mapping[str, Any]) -> Events:
 
 
 @contextmanager
-def serving() -> Generator[str]:
-    """The address of a server in a process of its own."""
+def serving() -> Generator[tuple[str, int]]:
+    """The address of a server in a process of its own, and its id."""
     argv = [sys.executable, "-m", __spec__.name if __spec__ else "tests.benchmarks.peers", "serve"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().strip()
+            yield process.stdout.readline().strip(), process.pid
         finally:
             process.terminate()
 
@@ -203,6 +248,8 @@ def serve() -> None:
     """Play the answers until the process is ended; its address is the first line printed."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    for of in (_text_delta, _output_delta):  # so that a program is measured, not this server
+        _at_once(str(answer_to("all at once", "")["text"]), of)
     print(f"http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()
 
@@ -213,27 +260,28 @@ def serve() -> None:
 @dataclass(frozen=True, slots=True)
 class Program:
     """How a program is started, on its screen (`ready` is there when it takes a prompt) or for one
-    prompt without a screen."""
+    prompt without a screen, and the process that answers it."""
 
     name: str
     screen: Sequence[str]
     once: Sequence[str]
     environment: Mapping[str, str]
     ready: str
+    server: int
 
 
-def _holdfast(home: Path, url: str) -> Program:
+def _holdfast(name: str, program: str, home: Path, url: str, server: int) -> Program:
     environment = {"HOLDFAST_HOME": str(home), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "k"}
-    return Program("holdfast", HOLDFAST, [*HOLDFAST, "-p"], environment, "Ask for anything")
+    return Program(name, [program], [program, "-p"], environment, "Ask for anything", server)
 
 
-def _claude(home: Path, url: str, modules: Path, work: Path) -> Program:
+def _claude(home: Path, url: str, server: int, modules: Path) -> Program:
     folder = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     state = {
         "hasCompletedOnboarding": True, "theme": "dark", "autoUpdates": False,
         "lastOnboardingVersion": PACKAGES[0].rpartition("@")[2],
         "customApiKeyResponses": {"approved": ["k" * 20], "rejected": []},
-        "projects": {str(work): folder},
+        "projects": {str(home / "work"): folder},
     }  # fmt: skip
     (home / ".claude.json").write_text(json.dumps(state))
     environment = {
@@ -242,19 +290,20 @@ def _claude(home: Path, url: str, modules: Path, work: Path) -> Program:
     }  # fmt: skip
     binary = str(modules / ".bin/claude")
     allowed = "--allowedTools=Bash(seq:*)"
-    return Program("claude", [binary, allowed], [binary, allowed, "-p"], environment, "for agents")
+    once = [binary, allowed, "-p"]
+    return Program("claude", [binary, allowed], once, environment, "for agents", server)
 
 
-def _codex(home: Path, url: str, modules: Path, work: Path) -> Program:
+def _codex(home: Path, url: str, server: int, modules: Path) -> Program:
     (home / "config.toml").write_text(
         f'model = "gpt-5"\nmodel_provider = "here"\n'
         f'[model_providers.here]\nname = "here"\nbase_url = "{url}/v1"\nenv_key = "K"\n'
-        f'wire_api = "responses"\n[projects."{work}"]\ntrust_level = "trusted"\n'
+        f'wire_api = "responses"\n[projects."{home / "work"}"]\ntrust_level = "trusted"\n'
     )
     environment = {"CODEX_HOME": str(home), "HOME": str(home), "K": "k"}
     binary = str(modules / ".bin/codex")
     once = [binary, "exec", "--skip-git-repo-check"]
-    return Program("codex", [binary], once, environment, "Ask Codex to do anything")
+    return Program("codex", [binary], once, environment, "Ask Codex to do anything", server)
 
 
 @contextmanager
@@ -264,8 +313,11 @@ def installed(folder: str) -> Generator[Path]:
         yield Path(folder) / "node_modules"
         return
     with tempfile.TemporaryDirectory() as new:
+        modules = Path(new) / "node_modules"
         subprocess.run(["npm", "install", "--silent", *PACKAGES], cwd=new, check=True)
-        yield Path(new) / "node_modules"
+        # npm no longer runs what a package asks for; this puts the program in its place
+        subprocess.run(["node", modules / "@anthropic-ai/claude-code/install.cjs"], check=True)
+        yield modules
 
 
 # What is measured.
@@ -274,29 +326,61 @@ def installed(folder: str) -> Generator[Path]:
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every process below this one whose own parent ends."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
 @dataclass(slots=True)
 class Family:
-    """The processor time and the memory of a process and of all that it starts."""
+    """The processor time and the memory of all that this process has started, but for the server:
+    processes of processes, and those whose parents have ended."""
 
-    pid: int
+    server: int
     peak_mb: float = 0
+    _before: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._before = 0
+        self._before, self.peak_mb = self.look(), 0
 
     def look(self) -> float:
-        """The processor seconds so far; what ended counts once its parent has waited for it."""
+        """Return the processor seconds since this was made, of those that ended, too."""
+        own = os.times()
         ticks = pages = 0
-        left = [self.pid]
-        while left:
-            process = Path(f"/proc/{left.pop()}")
-            try:
-                fields = (process / "stat").read_text().rpartition(")")[2].split()
-                for thread in (process / "task").iterdir():
-                    left += map(int, (thread / "children").read_text().split())
-            except OSError:
-                continue
-            ticks += sum(map(int, fields[11:15]))
-            pages += int(fields[21])
+        for pid in descendants(self.server):
+            with suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ticks += sum(map(int, fields[11:15]))
+                pages += int(fields[21])
         self.peak_mb = max(self.peak_mb, pages * _PAGE / 1e6)
-        return ticks / _TICKS
+        return ticks / _TICKS + own.children_user + own.children_system - self._before
+
+    def end(self) -> None:
+        """Kill what a program has left, and take leave of it."""
+        while left := descendants(self.server):
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for pid in left:
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+
+
+def descendants(server: int) -> list[int]:
+    """The processes below this one, without the server."""
+    found, left = list[int](), [os.getpid()]
+    while left:
+        with suppress(OSError):
+            for thread in Path(f"/proc/{left.pop()}/task").iterdir():
+                started = map(int, (thread / "children").read_text().split())
+                left += (new := [pid for pid in started if pid != server])
+                found += new
+    return found
 
 
 Figures = dict[str, float]
@@ -304,15 +388,14 @@ Figures = dict[str, float]
 
 def once(program: Program, prompt: str, work: Path) -> Figures:
     """Seconds and processor seconds of the whole process that answers one prompt."""
-    before, started = os.times(), time.perf_counter()
+    family, began = Family(program.server), time.perf_counter()
     done = subprocess.run(
         [*program.once, prompt], cwd=work, env=_environment(program), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
-    took, after = time.perf_counter() - started, os.times()
+    took = time.perf_counter() - began
     assert ENDED in done.stdout, done.stdout[-500:] + done.stderr[-500:]
-    spent = after.children_user + after.children_system
-    return {"s": took, "cpu s": spent - before.children_user - before.children_system}
+    return {"s": took, "cpu s": family.look()}
 
 
 def _environment(program: Program) -> dict[str, str]:
@@ -327,7 +410,7 @@ def started(program: Program, work: Path) -> Generator[Terminal]:
         program.screen, cwd=work, env=_environment(program), columns=120, rows=40
     ) as screen:
         _until(screen, lambda: program.ready in screen.text, program.ready)
-        family, before = Family(screen.process.pid), -1.0
+        family, before = Family(program.server), -1.0
         screen.listen(4)  # some show their prompt before they take one
         while family.look() - before > RESTS_S:
             before = family.look()
@@ -340,8 +423,8 @@ def _until(
 ) -> None:
     until = time.monotonic() + PATIENCE_S
     while not over():
-        assert time.monotonic() < until, f"no {what}: …{screen.text[-1500:]}"
-        assert screen.process.poll() is None, f"it ended: …{screen.text[-1500:]}"
+        assert time.monotonic() < until, f"no {what} in {PATIENCE_S} s: …{screen.text[-200:]}"
+        assert screen.process.poll() is None, f"it ended: …{screen.text[-200:]}"
         screen.read(0.02)
         if family is not None:
             family.look()
@@ -361,29 +444,29 @@ def _ask(screen: Terminal, prompt: str) -> float:
 
 def first_seconds(program: Program, work: Path) -> Figures:
     """Processor seconds of the first four seconds of a screen where nothing is done."""
+    family = Family(program.server)
     with Terminal(
         program.screen, cwd=work, env=_environment(program), columns=120, rows=40
     ) as screen:
         screen.listen(4)
-        return {"cpu s": Family(screen.process.pid).look()}
+        return {"cpu s": family.look()}
 
 
 def answered(program: Program, work: Path, prompt: str) -> Figures:
     """Seconds, processor seconds and peak megabytes from Enter to the end of the answer."""
     with started(program, work) as screen:
-        family = Family(screen.process.pid)
-        before = family.look()
+        family = Family(program.server)
         at = _ask(screen, prompt)
         _until(screen, lambda: ENDED.encode() in screen.raw, "end", family)
         took = time.perf_counter() - at
         screen.listen(0.5)
-        return {"s": took, "cpu s": family.look() - before, "peak MB": family.peak_mb}
+        return {"s": took, "cpu s": family.look(), "peak MB": family.peak_mb}
 
 
 def keys(program: Program, work: Path, prompt: str = "") -> Figures:
     """Milliseconds from a key to its echo, at rest or while an answer comes; memory at rest."""
     with started(program, work) as screen:
-        resident = Family(screen.process.pid)
+        resident = Family(program.server)
         resident.look()
         if prompt:
             _ask(screen, prompt)
@@ -432,48 +515,73 @@ ROWS: Final[Mapping[str, Callable[[Program, Path], Figures]]] = {
 }
 
 
-def _programs(names: Sequence[str], base: Path, url: str, modules: Path) -> list[Program]:
+KNOWN: Final = ("holdfast", "claude", "codex")
+_BEFORE: Final = "before="
+
+
+def _programs(
+    names: Sequence[str], base: Path, url: str, server: int, modules: Path
+) -> list[Program]:
     made = list[Program]()
-    for name in names:
-        home, work = base / name, base / name / "work"
-        work.mkdir(parents=True)
-        (work / "README.md").write_text("# A project\n")
+    for asked in names:
+        name, _, checkout = asked.partition("=")
+        home = base / name
+        (home / "work").mkdir(parents=True)
+        (home / "work" / "README.md").write_text("# A project\n")
         match name:
-            case "holdfast":
-                made.append(_holdfast(home, url))
+            case "holdfast" | "before":
+                python = Path(checkout, ".venv/bin/python") if checkout else Path(sys.executable)
+                program = str(python.absolute().with_name("holdfast"))
+                made.append(_holdfast(name, program, home, url, server))
             case "claude":
-                made.append(_claude(home, url, modules, work))
+                made.append(_claude(home, url, server, modules))
             case _:
-                made.append(_codex(home, url, modules, work))
+                made.append(_codex(home, url, server, modules))
     return made
+
+
+def _shown(row: str, program: Program, work: Path, runs: int) -> str:
+    """The medians of a row, or why there are none."""
+    try:
+        taken = [ROWS[row](program, work) for _ in range(runs)]
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        return f"– {' '.join(str(error).split())[:300]}"
+    finally:
+        Family(program.server).end()
+    return " · ".join(
+        f"{key} {statistics.median(run[key] for run in taken):.2f}" for key in taken[0]
+    )
 
 
 def main() -> int:
     """Print a table of each row and program. Returns the exit code."""
-    known = ("holdfast", "claude", "codex")
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.peers")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(known))
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"{', '.join(KNOWN)}; before=DIR is holdfast of another checkout, DIR/.venv",
+    )
     parser.add_argument("--row", action="append", choices=list(ROWS), help="this row (repeatable)")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--modules", default="", help="a folder where npm has installed them")
     asked = parser.parse_args()
-    names = asked.names or known
-    if unknown := set(names) - set(known):
+    names = list(dict.fromkeys(asked.names or KNOWN))
+    others = [name for name in names if not name.startswith((*KNOWN[:1], _BEFORE))]
+    if unknown := set(others) - set(KNOWN):
         parser.error(f"no such program: {', '.join(sorted(unknown))}")
+    adopt_orphans()
     with (
         tempfile.TemporaryDirectory(dir=Path.home(), ignore_cleanup_errors=True) as folder,
-        installed(
-            "" if set(names) > {"holdfast"} and not asked.modules else asked.modules
-        ) as modules,
-        serving() as url,
+        installed("" if others and not asked.modules else asked.modules or folder) as modules,
+        serving() as (url, server),
     ):
-        programs = _programs(names, Path(folder), url, modules)
+        programs = _programs(names, Path(folder), url, server, modules)
         for row in asked.row or ROWS:
             for program in programs:
                 work = Path(folder) / program.name / "work"
-                runs = [ROWS[row](program, work) for _ in range(asked.runs)]
-                shown = (f"{key} {statistics.median(r[key] for r in runs):.2f}" for key in runs[0])
-                print(f"{row:24} {program.name:9} {' · '.join(shown)}", flush=True)
+                shown = _shown(row, program, work, asked.runs)
+                print(f"{row:24} {program.name:9} {shown}", flush=True)
     return 0
 
 

@@ -51,6 +51,7 @@ class LoopbackServer:
         self.requests: list[SeenRequest] = []
         self.log: Path | None = None
         self.dripped = asyncio.Semaphore(0)
+        self.steps = asyncio.Semaphore(0)
         self.api = MessagesApi(self.script)
         self.now: Callable[[], float] = time.monotonic
         self._port = port
@@ -71,6 +72,11 @@ class LoopbackServer:
     def posts(self) -> list[SeenRequest]:
         """The requests for an answer, without those for models or counts."""
         return [r for r in self.requests if r.path == "/v1/messages"]
+
+    def step(self) -> None:
+        """Let a stepped turn send its next delta. May be called from any thread."""
+        assert self._server is not None
+        self._server.get_loop().call_soon_threadsafe(self.steps.release)
 
     async def post(self, number: int) -> SeenRequest:
         """The `number`-th request for an answer (from 1), once it has come."""
@@ -219,6 +225,8 @@ class _Answer:
                 await self._paced(events, pace)
             elif turn.get("burst"):
                 await self._burst(events)
+            elif turn.get("stepped"):
+                await self._stepped(events)
             else:
                 await self._stream(list(events), fault)
         else:
@@ -276,6 +284,15 @@ class _Answer:
         began = loop.time()
         for number, event in enumerate(events):
             await self._pause(max(0.0, began + number * seconds - loop.time()))
+            await self._write(encoded(event))
+        await self.connection.send(h11.EndOfMessage())
+
+    async def _stepped(self, events: Iterable[Event]) -> None:
+        """One delta each time somebody calls `step`."""
+        await self._head(200, "text/event-stream; charset=utf-8")
+        for event in events:
+            if event["type"] == "content_block_delta":
+                await self.server.steps.acquire()
             await self._write(encoded(event))
         await self.connection.send(h11.EndOfMessage())
 

@@ -48,6 +48,7 @@ A turn:
     delay_s    silence before the first byte
     until      a file: silence until it is there
     every_s    seconds between two deltas
+    stepped    true = each delta waits for a `step` of the server
     burst      true = write all events at once (for measuring)
     faults     one per request; when they are used up, the turn itself is answered
 
@@ -95,7 +96,7 @@ DEFAULT_MODEL: Json = {"max_input_tokens": 200_000, "max_tokens": 64_000}
 _TURN = {
     "thinking", "signature", "redacted_thinking", "text", "tools", "blocks", "content",
     "usage", "stop_reason", "stop_details", "model", "result", "piece", "delay_s", "until",
-    "every_s", "burst", "faults",
+    "every_s", "stepped", "burst", "faults",
 }  # fmt: skip
 _FAULT = {
     "status", "type", "message", "error_code", "headers", "retry_after", "body", "html",

@@ -1,8 +1,9 @@
 """Checkpoints of the workspace: when they are taken, and their records.
 
-One is taken at each prompt, while the model thinks, and one before and after each call that may
-change files in ways that only the disk shows: commands, and tools of MCP servers. In a run of one
-turn the prompt's waits for the first call that may change a file: most of them answer without one.
+One is taken at each prompt, once its request is on its way, and one before and after each call that
+may change files in ways that only the disk shows: commands, and tools of MCP servers. In a run of
+one turn the prompt's waits for the first call that may change a file: most of them answer without
+one.
 Sub-agents that work in the same folder share the session's. A checkpoint that can't be taken stops
 nothing: it is reported once, and the next prompt tries again, but not in a folder with too many
 files.
@@ -71,7 +72,7 @@ class Checkpoints:
     events: FactStream
     jobs: Jobs
     ahead: bool = True
-    """True if a prompt's is taken at once; else what may change files begins it."""
+    """True if a prompt's is taken while the model thinks; else what may change files begins it."""
     _problem: CheckpointError | None = None
     """The reason why there are none; None while there are."""
     _skipped: bool = False
@@ -96,9 +97,14 @@ class Checkpoints:
         self._last = str(taken[-1].data.get("checkpoint")) if taken else ""
 
     def begin(self, prompt: str) -> None:
-        """Take that of a prompt, named by its record; what may change files waits for it."""
+        """Owe that of a prompt, named by its record; what may change files waits for it."""
         self._due = prompt
-        if self.ahead or self._jobs_run():
+        if self._jobs_run():
+            self._begin()
+
+    def request_sent(self) -> None:
+        """Take that of the prompt now: before, it would hold up the request."""
+        if self._due and self.ahead:
             self._begin()
 
     def _jobs_run(self) -> bool:

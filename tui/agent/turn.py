@@ -130,6 +130,8 @@ class ModelStream:
                         await self._measure_fallback()
                         size = len(request.messages), self.ctx.ledger.tokens
                         self.ctx.publish(facts.RequestSent(*size, model, attempt))
+                        if self.ctx.checkpoints:
+                            self.ctx.checkpoints.request_sent()
                         continue
                     case TextDelta(text):
                         self._text.append(text)
