@@ -430,16 +430,13 @@ def _until(
             family.look()
 
 
-def _ask(screen: Terminal, prompt: str) -> float:
-    """Type a prompt and send it. Returns when Enter was pressed."""
-    screen.forget()
+def _type(screen: Terminal, prompt: str) -> None:
+    """Type a prompt that Enter will send."""
     for letter in prompt:  # one by one: many at once are taken for a paste
         screen.type(letter)
         screen.listen(0.02)
     screen.listen(0.5)
     screen.forget()
-    screen.type("\r")
-    return time.perf_counter()
 
 
 def first_seconds(program: Program, work: Path) -> Figures:
@@ -455,8 +452,9 @@ def first_seconds(program: Program, work: Path) -> Figures:
 def answered(program: Program, work: Path, prompt: str) -> Figures:
     """Seconds, processor seconds and peak megabytes from Enter to the end of the answer."""
     with started(program, work) as screen:
-        family = Family(program.server)
-        at = _ask(screen, prompt)
+        _type(screen, prompt)
+        family, at = Family(program.server), time.perf_counter()
+        screen.type("\r")
         _until(screen, lambda: ENDED.encode() in screen.raw, "end", family)
         took = time.perf_counter() - at
         screen.listen(0.5)
@@ -469,7 +467,8 @@ def keys(program: Program, work: Path, prompt: str = "") -> Figures:
         resident = Family(program.server)
         resident.look()
         if prompt:
-            _ask(screen, prompt)
+            _type(screen, prompt)
+            screen.type("\r")
             screen.listen(1)
         waits = list[float]()
         for n in range(100):

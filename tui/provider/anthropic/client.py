@@ -70,8 +70,6 @@ once. As long as a frame of the screen, which shows it then."""
 GATHER_SHARE: Final = 0.1
 """Share of the time since its first word that a stream is gathered for: short answers end at
 once."""
-GATHER_BYTES: Final = 16_384
-"""A stream that brings this much between two waits is fast, and is read without a pause."""
 
 _MESSAGES: Final = "/v1/messages"
 _MODELS: Final = "/v1/models"
@@ -141,13 +139,9 @@ class AnthropicProvider:
             answer, decoder = AnswerBuilder(model), EventDecoder()
             shown_at = asked = self._clock.monotonic()
             first_at: float | None = None
-            brought = 0
             try:
                 while not answer.done and (chunk := await self._next(chunks, model, silence)):
                     waited = self._clock.monotonic() - asked > _WAITED_S
-                    # A slow stream is gathered for a moment, so that not every word redraws the
-                    # screen.
-                    slow, brought = brought < GATHER_BYTES, len(chunk) + (0 if waited else brought)
                     comments, shown, sign = decoder.comments, False, NOTHING
                     events, broken = _decoded(decoder.feed(chunk))
                     for event in events:
@@ -167,7 +161,9 @@ class AnthropicProvider:
                     elif alive and now - shown_at >= ALIVE_EVERY_S:
                         shown_at = now
                         yield Alive()
-                    if shown and waited and slow and not answer.done:
+                    # A slow stream is gathered for a moment, so that not every word redraws the
+                    # screen. On a busy machine a read may take long though more has arrived.
+                    if shown and waited and not answer.done and not _has_more(response):
                         first_at = now if first_at is None else first_at
                         gathered_s = GATHER_SHARE * (now - first_at)
                         await self._clock.sleep(min(GATHER_S, max(_WAITED_S, gathered_s)))
@@ -507,6 +503,12 @@ async def _after(beginning: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerat
 
 async def _once(data: bytes) -> AsyncGenerator[bytes]:
     yield data
+
+
+def _has_more(response: httpx2.Response) -> bool:
+    """True if more of an answer has arrived than was read."""
+    stream = response.extensions.get("network_stream")
+    return bool(stream and stream.get_extra_info("is_readable"))
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
