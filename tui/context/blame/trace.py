@@ -1,0 +1,297 @@
+"""The lines of a file, followed through its states. Pure, but for the sources that are passed in.
+
+A line that two states share keeps its origin; a new one has that of the step between them. What a
+formatter has only written in another way keeps its origin, and so does what moved in one step,
+what a rewind or git brought back, and what git took over from another state that is known.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from tui.context.blame.line_match import Hunk, hunks, matching_blocks
+from tui.context.blame.reformatting import same_substance, sources
+from tui.context.blame.steps import Step
+from tui.context.blame.timeline import CLAIMED, GONE, Change
+from tui.core.dataclass import dataclass, field
+
+_LEFT: Final = 16
+"""States that git left, which it may bring back in part."""
+_MOVED_LINES: Final = 2
+_MOVED_CHARS: Final = 40
+"""Letters and digits of a block that is told to have moved, as in git's own blame."""
+_BRINGS_BACK: Final = frozenset({"git", "rewind", "person", "lost"})
+
+
+class Origin(NamedTuple):
+    """Whence a line comes: the step that wrote it, or all that may have, and why that isn't
+    certain; `formatters` are the steps that only wrote it in another way."""
+
+    makers: tuple[Step, ...]
+    why: str = ""
+    formatters: tuple[Step, ...] = ()
+
+    @property
+    def certain(self) -> bool:
+        return len(self.makers) == 1 and self.makers[0].kind != "lost"
+
+
+class Traced(NamedTuple):
+    """The lines of a state, each with its origin."""
+
+    lines: Sequence[str]
+    origins: Sequence[Origin]
+
+
+NOTHING: Final = Traced((), ())
+
+
+class CommittedFile(Protocol):
+    """A file as a commit has it."""
+
+    @property
+    def lines(self) -> Sequence[str]: ...
+
+    def steps(self) -> Sequence[Step]:
+        """The commit of each line, as a step. Asks git."""
+        ...
+
+
+Merged = Callable[[str, float, float], CommittedFile | None]
+"""The file of a path as git left it, if HEAD was moved, by more than a commit, between two
+moments."""
+
+
+def lines_of(data: bytes) -> list[str]:
+    """The lines of a content, without their ends."""
+    text = data.decode("utf-8", "surrogateescape")
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+
+@dataclass(slots=True)
+class Tracer:
+    """Follows the lines of one file in all its places: the workspace, and worktrees of it."""
+
+    content: Callable[[str], Sequence[str] | None]
+    """The lines of a content with a hash; None where it isn't kept."""
+    merged: Merged
+    seen: dict[str, Traced] = field(default_factory=dict[str, Traced])
+    now: dict[str, Traced] = field(default_factory=dict[str, Traced])
+    pending: dict[str, list[Step]] = field(default_factory=dict[str, list[Step]])
+    left: deque[Traced] = field(default_factory=lambda: deque[Traced](maxlen=_LEFT))
+
+    def run(self, places: Mapping[str, Iterable[Change]]) -> None:
+        """Go through the states of all places, by their time."""
+        steps = [(change.time, place, change) for place in places for change in places[place]]
+        for _, place, change in sorted(steps, key=lambda one: one[0]):
+            self.step(place, change)
+
+    def step(self, place: str, change: Change) -> None:
+        """Go on to a new state of the file in one place."""
+        before = self.now.get(place)
+        makers = (*self.pending.pop(place, ()), *change.makers)
+        if not change.digest:
+            if before is not None and before.lines:
+                self.left.append(before)
+            self.now[place] = NOTHING
+            return
+        lines = self.content(change.digest)
+        if lines is None:
+            self.pending[place] = list(makers)
+            return
+        why = (change.why or GONE) if len(makers) > 1 else ""
+        self.now[place] = state = self._next(place, before, lines, change, Origin(makers, why))
+        self.seen[change.digest] = state
+
+    def _next(
+        self,
+        place: str,
+        before: Traced | None,
+        lines: Sequence[str],
+        change: Change,
+        origin: Origin,
+    ) -> Traced:
+        kinds = {step.kind for step in origin.makers}
+        known = self.seen.get(change.digest)
+        merged = None
+        if kinds & {"git", "person", "command", "job", "lost"} and "edit" not in kinds:
+            merged = self.merged(place, change.since, change.time)
+        by_git = "git" in kinds or merged is not None
+        made = "edit" in kinds and not change.first
+        if known is not None and (kinds & _BRINGS_BACK or by_git or (before is None and not made)):
+            if before is not None and by_git:
+                self.left.append(before)
+            return known
+        if before is None and made:
+            return Traced(lines, [origin] * len(lines))
+        if before is None:
+            found = self._taken_over(place, NOTHING, lines, [None] * len(lines), None, origin)
+            return Traced(lines, _claimed(lines, [one or origin for one in found], change))
+        found = self._followed(before, lines, change, origin)
+        if by_git:
+            found = self._taken_over(place, before, lines, found, merged, origin)
+            self.left.append(before)
+        return Traced(lines, [one or origin for one in found])
+
+    def _followed(
+        self, before: Traced, lines: Sequence[str], change: Change, origin: Origin
+    ) -> list[Origin | None]:
+        """The origins of the lines that were there before, in whatever form; None for new ones."""
+        blocks = matching_blocks(before.lines, lines)
+        found: list[Origin | None] = [None] * len(lines)
+        for i, j, size in blocks:
+            found[j : j + size] = before.origins[i : i + size]
+        parts = [part for part in hunks(before.lines, lines, blocks) if part.new < part.new_end]
+        maker = origin.makers[0]
+        formatter = maker if maker.kind == "formatter" else change.formatter
+        if formatter is None and maker.kind in {"command", "person", "job"} and parts:
+            formatter = maker if all(_only_form(before.lines, lines, p) for p in parts) else None
+        for part in parts:
+            whole = maker.kind == "formatter" or _only_form(before.lines, lines, part)
+            if formatter is not None and whole:
+                _reformatted(before, lines, part, formatter, found)
+        _moved(before, lines, blocks_gone(before.lines, lines, blocks), found)
+        return found
+
+    def _taken_over(
+        self,
+        place: str,
+        before: Traced,
+        lines: Sequence[str],
+        found: list[Origin | None],
+        merged: CommittedFile | None,
+        origin: Origin,
+    ) -> list[Origin | None]:
+        """Fill in the origins of lines that git took over, from the states that are known, and from
+        its commits."""
+        if None not in found:
+            return found
+        known = [*self.left, *(one for other, one in self.now.items() if other != place)]
+        matches = [
+            {
+                block.new + k: state.origins[block.old + k]
+                for block in matching_blocks(state.lines, lines)
+                for k in range(block.size)
+            }
+            for state in known
+            if state.lines and state is not before
+        ]
+        while matches:
+            best = max(matches, key=lambda match: sum(found[j] is None for j in match))
+            taken = [j for j in best if found[j] is None]
+            if not taken:
+                break
+            for j in taken:
+                found[j] = best[j]
+            matches.remove(best)
+        if merged is not None and None in found:
+            blocks = matching_blocks(merged.lines, lines)
+            open_ = [
+                (block.old + k, block.new + k)
+                for block in blocks
+                for k in range(block.size)
+                if found[block.new + k] is None
+            ]
+            steps = merged.steps() if open_ else ()
+            for i, j in open_:
+                if i < len(steps) and steps[i].kind == "commit":
+                    found[j] = Origin((steps[i],))
+        return found
+
+
+def _claimed(lines: Sequence[str], origins: Sequence[Origin], change: Change) -> list[Origin]:
+    """The origins of the first lines that are known, where another agent's call may have written
+    them before."""
+    found = list(origins)
+    for step, texts in change.claims:
+        for n, line in enumerate(lines):
+            if line in texts:
+                makers = (step, *(one for one in found[n].makers if one != step))
+                found[n] = Origin(makers, CLAIMED)
+    return found
+
+
+def _only_form(old: Sequence[str], new: Sequence[str], part: Hunk) -> bool:
+    return part.old < part.old_end and same_substance(
+        old[part.old : part.old_end], new[part.new : part.new_end]
+    )
+
+
+def _reformatted(
+    before: Traced,
+    lines: Sequence[str],
+    part: Hunk,
+    formatter: Step,
+    found: list[Origin | None],
+) -> None:
+    old, new = before.lines[part.old : part.old_end], lines[part.new : part.new_end]
+    for n, source in enumerate(sources(old, new)):
+        if source is not None:
+            one = before.origins[part.old + source]
+            same = old[source] == new[n] or one.formatters[-1:] == (formatter,)
+            found[part.new + n] = (
+                one if same else one._replace(formatters=(*one.formatters[-3:], formatter))
+            )
+
+
+def blocks_gone(
+    old: Sequence[str], new: Sequence[str], blocks: Sequence[tuple[int, int, int]]
+) -> list[int]:
+    """The places of the old lines that are in no matching block."""
+    gone: list[int] = []
+    at = 0
+    for i, _, size in (*blocks, (len(old), len(new), 0)):
+        gone += range(at, i)
+        at = i + size
+    return gone
+
+
+def _moved(
+    before: Traced, lines: Sequence[str], gone: Sequence[int], found: list[Origin | None]
+) -> None:
+    """Find blocks that one step took away in one place and put in another."""
+    if not gone or None not in found:
+        return
+    places: dict[str, list[int]] = {}
+    for i in gone:
+        if any(map(str.isalnum, before.lines[i])):
+            places.setdefault(before.lines[i], []).append(i)
+    free = set(gone)
+    j = 0
+    while j < len(lines):
+        starts = places.get(lines[j], ()) if found[j] is None else ()
+        best, length = -1, 0
+        for i in starts[:50]:
+            size = _run(before.lines, lines, i, j, free, found)
+            if size > length:
+                best, length = i, size
+        chars = sum(map(str.isalnum, "".join(lines[j : j + length])))
+        if length >= _MOVED_LINES and chars >= _MOVED_CHARS:
+            for k in range(length):
+                found[j + k] = before.origins[best + k]
+                free.discard(best + k)
+        j += max(1, length)
+
+
+def _run(
+    old: Sequence[str],
+    new: Sequence[str],
+    i: int,
+    j: int,
+    free: set[int],
+    found: Sequence[Origin | None],
+) -> int:
+    size = 0
+    while (
+        j + size < len(new)
+        and i + size in free
+        and found[j + size] is None
+        and old[i + size] == new[j + size]
+    ):
+        size += 1
+    return size
