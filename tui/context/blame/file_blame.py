@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from tui.context.blame.timeline import Change, StoreView, timeline
 from tui.context.blame.trace import CommittedFile, Origin, Tracer, lines_of
 from tui.core.clock import timestamp
 from tui.core.dataclass import dataclass, field, replace
-from tui.core.errors import HoldfastError
+from tui.core.errors import HoldfastError, SessionError
 from tui.core.files import read_small
 from tui.core.formatting import size
 from tui.core.git.checkout import Checkout
@@ -36,11 +36,13 @@ from tui.core.git.history import (
     head_moves,
     worktree_tops,
 )
+from tui.core.messages import blocks_of, object_of, string_of, tool_calls
 from tui.core.paths import Folders
 from tui.core.workspace import worktree_of
 from tui.session import catalog
 from tui.session.checkpoints.entries import CheckpointError
 from tui.session.checkpoints.store import CheckpointStore, store_of
+from tui.session.reader import read
 
 FILE_BYTES_MAX: Final = 20_000_000
 """A larger file isn't followed line by line."""
@@ -179,14 +181,15 @@ class _Asking:
     def _answer(self, data: bytes, lines: Sequence[str], changed: float) -> FileBlame:
         self._read_sessions()
         digest = self._contents.add(data)
-        places = [_Place(self._path, self._checkout)]
+        here = _Place(self._path, self._checkout)
+        self._look(here)
+        changes = {str(self._path): self._chain(here, digest, changed)}
+        places = [here]
         for path in self._elsewhere():
-            places.append(_Place(path, _checkout(path.parent)))
-        changes: dict[str, list[Change]] = {}
-        for place in places:
+            place = _Place(path, _checkout(path.parent))
             self._look(place)
-            here = place.path == self._path
-            changes[str(place.path)] = self._chain(place, digest if here else None, changed)
+            places.append(place)
+            changes[str(path)] = self._chain(place, None, 0)
         by_path = {str(place.path): place for place in places}
 
         def merged(name: str, since: float, until: float) -> CommittedFile | None:
@@ -220,14 +223,14 @@ class _Asking:
 
     def _read_sessions(self) -> None:
         lost = 0
-        for _, steps in index.steps_in(self._folders.cache, self._files, self._progress):
+        for file, steps in index.steps_in(self._folders.cache, self._files, self._progress):
             if steps is None:
                 lost += 1
                 continue
             self._sessions.append(
                 msgspec.structs.replace(steps, root=os.path.realpath(steps.root or "/"))
             )
-            self._contents.known(steps)
+            self._contents.known(file, steps)
         damaged = [steps.id for steps in self._sessions if steps.lost]
         if lost:
             self._notes.append(f"{lost} of the sessions can't be read.")
@@ -236,23 +239,29 @@ class _Asking:
             self._notes.append(f"Damaged sessions, which may lack steps: {some}.")
 
     def _elsewhere(self) -> list[Path]:
-        """The file in the other work trees, also in those that are gone."""
+        """The file in the other work trees, also in those that are gone, under each of its names."""
         own = worktree_of(self._path)
-        top = own or (self._checkout.top if self._checkout else None)
         tops = [
-            *(_tops(self._checkout) if self._checkout else ()),
+            *(map(Path, _tops(self._checkout)) if self._checkout else ()),
             *filter(None, (worktree_of(Path(one.root)) for one in self._sessions)),
         ]
-        if top is None:
-            top = next((Path(one).parents[2] for one in tops if worktree_of(Path(one))), None)
-        if top is None or not self._path.is_relative_to(top):
-            return []
-        below = self._path.relative_to(top)
         main = own.parents[2] if own else None
+        ours = (top.parents[2] for top in tops if worktree_of(top))
+        top = own or (self._checkout.top if self._checkout else next(ours, None))
+        if top is None:
+            return []
+        below = [
+            path.relative_to(top)
+            for path in (self._path, *map(Path, self._names))
+            if path.is_relative_to(top)
+        ]
         every = dict.fromkeys(
-            Path(os.path.realpath(one)) / below for one in (*tops, *filter(None, [main]))
+            Path(os.path.realpath(one)) / name
+            for one in (*tops, *filter(None, [main]))
+            for name in below
+            if Path(os.path.realpath(one)) != top
         )
-        return [path for path in every if path != self._path]
+        return list(every)
 
     def _look(self, place: _Place) -> None:
         """Find the checkpoints that hold the file, and where HEAD went in its work tree."""
@@ -450,6 +459,8 @@ class _Contents:
         self._texts: dict[str, list[str] | None] = {}
         self._raw: dict[str, bytes] = {}
         self._copies: dict[str, str] = {}
+        self._calls: dict[str, tuple[Path, str, str, str]] = {}
+        self._inputs: dict[Path, dict[str, tuple[str, dict[str, Any]]]] = {}
 
     def add(self, data: bytes) -> str:
         """Take a content in; its hash."""
@@ -457,9 +468,12 @@ class _Contents:
         self._raw[digest] = data
         return digest
 
-    def known(self, steps: SessionSteps) -> None:
-        """Note where a session keeps the files from before its writes."""
+    def known(self, file: Path, steps: SessionSteps) -> None:
+        """Note where a session keeps the files from before its writes, and its calls."""
         for write in steps.writes:
+            if write.after:
+                call = steps.steps[write.step].call
+                self._calls.setdefault(write.after, (file, call, write.before, write.path))
             if write.copy and write.before:
                 self._copies[write.before] = write.copy
 
@@ -483,7 +497,23 @@ class _Contents:
                 data, _ = read_small(Path(copy), limit=FILE_BYTES_MAX, follow=False)
                 if sha256(data).hexdigest() == digest:
                     return data
+        if digest in self._calls:
+            return self._written(digest, *self._calls.pop(digest))
         return None
+
+    def _written(self, digest: str, file: Path, call: str, before: str, path: str) -> bytes | None:
+        """The content that a call wrote, made again from its arguments."""
+        from tui.context.blame.replayed import written  # noqa: PLC0415 - seldom needed
+
+        if file not in self._inputs:
+            self._inputs[file] = _inputs_in(file)
+        tool, given = self._inputs[file].get(call, ("", {}))
+        old = b"" if not before else self.data(before)
+        data = None if old is None else written(tool, given, old, Path(path))
+        if data is None or sha256(data).hexdigest() != digest:
+            return None
+        self._raw[digest] = data
+        return data
 
     def rewritten(self, now: str | None, edit: ForeignEdit) -> str | None:
         """The hash of a file after another agent's edit, if that fits."""
@@ -498,6 +528,20 @@ class _Contents:
                 return None
             text = text.replace(old, new)
         return self.add(text.encode("utf-8", "surrogateescape"))
+
+
+def _inputs_in(file: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The tools and arguments of a session's calls, by their ids."""
+    try:
+        records = read(file).records
+    except (SessionError, OSError):
+        return {}
+    return {
+        string_of(block.get("id")): (string_of(block.get("name")), object_of(block.get("input")))
+        for record in records
+        if record.type == "assistant"
+        for block in tool_calls(blocks_of(record.data.get("content")))
+    }
 
 
 def _checkout(folder: Path) -> Checkout | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from tui.context.blame.line_match import Hunk, hunks, matching_blocks
-from tui.context.blame.reformatting import same_substance, sources
+from tui.context.blame.reformatting import same_substance, sources, substance
 from tui.context.blame.steps import Step
-from tui.context.blame.timeline import CLAIMED, GONE, Change
+from tui.context.blame.timeline import CLAIMED, GONE, PERSON, Change
 from tui.core.dataclass import dataclass, field
+from tui.core.workspace import worktree_of
 
 _LEFT: Final = 16
 """States that git left, which it may bring back in part."""
@@ -82,6 +84,7 @@ class Tracer:
     merged: Merged
     seen: dict[str, Traced] = field(default_factory=dict[str, Traced])
     now: dict[str, Traced] = field(default_factory=dict[str, Traced])
+    since: dict[str, float] = field(default_factory=dict[str, float])
     pending: dict[str, list[Step]] = field(default_factory=dict[str, list[Step]])
     left: deque[Traced] = field(default_factory=lambda: deque[Traced](maxlen=_LEFT))
 
@@ -107,6 +110,7 @@ class Tracer:
         why = (change.why or GONE) if len(makers) > 1 else ""
         self.now[place] = state = self._next(place, before, lines, change, Origin(makers, why))
         self.seen[change.digest] = state
+        self.since[place] = change.time
 
     def _next(
         self,
@@ -130,32 +134,44 @@ class Tracer:
         if before is None and made:
             return Traced(lines, [origin] * len(lines))
         if before is None:
-            found = self._taken_over(place, NOTHING, lines, [None] * len(lines), None, origin)
+            origin, merged = self._begun(place, change, origin)
+            found = self._taken_over(place, NOTHING, lines, [None] * len(lines), merged)
             return Traced(lines, _claimed(lines, [one or origin for one in found], change))
         found = self._followed(before, lines, change, origin)
         if by_git:
-            found = self._taken_over(place, before, lines, found, merged, origin)
+            found = self._taken_over(place, before, lines, found, merged)
             self.left.append(before)
         return Traced(lines, [one or origin for one in found])
+
+    def _begun(
+        self, place: str, change: Change, origin: Origin
+    ) -> tuple[Origin, CommittedFile | None]:
+        """The origin of lines with which a work tree begins, and that no other one is known to have
+        had: what was committed since its state was last seen. For the first of all, as it is."""
+        others = [(time, other) for other, time in self.since.items() if other != place]
+        if origin.makers[0].kind != "before" or not others:
+            return origin, None
+        since, other = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
+        return Origin((PERSON,)), self.merged(other, since, change.time)
 
     def _followed(
         self, before: Traced, lines: Sequence[str], change: Change, origin: Origin
     ) -> list[Origin | None]:
         """The origins of the lines that were there before, in whatever form; None for new ones."""
+        maker = origin.makers[0]
+        if maker.kind == "formatter" or (
+            maker.kind in {"command", "person", "job"} and same_substance(before.lines, lines)
+        ):
+            return _reformatted(before, lines, maker)
         blocks = matching_blocks(before.lines, lines)
         found: list[Origin | None] = [None] * len(lines)
         for i, j, size in blocks:
             found[j : j + size] = before.origins[i : i + size]
-        parts = [part for part in hunks(before.lines, lines, blocks) if part.new < part.new_end]
-        maker = origin.makers[0]
-        formatter = maker if maker.kind == "formatter" else change.formatter
-        if formatter is None and maker.kind in {"command", "person", "job"} and parts:
-            formatter = maker if all(_only_form(before.lines, lines, p) for p in parts) else None
-        for part in parts:
-            whole = maker.kind == "formatter" or _only_form(before.lines, lines, part)
-            if formatter is not None and whole:
-                _reformatted(before, lines, part, formatter, found)
-        _moved(before, lines, blocks_gone(before.lines, lines, blocks), found)
+        if change.formatter is not None:
+            for part in hunks(before.lines, lines, blocks):
+                if _only_form(before.lines, lines, part):
+                    _rewritten(before, lines, part, change.formatter, found)
+        _moved(before, lines, _gone(len(before.lines), blocks), found)
         return found
 
     def _taken_over(
@@ -165,7 +181,6 @@ class Tracer:
         lines: Sequence[str],
         found: list[Origin | None],
         merged: CommittedFile | None,
-        origin: Origin,
     ) -> list[Origin | None]:
         """Fill in the origins of lines that git took over, from the states that are known, and from
         its commits."""
@@ -222,7 +237,21 @@ def _only_form(old: Sequence[str], new: Sequence[str], part: Hunk) -> bool:
     )
 
 
-def _reformatted(
+def _reformatted(before: Traced, lines: Sequence[str], formatter: Step) -> list[Origin | None]:
+    """The origins of lines that a formatter has written in another way; None for its own."""
+    old, new = list(map(substance, before.lines)), list(map(substance, lines))
+    blocks = matching_blocks(old, new)
+    found: list[Origin | None] = [None] * len(lines)
+    for i, j, size in blocks:
+        for k in range(size):
+            one, same = before.origins[i + k], before.lines[i + k] == lines[j + k]
+            found[j + k] = one if same else _by(one, formatter)
+    for part in hunks(old, new, blocks):
+        _rewritten(before, lines, part, formatter, found)
+    return found
+
+
+def _rewritten(
     before: Traced,
     lines: Sequence[str],
     part: Hunk,
@@ -232,20 +261,21 @@ def _reformatted(
     old, new = before.lines[part.old : part.old_end], lines[part.new : part.new_end]
     for n, source in enumerate(sources(old, new)):
         if source is not None:
-            one = before.origins[part.old + source]
-            same = old[source] == new[n] or one.formatters[-1:] == (formatter,)
-            found[part.new + n] = (
-                one if same else one._replace(formatters=(*one.formatters[-3:], formatter))
-            )
+            found[part.new + n] = _by(before.origins[part.old + source], formatter)
 
 
-def blocks_gone(
-    old: Sequence[str], new: Sequence[str], blocks: Sequence[tuple[int, int, int]]
-) -> list[int]:
-    """The places of the old lines that are in no matching block."""
+def _by(origin: Origin, formatter: Step) -> Origin:
+    """An origin with one more formatter; some of the last ones are named."""
+    if origin.formatters[-1:] == (formatter,):
+        return origin
+    return origin._replace(formatters=(*origin.formatters[-2:], formatter))
+
+
+def _gone(count: int, blocks: Sequence[tuple[int, int, int]]) -> list[int]:
+    """The places of old lines that are in no matching block."""
     gone: list[int] = []
     at = 0
-    for i, _, size in (*blocks, (len(old), len(new), 0)):
+    for i, _, size in (*blocks, (count, 0, 0)):
         gone += range(at, i)
         at = i + size
     return gone
