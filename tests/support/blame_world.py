@@ -11,12 +11,12 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import tui.session.checkpoints.store as store_module
 from tui.context.blame import FileBlame, blame_file
@@ -29,6 +29,10 @@ from tui.session.records import Header, Record, new_id
 Line = tuple[str, str]
 """A line's text, and who wrote it: `call:ID`, `person`, `before`, `commit:SUBJECT`."""
 
+Work: TypeAlias = Callable[[str], None]
+"""Does something to the files, for the one with that label."""
+Runs: TypeAlias = Callable[[str, Work], object]
+"""Does it as a command line, in a session or by hand."""
 COMMON = ("", "", "", "    return None", "}", "    else:", "    pass", "        continue", ")", "{")
 CLOSED = "    )"
 _COMMON_WORDS = {text.strip() for text in COMMON}
@@ -139,7 +143,7 @@ class SimulatedSession:
             },
         )
 
-    def command(self, line: str, work: Any) -> str:
+    def command(self, line: str, work: Work) -> str:
         """A command runs, with checkpoints around it; `work` gets the call's label."""
         call = self.call("run_command", {"command": line})
         self.checkpoint(call=call)
@@ -221,7 +225,12 @@ class World:
             for who in ("AUTHOR", "COMMITTER")
             for what, value in (("NAME", "P"), ("EMAIL", "p@example.org"), ("DATE", when))
         }
-        env = {**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": "/dev/null"}
+        env = {
+            **os.environ,
+            **names,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_SYSTEM": "/dev/null",
+        }
         done = subprocess.run(
             ["git", *words], cwd=root or self.root, env=env, capture_output=True, check=False
         )
@@ -320,7 +329,9 @@ class World:
                 ]
             elif style == 2:
                 blanks = len(text) - len(text.lstrip())
-                new.append((" " * (blanks // 2) + text.lstrip(), label) if text.strip() else (text, label))
+                new.append(
+                    (" " * (blanks // 2) + text.lstrip(), label) if text.strip() else (text, label)
+                )
             else:
                 new.append((text, label))
         return new
@@ -339,9 +350,13 @@ class World:
         self.tick()
         self.put(self.root, labelled(self.changed(self.lines()), PERSON))
 
-    def person_formats(self) -> None:
+    def person_formats(self, session: SimulatedSession) -> None:
+        """An editor formats on saving, and the state before is known: else it would be told as one
+        step with the person's edits."""
+        session.checkpoint()
         self.tick()
         self.put(self.root, self.formatted(self.lines()))
+        session.prompt()
 
     def commit(self, root: Path | None = None, words: str = "work") -> None:
         self.git("add", "-A", root=root)
@@ -406,10 +421,10 @@ class World:
         return branch, theirs
 
     def as_committed(self, lines: Sequence[str]) -> list[Line]:
-        here = {text: label for text, label in self.lines()}
+        here = dict(self.lines())
         return [(text, self.by_text.get(text) or here.get(text, BEFORE)) for text in lines]
 
-    def brings_in(self, how: str, by: Any) -> None:
+    def brings_in(self, how: str, by: Runs) -> None:
         """Merge or rebase onto a commit of somebody else's; `by` runs it."""
         self.commit()
         self.tick()
@@ -422,7 +437,9 @@ class World:
         self.tick()
 
         def work(_label: str) -> None:
-            words = ("merge", "-q", "--no-edit", branch) if how == "merge" else ("rebase", "-q", branch)
+            words = (
+                ("merge", "-q", "--no-edit", branch) if how == "merge" else ("rebase", "-q", branch)
+            )
             before = self.git("rev-parse", "HEAD").strip()
             self.git(*words, fails=True)
             if self.git("status", "--porcelain").strip() or (
@@ -435,7 +452,7 @@ class World:
 
         by(f"git {how} {branch}", work)
 
-    def in_worktree(self, by: Any) -> None:
+    def in_worktree(self, by: Runs) -> None:
         """A session works in a worktree; then its branch is merged, or squashed."""
         self.commit()
         self.count += 1
@@ -448,7 +465,11 @@ class World:
         session = self.session(root)
         for _ in range(self.random.randrange(1, 4)):
             session.edit("edit_file", self.changed(self.lines(root)))
-        session.command("git commit -am tree", lambda _label: self.commit(root, f"in {name}"))
+
+        def committed(_label: str) -> None:
+            self.commit(root, f"in {name}")
+
+        session.command("git commit -am tree", committed)
         if self.random.random() < 0.5:
             self.person_edits()
             self.commit(words="meanwhile")
@@ -498,6 +519,8 @@ class World:
         clean = list(self.lines())
         session.edit("edit_file", self.changed(clean))
         mine = list(self.lines())
+        if mine == clean:
+            return
 
         def put(_label: str) -> None:
             self.git("stash", "-q")
@@ -533,47 +556,38 @@ class World:
 
     def step(self, session: SimulatedSession) -> None:
         """One step of a session, or of the person beside it."""
-        lines = self.lines()
         (kind,) = self.random.choices([*self.weights], [*self.weights.values()])
         self.log.append(f"{session.id[:4]} {kind}")
-        by = session.command if self.random.random() < 0.6 else self._by_hand
-        match kind:
-            case "edit":
-                session.edit("edit_file", self.changed(lines))
-            case "write":
-                session.edit("write_file", self.changed(self.changed(lines)))
-            case "command":
-                new = self.changed(lines)
-                session.command(
-                    "python tools/rework.py", lambda label: self.put(self.root, labelled(new, label))
-                )
-            case "formatter":
-                new = self.formatted(lines)
-                session.command("ruff format .", lambda _label: self.put(self.root, new))
-            case "person":
-                self.person_edits()
-            case "format":
-                session.checkpoint()
-                self.person_formats()
-                session.prompt()
-            case "commit":
-                self.commit()
-            case "rename":
-                session.command("git mv", lambda _label: self.rename())
-            case "merge" | "rebase":
-                self.brings_in(kind, by)
-            case "worktree":
-                self.in_worktree(by)
-            case "branch":
-                self.other_branch(session)
-            case "stash":
-                self.stash(session)
-            case "rewind":
-                self.rewind(session)
-            case _:
-                session.prompt()
+        by: Runs = session.command if self.random.random() < 0.6 else self._by_hand
+        steps: dict[str, Callable[[], object]] = {
+            "edit": lambda: session.edit("edit_file", self.changed(self.lines())),
+            "write": lambda: session.edit("write_file", self.changed(self.changed(self.lines()))),
+            "command": lambda: session.command("python tools/rework.py", self._reworked),
+            "formatter": lambda: session.command("ruff format .", self._formatted),
+            "person": self.person_edits,
+            "format": lambda: self.person_formats(session),
+            "commit": self.commit,
+            "rename": lambda: session.command("git mv", self._renamed),
+            "merge": lambda: self.brings_in("merge", by),
+            "rebase": lambda: self.brings_in("rebase", by),
+            "worktree": lambda: self.in_worktree(by),
+            "branch": lambda: self.other_branch(session),
+            "stash": lambda: self.stash(session),
+            "rewind": lambda: self.rewind(session),
+            "prompt": session.prompt,
+        }
+        steps[kind]()
 
-    def _by_hand(self, _line: str, work: Any) -> None:
+    def _reworked(self, label: str) -> None:
+        self.put(self.root, labelled(self.changed(self.lines()), label))
+
+    def _formatted(self, _label: str) -> None:
+        self.put(self.root, self.formatted(self.lines()))
+
+    def _renamed(self, _label: str) -> None:
+        self.rename()
+
+    def _by_hand(self, _line: str, work: Work) -> None:
         """The person does it in a terminal of their own."""
         self.tick()
         work(PERSON)

@@ -39,6 +39,7 @@ CommandName: TypeAlias = Literal[
     "doctor",
     "import-settings",
     "rescue",
+    "blame",
     "tour",
     "drill",
     "help",
@@ -163,6 +164,14 @@ class SessionsOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlameOptions:
+    """The forms in which `blame` tells: for editors, or as notes of git's commits."""
+
+    porcelain: bool = False
+    notes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class McpOptions:
     """The server that `mcp` adds or removes; `words` are those behind `--`. `servers` are MCP
     servers by name, as entries of `[mcp]`, from a program that opens sessions: no flag gives them.
@@ -219,6 +228,7 @@ class Options:
     printing: PrintOptions = PrintOptions()
     batch: BatchOptions = BatchOptions()
     sessions: SessionsOptions = SessionsOptions()
+    blame: BlameOptions = BlameOptions()
     mcp: McpOptions = McpOptions()
     help: HelpOptions = HelpOptions()
 

@@ -19,7 +19,7 @@ import msgspec
 from tui.context.blame import index
 from tui.context.blame.line_match import matching_blocks
 from tui.context.blame.steps import ForeignEdit, SessionSteps, Step
-from tui.context.blame.timeline import Change, StoreView, timeline
+from tui.context.blame.timeline import Change, StoreView, present, timeline
 from tui.context.blame.trace import CommittedFile, Origin, Tracer, lines_of
 from tui.core.clock import timestamp
 from tui.core.dataclass import dataclass, field, replace
@@ -161,9 +161,8 @@ class _Asking:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
         parts: list[object] = [sha256(data).hexdigest(), self._files]
         if self._checkout is not None:
-            for name in ("HEAD", "logs/HEAD"):
-                parts.append(_state(self._checkout.git_dir / name))
-            parts.append(self._checkout.commit())
+            place = self._checkout.git_dir
+            parts += [self._checkout.commit(), _state(place / "HEAD"), _state(place / "logs/HEAD")]
         parts += [
             _state(path)
             for path in sorted(self._folders.checkpoints.glob("*.sqlite3*"))
@@ -183,13 +182,13 @@ class _Asking:
         digest = self._contents.add(data)
         here = _Place(self._path, self._checkout)
         self._look(here)
-        changes = {str(self._path): self._chain(here, digest, changed)}
+        changes = {str(self._path): present(self._chain(here), digest, changed)}
         places = [here]
         for path in self._elsewhere():
             place = _Place(path, _checkout(path.parent))
             self._look(place)
             places.append(place)
-            changes[str(path)] = self._chain(place, None, 0)
+            changes[str(path)] = self._chain(place)
         by_path = {str(place.path): place for place in places}
 
         def merged(name: str, since: float, until: float) -> CommittedFile | None:
@@ -239,7 +238,7 @@ class _Asking:
             self._notes.append(f"Damaged sessions, which may lack steps: {some}.")
 
     def _elsewhere(self) -> list[Path]:
-        """The file in the other work trees, also in those that are gone, under each of its names."""
+        """The file in the other work trees, the gone ones too, under each of its names."""
         own = worktree_of(self._path)
         tops = [
             *(map(Path, _tops(self._checkout)) if self._checkout else ()),
@@ -282,9 +281,9 @@ class _Asking:
             self._contents.stores.append(self._stores[root])
         return self._stores[root]
 
-    def _chain(self, place: _Place, digest: str | None, changed: float) -> list[Change]:
+    def _chain(self, place: _Place) -> list[Change]:
         """The states of the file in one work tree, also under the names that it had before."""
-        found = self._states(place.path, [view for view, _ in place.views], digest, changed)
+        found = self._states(place)
         path, chain, until = place.path, list[Change](), float("inf")
         for _ in range(_RENAMES_MAX):
             renamed = self._renamed(path, found)
@@ -298,22 +297,14 @@ class _Asking:
             path = old
             inner = _Place(old, place.checkout)
             self._look(inner)
-            found = self._states(old, [view for view, _ in inner.views], None, 0, until=until)
+            found = self._states(inner, until)
             while found and not found[-1].digest:
                 found.pop()
         return [*found, *chain]
 
-    def _states(
-        self,
-        path: Path,
-        views: Sequence[StoreView],
-        digest: str | None,
-        changed: float,
-        *,
-        until: float = float("inf"),
-    ) -> list[Change]:
-        rewritten = self._contents.rewritten
-        return timeline(path, self._sessions, views, digest, changed, rewritten, until=until)
+    def _states(self, place: _Place, until: float = float("inf")) -> list[Change]:
+        views = [view for view, _ in place.views]
+        return timeline(place.path, self._sessions, views, self._contents.rewritten, until)
 
     def _renamed(self, path: Path, found: Sequence[Change]) -> tuple[int, Path] | None:
         """The last state that begins with a rename, and the path from before; None without one."""

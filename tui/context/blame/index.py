@@ -21,7 +21,9 @@ _DATABASE: Final = CacheDatabase(
     "blame.sqlite3",
     1,
     """
-CREATE TABLE session(path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, steps BLOB) WITHOUT ROWID;
+CREATE TABLE session(
+    path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, steps BLOB
+) WITHOUT ROWID;
 CREATE TABLE answer(file BLOB PRIMARY KEY, asked BLOB, blame BLOB) WITHOUT ROWID
 """,
 )

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
+_CHANCE: Final = 2
+"""So many lines that are alike all over a file are shared by chance, amid changed ones."""
 _COMPARED: Final = 250_000
 """Pairs of lines up to which a part without unique lines is compared as a whole."""
 
@@ -37,7 +39,7 @@ class Hunk(NamedTuple):
 def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
     """The runs of lines that both versions have, in order, as long as they can be."""
     found: list[Block] = []
-    waiting = [(0, len(old), 0, len(new))]
+    waiting = [Hunk(0, len(old), 0, len(new))]
     while waiting:
         low, high, start, end = waiting.pop()
         head = low
@@ -52,19 +54,19 @@ def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
             found.append(Block(high, end, tail - high))
         if low == high or start == end:
             continue
-        if anchors := _anchors(old, new, low, high, start, end):
+        if anchors := _anchors(old, new, Hunk(low, high, start, end)):
             at, place = low, start
             for i, j in anchors:
-                waiting.append((at, i, place, j))
+                waiting.append(Hunk(at, i, place, j))
                 found.append(Block(i, j, 1))
                 at, place = i + 1, j + 1
-            waiting.append((at, high, place, end))
+            waiting.append(Hunk(at, high, place, end))
         elif (high - low) * (end - start) <= _COMPARED:
             matcher = SequenceMatcher(None, old[low:high], new[start:end], autojunk=False)
             found += [
                 Block(low + i, start + j, n) for i, j, n in matcher.get_matching_blocks() if n
             ]
-    return _joined(sorted(found))
+    return _telling(old, new, _joined(sorted(found)))
 
 
 def hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> list[Hunk]:
@@ -78,10 +80,9 @@ def hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> li
     return found
 
 
-def _anchors(
-    old: Sequence[str], new: Sequence[str], low: int, high: int, start: int, end: int
-) -> list[tuple[int, int]]:
-    """The longest run of lines, rising in both, that each part has once."""
+def _anchors(old: Sequence[str], new: Sequence[str], part: Hunk) -> list[tuple[int, int]]:
+    """The longest run of lines, rising in both, that each side of a part has once."""
+    low, high, start, end = part
     before, after = Counter(old[low:high]), Counter(new[start:end])
     place = {old[i]: i for i in range(low, high) if before[old[i]] == 1}
     pairs = [
@@ -113,3 +114,30 @@ def _joined(blocks: Sequence[Block]) -> list[Block]:
         else:
             joined.append(block)
     return joined
+
+
+def _telling(old: Sequence[str], new: Sequence[str], blocks: list[Block]) -> list[Block]:
+    """Leave out what is shared by chance: a blank line or a bracket between lines that were all
+    replaced is a new one."""
+    ends = [Block(0, 0, 0), *blocks, Block(len(old), len(new), 0)]
+    chance = {
+        number
+        for number, block in enumerate(blocks)
+        if block.size <= _CHANCE and _amid_changes(*ends[number : number + 3])
+    }
+    if not chance:
+        return blocks
+    often = Counter(old) + Counter(new)
+    return [
+        block
+        for number, block in enumerate(blocks)
+        if number not in chance
+        or any(often[line] == 2 for line in new[block.new : block.new + block.size])
+    ]
+
+
+def _amid_changes(before: Block, block: Block, after: Block) -> bool:
+    """True if there are new lines on both sides of a block, and old ones on one."""
+    added = before.new + before.size < block.new and block.new + block.size < after.new
+    gone = before.old + before.size < block.old or block.old + block.size < after.old
+    return added and gone

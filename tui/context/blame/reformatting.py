@@ -27,7 +27,7 @@ def same_substance(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def sources(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
-    """For each new line the old one that it was made of, or most of it; None where there is none."""
+    """For each new line the old one that most of it was made of; None where there is none."""
     before, owners = _joined(old)
     after, places = _joined(new)
     found: list[int | None] = [None] * len(new)

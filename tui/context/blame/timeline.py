@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from tui.context.blame.steps import (
     FileWrite,
@@ -29,7 +29,6 @@ NO_RECORD: Final = "the session that took the checkpoint is gone, or its record 
 AT_ONCE: Final = "several ran at once"
 JOB: Final = "a background command ran, and the person may have edited meanwhile"
 CLAIMED: Final = "another agent's call says so, and the file before it isn't known"
-UNSEEN: Final = "commands ran without a checkpoint"
 _LATE_S: Final = 5.0
 """The result of a write is recorded within this time after it."""
 
@@ -112,24 +111,22 @@ class _Fold:
         self.now, self.time = digest, time
 
 
+Rewritten: TypeAlias = Callable[[str | None, ForeignEdit], str | None]
+"""Makes the content after another agent's edit of one, and returns its hash; None where the edit
+doesn't fit."""
+
+
 def timeline(
     path: Path,
     sessions: Sequence[SessionSteps],
     views: Sequence[StoreView],
-    now: str | None,
-    at: float,
-    rewritten: Callable[[str | None, ForeignEdit], str | None],
-    *,
-    since: float = 0.0,
+    rewritten: Rewritten,
     until: float = float("inf"),
 ) -> list[Change]:
-    """The states of a file, from the first one known to that of `now` (its hash; None to leave out
-    the present), which it has had since `at`. Only those between two moments.
-    `rewritten` makes the content after another agent's edit, and returns its hash, None where the
-    edit doesn't fit."""
-    writes = sorted(_writes(path, sessions, views), key=lambda one: one[0].time)
-    writes = [one for one in writes if since < one[0].time <= until]
-    stored = [one for view in views for one in _stored(view) if since < one.time <= until]
+    """The states of a file up to a moment, from the first one that is known."""
+    writes = sorted(_writes(path, sessions), key=lambda one: one[0].time)
+    writes = [one for one in writes if one[0].time <= until]
+    stored = [one for view in views for one in _stored(view) if one.time <= until]
     unseen = list(_unseen(path, sessions, views))
     intervals = {view.root: _intervals(view, sessions) for view in views}
     taken = _calls_by_time(sessions)
@@ -143,7 +140,7 @@ def timeline(
             (edit.time, 3, (edit, session.steps[edit.step]))
             for session in sessions
             for edit in session.foreign
-            if edit.path == str(path) and since < edit.time <= until
+            if edit.path == str(path) and edit.time <= until
         ),
     ]
     for time, rank, event in sorted(events, key=lambda one: one[:2]):
@@ -164,9 +161,17 @@ def timeline(
         elif event in waiting:
             waiting.remove(event)  # type: ignore[arg-type]
             _write(fold, *event)  # type: ignore[misc]
-    if now is not None and now != fold.now:
-        fold.becomes(now, (PERSON,), at, why=UNSEEN)
     return fold.found
+
+
+def present(found: Sequence[Change], digest: str, at: float) -> list[Change]:
+    """The states of a file with the one that it has now, since `at`."""
+    last = found[-1] if found else None
+    if last is not None and last.digest == digest:
+        return list(found)
+    since = last.time if last else 0.0
+    maker = PERSON if last else BEFORE
+    return [*found, Change(digest, (maker,), max(at, since), since, first=last is None)]
 
 
 def _write(fold: _Fold, write: FileWrite, session: SessionSteps) -> None:
@@ -189,7 +194,7 @@ def _foreign(
     fold: _Fold,
     edit: ForeignEdit,
     step: Step,
-    rewritten: Callable[[str | None, ForeignEdit], str | None],
+    rewritten: Rewritten,
 ) -> None:
     digest = rewritten(fold.now, edit)
     if digest is not None:
@@ -205,7 +210,7 @@ def _foreign(
 
 
 def _writes(
-    path: Path, sessions: Iterable[SessionSteps], views: Sequence[StoreView]
+    path: Path, sessions: Iterable[SessionSteps]
 ) -> Iterator[tuple[FileWrite, SessionSteps]]:
     """The writes of a file, each once: a fork has those of its origin, a parent those of its
     sub-agents."""

@@ -297,7 +297,9 @@ def _moved(
         starts = places.get(lines[j], ()) if found[j] is None else ()
         best, length = -1, 0
         for i in starts[:50]:
-            size = _run(before.lines, lines, i, j, free, found)
+            size = 0
+            while i + size in free and _new_as(before.lines[i + size], lines, j + size, found):
+                size += 1
             if size > length:
                 best, length = i, size
         chars = sum(map(str.isalnum, "".join(lines[j : j + length])))
@@ -308,20 +310,6 @@ def _moved(
         j += max(1, length)
 
 
-def _run(
-    old: Sequence[str],
-    new: Sequence[str],
-    i: int,
-    j: int,
-    free: set[int],
-    found: Sequence[Origin | None],
-) -> int:
-    size = 0
-    while (
-        j + size < len(new)
-        and i + size in free
-        and found[j + size] is None
-        and old[i + size] == new[j + size]
-    ):
-        size += 1
-    return size
+def _new_as(text: str, lines: Sequence[str], j: int, found: Sequence[Origin | None]) -> bool:
+    """True if a new line without an origin has this text."""
+    return j < len(lines) and found[j] is None and lines[j] == text
