@@ -157,8 +157,9 @@ class SimulatedSession:
         self.result(call, "run_command", {})
         return call
 
-    def save(self) -> Path:
-        header = Header(self.id, self.world.clock.iso(), str(self.root), "holdfast test")
+    def save(self, origin: str | None = None) -> Path:
+        created, app = self.world.clock.iso(), "holdfast test"
+        header = Header(self.id, created, str(self.root), app, origin=origin)
         path = self.world.folders.sessions_of(self.root) / f"20260101T000000Z-{self.id}.jsonl"
         path.unlink(missing_ok=True)
         write_session(path, header, self.records)

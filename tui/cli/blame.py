@@ -53,7 +53,8 @@ _COLOURS: Final = {
     "unsure": "33",
 }
 _COLOUR: Final = "36"
-_SAID_CHARS: Final = 60
+_LABEL_CHARS: Final = 40
+_WIDTH: Final = 80
 
 
 def run(options: Options) -> int:
@@ -160,62 +161,51 @@ def _commit_time(commit: CommittedLine | None) -> str:
 
 def _source(found: FileBlame, origin: int, number: int, prices: Mapping[str, Price]) -> list[str]:
     """The lines that say whence a block comes, and how to go there."""
-    one = found.origins[origin]
+    one, place = found.origins[origin], found.of.index(origin)
     makers = [found.steps[n] for n in one.makers]
-    place = found.of.index(origin)
-    texts = [f"[{number}] {words(makers[0], found.commit(place), prices)}"]
-    if not found.certain(place):
-        texts = [f"[{number}] Uncertain: {one.why}. It may be:"]
-        texts += [f"      {words(step, None, prices)}" for step in makers]
-    texts += [f"      written in another way by {_label(found.steps[n])}" for n in one.formatters]
+    certain, head = found.certain(place), f"[{number}]"
+    texts = [] if certain else [f"{head} Uncertain: {one.why}. It may be:"]
     for step in makers:
-        texts += [f"      {text}" for text in _ways(step)]
-    return texts
+        first, *more = words(step, found.commit(place) if certain else None, prices)
+        texts.append(f"{head} {first}" if certain else f"    - {first}")
+        texts += [f"    {text}" for text in (*more, *_ways(step))]
+    texts += [f"    written in another way by {_label(found.steps[n])}" for n in one.formatters]
+    return [text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in texts]
 
 
-def words(step: Step, commit: CommittedLine | None, prices: Mapping[str, Price]) -> str:
-    """A step in words: who did what, for which prompt, with which model, at what price."""
+def words(step: Step, commit: CommittedLine | None, prices: Mapping[str, Price]) -> list[str]:
+    """A step in words: who did what for which prompt, then with which model, at what price."""
     at = f", commit {commit.commit[:8]} by {one_line(commit.author)}" if commit else ""
     match step.kind:
         case "before":
-            return f"From before the first state that is known{at}."
+            return [f"From before the first state that is known{at}."]
         case "person":
-            return f"The person, or a program outside Holdfast{at}."
+            return [f"The person, or a program outside Holdfast{at}."]
         case "commit":
             said = one_line(step.said)
-            return f"Commit {step.commit[:8]} by {one_line(step.author)}: “{said}”."
+            return [f"Commit {step.commit[:8]} by {one_line(step.author)}: “{said}”"]
         case "lost":
-            return "A session that is gone."
+            return ["A session that is gone."]
         case "job":
-            return f"A background command of session {step.session}."
+            return [f"A background command of session {step.session}."]
         case "rewind":
-            return f"A rewind in session {step.session}."
+            return [f"A rewind in session {step.session}."]
         case _:
-            return " · ".join(filter(None, _call(step, prices)))
-
-
-def _call(step: Step, prices: Mapping[str, Price]) -> list[str]:
-    said = f"“{one_line(step.said)[:_SAID_CHARS]}”" if step.said else ""
-    usd = cost(step, prices)
-    return [
-        _label(step),
-        f"for {said}" if said else "",
-        one_line(step.model),
-        "" if usd is None else money(usd),
-        _allowed(step),
-    ]
+            said = f" for “{one_line(step.said)}”" if step.said else ""
+            usd = cost(step, prices)
+            facts = (one_line(step.model), "" if usd is None else money(usd), _allowed(step))
+            return [f"{_label(step)}{said}", *filter(None, [" · ".join(filter(None, facts))])]
 
 
 def _label(step: Step) -> str:
-    if step.kind == "edit":
+    if step.kind == "edit" or not step.label:
         return one_line(step.tool) or "an edit by a sub-agent"
-    return f"`{one_line(step.label)[:_SAID_CHARS]}`" if step.label else one_line(step.tool)
+    return f"`{one_line(step.label)[:_LABEL_CHARS]}`"
 
 
 def _allowed(step: Step) -> str:
-    if not step.by:
-        return ""
-    return f"allowed by {'you' if step.by == 'person' else f'the {one_line(step.by)}'}"
+    by = {"person": "you", "rule": "a rule", "default": "default", "hook": "a hook"}
+    return f"allowed by {by.get(step.by, one_line(step.by))}" if step.by else ""
 
 
 def cost(step: Step, prices: Mapping[str, Price]) -> float | None:
@@ -337,7 +327,8 @@ def _fields(found: FileBlame, line: int) -> list[str]:
         author, mail, summary = "Uncertain", "uncertain", found.origins[found.of[line]].why
     elif step.kind in {"person", "before", "commit"}:
         if commit:
-            author, mail, time, summary = commit.author, "", commit.time, commit.summary
+            author, time, summary = commit.author, commit.time, commit.summary
+            mail = commit.mail.strip("<>")
     else:
         author = f"{step.tool or step.kind} ({step.model or step.kind})"
         mail, summary = f"{step.session}@holdfast", step.said or step.label
@@ -361,7 +352,7 @@ def _fields(found: FileBlame, line: int) -> list[str]:
         *people,
         f"summary {one_line(summary)}",
         *(extra if not unsure else extra[:1]),
-        f"filename {os.path.basename(found.path)}",  # noqa: PTH119 - odd bytes stay
+        f"filename {commit.name if commit else found.name}",
     ]
 
 

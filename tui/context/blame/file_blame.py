@@ -67,15 +67,17 @@ class FileBlame(msgspec.Struct, frozen=True, omit_defaults=True):
     """A file, line by line. `of` has for each line the number of its origin in `origins`, and
     `committed` that of its commit in `commits`, -1 for none: not committed yet, or outside git.
 
-    `names` are the paths it had before, the newest first; `notes` say what couldn't be read.
+    `name` is its path in the work tree; `names` are the ones that it had before, absolute, the
+    newest first; `notes` say what couldn't be read.
     """
 
     path: str
+    name: str
     of: tuple[int, ...]
     origins: tuple[LineOrigin, ...]
     steps: tuple[Step, ...]
     committed: tuple[int, ...] = ()
-    commits: tuple[tuple[str, str, int, int, str], ...] = ()
+    commits: tuple[CommittedLine, ...] = ()
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -90,7 +92,7 @@ class FileBlame(msgspec.Struct, frozen=True, omit_defaults=True):
     def commit(self, line: int) -> CommittedLine | None:
         """The commit that git has the line from."""
         number = self.committed[line] if self.committed else -1
-        return CommittedLine(*self.commits[number]) if number >= 0 else None
+        return self.commits[number] if number >= 0 else None
 
 
 def blame_file(
@@ -391,17 +393,22 @@ class _Asking:
             -1 if one is None else commits.setdefault(one, len(commits))
             for one in self._commits(lines)
         )
-        told = tuple((c.commit, c.author, c.time, c.committed, c.summary) for c in commits)
+        told = tuple(commits)
         names, notes = tuple(self._names), tuple(self._notes)
-        return FileBlame(str(self._path), of, made, tuple(steps), committed, told, names, notes)
+        return FileBlame(
+            str(self._path), self._name(), of, made, tuple(steps), committed, told, names, notes
+        )
+
+    def _name(self) -> str:
+        top = self._checkout.top if self._checkout else self._path.parent
+        return str(self._path.relative_to(top)) if self._path.is_relative_to(top) else ""
 
     def _commits(self, lines: Sequence[str]) -> list[CommittedLine | None]:
         """The commit of each line that HEAD has, by git."""
         found: list[CommittedLine | None] = [None] * len(lines)
         checkout = self._checkout
-        if checkout is None or not self._path.is_relative_to(checkout.top):
+        if checkout is None or not (name := self._name()):
             return found
-        name = str(self._path.relative_to(checkout.top))
         with suppress(GitError):
             text = committed_text(checkout, "HEAD", name)
             if text is None:

@@ -30,7 +30,7 @@ AT_ONCE: Final = "several ran at once"
 JOB: Final = "a background command ran, and the person may have edited meanwhile"
 CLAIMED: Final = "another agent's call says so, and the file before it isn't known"
 _LATE_S: Final = 5.0
-"""The result of a write is recorded within this time after it."""
+"""A write or a checkpoint is recorded within this time after it."""
 
 PERSON: Final = Step("person")
 BEFORE: Final = Step("before")
@@ -133,8 +133,8 @@ def timeline(
     fold = _Fold()
     waiting = list(writes)
     events: list[tuple[float, int, object]] = [
-        *((write.time, 1, (write, session)) for write, session in writes),
-        *((one.time, 0, one) for one in stored),
+        *((write.time, 0, (write, session)) for write, session in writes),
+        *((one.time, 1, one) for one in stored),
         *((step_time, 2, step) for step_time, step in unseen),
         *(
             (edit.time, 3, (edit, session.steps[edit.step]))
@@ -306,7 +306,8 @@ def _by_records(
         return steps, AT_ONCE
     if any(one.taken.by == "job" for one in around):
         return (Step("job", session=around[0].session.id), PERSON), JOB
-    if any(one.high == event.n for one in around):
+    # a later session that found nothing new names the same checkpoint
+    if any(one.high == event.n and abs(one.taken.time - event.time) <= _LATE_S for one in around):
         return (PERSON,), ""
     return (LOST, PERSON), NO_RECORD
 
@@ -317,18 +318,19 @@ def _linking(
     wanted: str,
     until: float,
 ) -> list[tuple[FileWrite, SessionSteps]]:
-    """The writes that lead from one content to another, in order; none if they don't."""
+    """The writes that lead to a content, in order: from the present one, else from one that nobody
+    has seen. None if they don't."""
     chain: list[tuple[FileWrite, SessionSteps]] = []
+    early = [one for one in waiting if one[0].time <= until]
     at = now or ""
-    for write, session in waiting:
-        if write.time > until:
-            break
+    for write, session in early:
         if write.before == at:
             chain.append((write, session))
             at = write.after
             if at == wanted:
                 return chain
-    return []
+    ends = [n for n, (write, _) in enumerate(early) if write.after == wanted]
+    return early[: ends[-1] + 1] if ends else []
 
 
 def _unseen(

@@ -141,6 +141,8 @@ class Tracer:
         if by_git:
             found = self._taken_over(place, before, lines, found, merged)
             self.left.append(before)
+        elif kinds <= {"person", "lost"}:
+            self._copied(place, lines, found)
         return Traced(lines, [one or origin for one in found])
 
     def _begun(
@@ -217,6 +219,26 @@ class Tracer:
                 if i < len(steps) and steps[i].kind == "commit":
                     found[j] = Origin((steps[i],))
         return found
+
+    def _copied(self, place: str, lines: Sequence[str], found: list[Origin | None]) -> None:
+        """Fill in the origins of blocks that another work tree has: git took them over, though HEAD
+        doesn't say so, as after a squash."""
+        for other, state in self.now.items():
+            if other == place or None not in found:
+                continue
+            for i, j, size in matching_blocks(state.lines, lines):
+                at = 0
+                while at < size:
+                    end = at
+                    while end < size and found[j + end] is None:
+                        end += 1
+                    if _letters(lines[j + at : j + end]) >= _MOVED_CHARS:
+                        found[j + at : j + end] = state.origins[i + at : i + end]
+                    at = end + 1
+
+
+def _letters(lines: Sequence[str]) -> int:
+    return sum(map(str.isalnum, "".join(lines)))
 
 
 def _claimed(lines: Sequence[str], origins: Sequence[Origin], change: Change) -> list[Origin]:
@@ -302,8 +324,7 @@ def _moved(
                 size += 1
             if size > length:
                 best, length = i, size
-        chars = sum(map(str.isalnum, "".join(lines[j : j + length])))
-        if length >= _MOVED_LINES and chars >= _MOVED_CHARS:
+        if length >= _MOVED_LINES and _letters(lines[j : j + length]) >= _MOVED_CHARS:
             for k in range(length):
                 found[j + k] = before.origins[best + k]
                 free.discard(best + k)

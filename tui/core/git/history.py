@@ -3,7 +3,7 @@ their lines. Blocks; raises GitError."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from tui.core.dataclass import dataclass
 from tui.core.git.checkout import Checkout
@@ -27,16 +27,17 @@ class HeadMove:
         return self.words.startswith(("commit:", "commit (initial)", "commit (amend)"))
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedLine:
-    """The commit that a line came with: its id, its author, its times in seconds since the epoch,
-    its subject."""
+class CommittedLine(NamedTuple):
+    """The commit that a line came with: its id, its author and their address (`<a@b>`), when it was
+    written and committed, in seconds since the epoch, its subject, and the file's path in it."""
 
     commit: str
     author: str
+    mail: str
     time: int
     committed: int
     summary: str
+    name: str
 
 
 def head_moves(checkout: Checkout) -> list[HeadMove]:
@@ -80,9 +81,10 @@ def committed_lines(checkout: Checkout, commit: str, path: str) -> list[Committe
 def _line(commit: str, fields: dict[str, str]) -> CommittedLine:
     times = (fields.get("author-time", ""), fields.get("committer-time", ""))
     authored, committed = (int(text) if text.isdecimal() else 0 for text in times)
-    return CommittedLine(
-        commit, fields.get("author", ""), authored, committed, fields.get("summary", "")
+    author, mail, summary, name = (
+        fields.get(key, "") for key in ("author", "author-mail", "summary", "filename")
     )
+    return CommittedLine(commit, author, mail, authored, committed, summary, name)
 
 
 def worktree_tops(checkout: Checkout) -> list[str]:
