@@ -160,10 +160,13 @@ class SimulatedSession:
     def save(self, origin: str | None = None) -> Path:
         created, app = self.world.clock.iso(), "holdfast test"
         header = Header(self.id, created, str(self.root), app, origin=origin)
-        path = self.world.folders.sessions_of(self.root) / f"20260101T000000Z-{self.id}.jsonl"
-        path.unlink(missing_ok=True)
-        write_session(path, header, self.records)
-        return path
+        self.file.unlink(missing_ok=True)
+        write_session(self.file, header, self.records)
+        return self.file
+
+    @property
+    def file(self) -> Path:
+        return self.world.folders.sessions_of(self.root) / f"20260101T000000Z-{self.id}.jsonl"
 
 
 def passage(before: str, after: str) -> dict[str, str]:

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 
 _CHANCE: Final = 2
 """So many lines that are alike all over a file are shared by chance, amid changed ones."""
+_AT_ONCE: Final = 64
+"""So many lines are compared in one piece."""
 _COMPARED: Final = 250_000
 """Pairs of lines up to which a part without unique lines is compared as a whole."""
 
@@ -41,32 +43,60 @@ def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
     found: list[Block] = []
     waiting = [Hunk(0, len(old), 0, len(new))]
     while waiting:
-        low, high, start, end = waiting.pop()
-        head = low
-        while low < high and start < end and old[low] == new[start]:
-            low, start = low + 1, start + 1
-        if low > head:
-            found.append(Block(head, start - (low - head), low - head))
-        tail = high
-        while low < high and start < end and old[high - 1] == new[end - 1]:
-            high, end = high - 1, end - 1
-        if tail > high:
-            found.append(Block(high, end, tail - high))
+        part = waiting.pop()
+        head = _common_start(old, new, part)
+        if head:
+            found.append(Block(part.old, part.new, head))
+            part = Hunk(part.old + head, part.old_end, part.new + head, part.new_end)
+        if tail := _common_end(old, new, part):
+            part = Hunk(part.old, part.old_end - tail, part.new, part.new_end - tail)
+            found.append(Block(part.old_end, part.new_end, tail))
+        low, high, start, end = part
         if low == high or start == end:
             continue
-        if anchors := _anchors(old, new, Hunk(low, high, start, end)):
-            at, place = low, start
-            for i, j in anchors:
-                waiting.append(Hunk(at, i, place, j))
-                found.append(Block(i, j, 1))
-                at, place = i + 1, j + 1
-            waiting.append(Hunk(at, high, place, end))
+        if anchors := _anchors(old, new, part):
+            found += anchors
+            for i, j, size in anchors:
+                if i > low or j > start:
+                    waiting.append(Hunk(low, i, start, j))
+                low, start = i + size, j + size
+            waiting.append(Hunk(low, high, start, end))
         elif (high - low) * (end - start) <= _COMPARED:
             matcher = SequenceMatcher(None, old[low:high], new[start:end], autojunk=False)
             found += [
                 Block(low + i, start + j, n) for i, j, n in matcher.get_matching_blocks() if n
             ]
     return _telling(old, new, _joined(sorted(found)))
+
+
+def _common_start(old: Sequence[str], new: Sequence[str], part: Hunk) -> int:
+    """The number of lines with which both sides of a part begin."""
+    low, start, most = part.old, part.new, min(part.old_end - part.old, part.new_end - part.new)
+    size = 0
+    while size + _AT_ONCE <= most and (
+        old[low + size : low + size + _AT_ONCE] == new[start + size : start + size + _AT_ONCE]
+    ):
+        size += _AT_ONCE
+    while size < most and old[low + size] == new[start + size]:
+        size += 1
+    return size
+
+
+def _common_end(old: Sequence[str], new: Sequence[str], part: Hunk) -> int:
+    """The number of lines with which both sides of a part end."""
+    high, end, most = (
+        part.old_end,
+        part.new_end,
+        min(part.old_end - part.old, part.new_end - part.new),
+    )
+    size = 0
+    while size + _AT_ONCE <= most and (
+        old[high - size - _AT_ONCE : high - size] == new[end - size - _AT_ONCE : end - size]
+    ):
+        size += _AT_ONCE
+    while size < most and old[high - 1 - size] == new[end - 1 - size]:
+        size += 1
+    return size
 
 
 def hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> list[Hunk]:
@@ -80,27 +110,35 @@ def hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> li
     return found
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], part: Hunk) -> list[tuple[int, int]]:
-    """The longest run of lines, rising in both, that each side of a part has once."""
+def _anchors(old: Sequence[str], new: Sequence[str], part: Hunk) -> list[Block]:
+    """The longest series of lines, rising in both, that each side of a part has once."""
     low, high, start, end = part
     before, after = Counter(old[low:high]), Counter(new[start:end])
-    place = {old[i]: i for i in range(low, high) if before[old[i]] == 1}
+    place = {line: i for i, line in enumerate(old[low:high], low) if before[line] == 1}
     pairs = [
-        (place[new[j]], j) for j in range(start, end) if after[new[j]] == 1 and new[j] in place
+        (place[line], j)
+        for j, line in enumerate(new[start:end], start)
+        if line in place and after[line] == 1
     ]
-    # patience sorting: the ends of the best runs by their length, and what each one follows
+    # patience sorting: the ends of the best series by their length, and what each one follows
     ends: list[int] = []
     last: list[int] = []
     follows: list[int] = []
     for number, (i, _) in enumerate(pairs):
-        length = bisect_left(ends, i)
+        length = len(ends) if not ends or i > ends[-1] else bisect_left(ends, i)
         ends[length : length + 1] = [i]
         last[length : length + 1] = [number]
         follows.append(last[length - 1] if length else -1)
-    chain: list[tuple[int, int]] = []
+    chain: list[Block] = []
     number = last[-1] if last else -1
     while number >= 0:
-        chain.append(pairs[number])
+        i, j = pairs[number]
+        next_ = chain[-1] if chain else Block(-1, -1, 0)
+        gap = next_.old - i
+        if gap == next_.new - j and old[i : next_.old] == new[j : next_.new] and chain:
+            chain[-1] = Block(i, j, next_.size + gap)
+        else:
+            chain.append(Block(i, j, 1))
         number = follows[number]
     return chain[::-1]
 

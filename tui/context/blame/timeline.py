@@ -278,22 +278,20 @@ def _makers(
 ) -> tuple[Sequence[Step], str]:
     """Who may have changed the file before a checkpoint, and why that isn't certain."""
     history = event.view.history
-    around = [one for one in intervals if one.low < event.n <= one.high]
-    makers, why = _by_records(event, around, calls)
-    if first and event.n <= history.first:
-        if event.n <= 1 or (event.n == history.first and not around):
-            return (BEFORE,), ""
-        return _distinct([BEFORE, *makers]), GONE
+    makers, why = _by_records(event, intervals, calls)
     if first and event.n == 1:
         return (BEFORE,), ""
+    if first and event.n <= history.first:
+        return _distinct([BEFORE, *makers]), GONE
     return makers, why
 
 
 def _by_records(
     event: _Stored,
-    around: Sequence[_Interval],
+    intervals: Sequence[_Interval],
     calls: Sequence[tuple[float, float, Step]],
 ) -> tuple[Sequence[Step], str]:
+    around = [one for one in intervals if one.low < event.n <= one.high]
     steps = [
         one.session.steps[one.taken.step]
         for one in around
@@ -306,10 +304,17 @@ def _by_records(
         return steps, AT_ONCE
     if any(one.taken.by == "job" for one in around):
         return (Step("job", session=around[0].session.id), PERSON), JOB
-    # a later session that found nothing new names the same checkpoint
-    if any(one.high == event.n and abs(one.taken.time - event.time) <= _LATE_S for one in around):
+    times = event.view.history.times
+    here = {n for n in (event.n, event.n - 1) if n in times}
+    if all(_recorded(n, times[n], intervals) for n in here):
         return (PERSON,), ""
     return (LOST, PERSON), NO_RECORD
+
+
+def _recorded(n: int, time: float, intervals: Sequence[_Interval]) -> bool:
+    """True if a session is known that took a checkpoint; a later one that found nothing new names
+    the same."""
+    return any(one.high == n and abs(one.taken.time - time) <= _LATE_S for one in intervals)
 
 
 def _linking(

@@ -24,6 +24,8 @@ _LEFT: Final = 16
 _MOVED_LINES: Final = 2
 _MOVED_CHARS: Final = 40
 """Letters and digits of a block that is told to have moved, as in git's own blame."""
+_PLACES: Final = 50
+"""Places of a line from which a block may have moved."""
 _BRINGS_BACK: Final = frozenset({"git", "rewind", "person", "lost"})
 
 
@@ -313,22 +315,21 @@ def _moved(
     for i in gone:
         if any(map(str.isalnum, before.lines[i])):
             places.setdefault(before.lines[i], []).append(i)
-    free = set(gone)
-    j = 0
-    while j < len(lines):
-        starts = places.get(lines[j], ()) if found[j] is None else ()
+    free, end = set(gone), 0
+    for j in [n for n, one in enumerate(found) if one is None]:
+        if j < end:
+            continue
         best, length = -1, 0
-        for i in starts[:50]:
+        for i in places.get(lines[j], ())[:_PLACES]:
             size = 0
             while i + size in free and _new_as(before.lines[i + size], lines, j + size, found):
                 size += 1
             if size > length:
                 best, length = i, size
-        if length >= _MOVED_LINES and _letters(lines[j : j + length]) >= _MOVED_CHARS:
-            for k in range(length):
-                found[j + k] = before.origins[best + k]
-                free.discard(best + k)
-        j += max(1, length)
+        end = j + length
+        if length >= _MOVED_LINES and _letters(lines[j:end]) >= _MOVED_CHARS:
+            found[j:end] = before.origins[best : best + length]
+            free.difference_update(range(best, best + length))
 
 
 def _new_as(text: str, lines: Sequence[str], j: int, found: Sequence[Origin | None]) -> bool:
