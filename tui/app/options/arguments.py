@@ -141,7 +141,7 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `ps` and `logs`. `since` is a moment, or seconds back from now;
+    """Options of `sessions`, `blame`, `ps`, `logs`. `since` is a moment, or seconds back from now;
     `touched` a file that the sessions touched."""
 
     all: bool = False
@@ -161,12 +161,6 @@ class SessionsOptions:
     with_secrets: bool = False
     redact: bool = False
     follow: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlameOptions:
-    """The forms in which `blame` tells: for editors, or as notes of git's commits."""
-
     porcelain: bool = False
     notes: bool = False
 
@@ -228,7 +222,6 @@ class Options:
     printing: PrintOptions = PrintOptions()
     batch: BatchOptions = BatchOptions()
     sessions: SessionsOptions = SessionsOptions()
-    blame: BlameOptions = BlameOptions()
     mcp: McpOptions = McpOptions()
     help: HelpOptions = HelpOptions()
 

@@ -158,6 +158,7 @@ class _Asking:
         self._contents = _Contents()
         self._sessions: list[SessionSteps] = []
         self._names: list[str] = []
+        self._places: dict[str, _Place] = {}
 
     def key(self, data: bytes) -> bytes:
         """A hash of all that the answer is made of, as far as it is seen from outside."""
@@ -191,15 +192,19 @@ class _Asking:
             self._look(place)
             places.append(place)
             changes[str(path)] = self._chain(place)
-        by_path = {str(place.path): place for place in places}
-
-        def merged(name: str, since: float, until: float) -> CommittedFile | None:
-            return self._merged(by_path[name], since, until)
-
-        tracer = Tracer(self._contents.lines, merged)
+        self._places = {str(place.path): place for place in places}
+        tracer = Tracer(self)
         tracer.run(changes)
         state = tracer.now[str(self._path)]
         return self._told(state.origins, lines)
+
+    def lines(self, digest: str) -> Sequence[str] | None:
+        """See `trace.Sources`."""
+        return self._contents.lines(digest)
+
+    def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
+        """See `trace.Sources`."""
+        return self._merged(self._places[place], since, until)
 
     def _session_files(self, path: Path) -> list[catalog.SessionFileState]:
         """The files of all sessions of the folders around the file, and of their sub-agents."""

@@ -26,7 +26,7 @@ def same_substance(old: Sequence[str], new: Sequence[str]) -> bool:
     return "".join(map(substance, old)) == "".join(map(substance, new))
 
 
-def sources(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
+def made_of(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
     """For each new line the old one that most of it was made of; None where there is none."""
     before, owners = _joined(old)
     after, places = _joined(new)

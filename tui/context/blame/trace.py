@@ -8,12 +8,12 @@ what a rewind or git brought back, and what git took over from another state tha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from tui.context.blame.line_match import Hunk, hunks, matching_blocks
-from tui.context.blame.reformatting import same_substance, sources, substance
+from tui.context.blame.reformatting import made_of, same_substance, substance
 from tui.context.blame.steps import Step
 from tui.context.blame.timeline import CLAIMED, GONE, PERSON, Change
 from tui.core.dataclass import dataclass, field
@@ -63,9 +63,17 @@ class CommittedFile(Protocol):
         ...
 
 
-Merged = Callable[[str, float, float], CommittedFile | None]
-"""The file of a path as git left it, if HEAD was moved, by more than a commit, between two
-moments."""
+class Sources(Protocol):
+    """The contents of a file, and what git made of it."""
+
+    def lines(self, digest: str) -> Sequence[str] | None:
+        """The lines of a content with a hash; None where it isn't kept."""
+        ...
+
+    def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
+        """The file as git left it in a place, if HEAD was moved there, by more than a commit,
+        between two moments."""
+        ...
 
 
 def lines_of(data: bytes) -> list[str]:
@@ -81,9 +89,7 @@ def lines_of(data: bytes) -> list[str]:
 class Tracer:
     """Follows the lines of one file in all its places: the workspace, and worktrees of it."""
 
-    content: Callable[[str], Sequence[str] | None]
-    """The lines of a content with a hash; None where it isn't kept."""
-    merged: Merged
+    sources: Sources
     seen: dict[str, Traced] = field(default_factory=dict[str, Traced])
     now: dict[str, Traced] = field(default_factory=dict[str, Traced])
     since: dict[str, float] = field(default_factory=dict[str, float])
@@ -105,7 +111,7 @@ class Tracer:
                 self.left.append(before)
             self.now[place] = NOTHING
             return
-        lines = self.content(change.digest)
+        lines = self.sources.lines(change.digest)
         if lines is None:
             self.pending[place] = list(makers)
             return
@@ -126,7 +132,7 @@ class Tracer:
         known = self.seen.get(change.digest)
         merged = None
         if kinds & {"git", "person", "command", "job", "lost"} and "edit" not in kinds:
-            merged = self.merged(place, change.since, change.time)
+            merged = self.sources.merged(place, change.since, change.time)
         by_git = "git" in kinds or merged is not None
         made = "edit" in kinds and not change.first
         if known is not None and (kinds & _BRINGS_BACK or by_git or (before is None and not made)):
@@ -156,7 +162,7 @@ class Tracer:
         if origin.makers[0].kind != "before" or not others:
             return origin, None
         since, other = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
-        return Origin((PERSON,)), self.merged(other, since, change.time)
+        return Origin((PERSON,)), self.sources.merged(other, since, change.time)
 
     def _followed(
         self, before: Traced, lines: Sequence[str], change: Change, origin: Origin
@@ -283,7 +289,7 @@ def _rewritten(
     found: list[Origin | None],
 ) -> None:
     old, new = before.lines[part.old : part.old_end], lines[part.new : part.new_end]
-    for n, source in enumerate(sources(old, new)):
+    for n, source in enumerate(made_of(old, new)):
         if source is not None:
             found[part.new + n] = _by(before.origins[part.old + source], formatter)
 
