@@ -168,7 +168,7 @@ def _source(found: FileBlame, origin: int, number: int, prices: Mapping[str, Pri
     for step in makers:
         first, *more = words(step, found.commit(place) if certain else None, prices)
         texts.append(f"{head} {first}" if certain else f"    - {first}")
-        texts += [f"    {text}" for text in (*more, *_ways(step))]
+        texts += [f"    {text}" for text in (*more, *_commands(step))]
     texts += [f"    written in another way by {_label(found.steps[n])}" for n in one.formatters]
     return [text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in texts]
 
@@ -216,7 +216,7 @@ def cost(step: Step, prices: Mapping[str, Price]) -> float | None:
     return (price.in_batch() if step.batch else price).cost(step.usage)
 
 
-def _ways(step: Step) -> list[str]:
+def _commands(step: Step) -> list[str]:
     """How to go to a step's session, and to begin again from before its prompt."""
     if not step.session or step.kind in {"person", "before", "commit", "lost"}:
         return []

@@ -15,13 +15,12 @@ from tui.session.session import Session
 
 async def worked(root: Path, *answers: object, checkpoints: bool = True) -> str:
     """Two prompts; between them the person adds a line. Returns the session's id."""
-    fields = {"open_checkpoints": lambda: store_of(folders(), root)} if checkpoints else {}
     agent = make_agent(
         root,
         ScriptedProvider(*answers),  # type: ignore[arg-type]
         session=Session.create(root, folders=folders(), clock=SystemClock()),
         approver=Yes(),
-        **fields,
+        open_checkpoints=(lambda: store_of(folders(), root)) if checkpoints else None,
     )
     await events_of(agent, "make the file better")
     file = root / "file.py"

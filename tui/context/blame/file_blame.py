@@ -19,7 +19,7 @@ import msgspec
 from tui.context.blame import index
 from tui.context.blame.line_match import matching_blocks
 from tui.context.blame.steps import ForeignEdit, SessionSteps, Step
-from tui.context.blame.timeline import Change, StoreView, present, timeline
+from tui.context.blame.timeline import StateChange, StoreView, present, timeline
 from tui.context.blame.trace import CommittedFile, Origin, Tracer, lines_of
 from tui.core.clock import timestamp
 from tui.core.dataclass import dataclass, field, replace
@@ -184,19 +184,19 @@ class _Asking:
         self._read_sessions()
         digest = self._contents.add(data)
         here = _Place(self._path, self._checkout)
-        self._look(here)
+        self._find_checkpoints(here)
         changes = {str(self._path): present(self._chain(here), digest, changed)}
         places = [here]
         for path in self._elsewhere():
             place = _Place(path, _checkout(path.parent))
-            self._look(place)
+            self._find_checkpoints(place)
             places.append(place)
             changes[str(path)] = self._chain(place)
         self._places = {str(place.path): place for place in places}
         tracer = Tracer(self)
         tracer.run(changes)
         state = tracer.now[str(self._path)]
-        return self._told(state.origins, lines)
+        return self._blame(state.origins, lines)
 
     def lines(self, digest: str) -> Sequence[str] | None:
         """See `trace.Sources`."""
@@ -269,7 +269,7 @@ class _Asking:
         )
         return list(every)
 
-    def _look(self, place: _Place) -> None:
+    def _find_checkpoints(self, place: _Place) -> None:
         """Find the checkpoints that hold the file, and where HEAD went in its work tree."""
         for root in {one.root for one in self._sessions if one.checkpoints}:
             if not place.path.is_relative_to(root):
@@ -288,10 +288,10 @@ class _Asking:
             self._contents.stores.append(self._stores[root])
         return self._stores[root]
 
-    def _chain(self, place: _Place) -> list[Change]:
+    def _chain(self, place: _Place) -> list[StateChange]:
         """The states of the file in one work tree, also under the names that it had before."""
         found = self._states(place)
-        path, chain, until = place.path, list[Change](), float("inf")
+        path, chain, until = place.path, list[StateChange](), float("inf")
         for _ in range(_RENAMES_MAX):
             renamed = self._renamed(path, found)
             if renamed is None:
@@ -303,17 +303,17 @@ class _Asking:
                 self._names.append(str(old))
             path = old
             inner = _Place(old, place.checkout)
-            self._look(inner)
+            self._find_checkpoints(inner)
             found = self._states(inner, until)
             while found and not found[-1].digest:
                 found.pop()
         return [*found, *chain]
 
-    def _states(self, place: _Place, until: float = float("inf")) -> list[Change]:
+    def _states(self, place: _Place, until: float = float("inf")) -> list[StateChange]:
         views = [view for view, _ in place.views]
         return timeline(place.path, self._sessions, views, self._contents.rewritten, until)
 
-    def _renamed(self, path: Path, found: Sequence[Change]) -> tuple[int, Path] | None:
+    def _renamed(self, path: Path, found: Sequence[StateChange]) -> tuple[int, Path] | None:
         """The last state that begins with a rename, and the path from before; None without one."""
         for at in range(len(found) - 1, -1, -1):
             change = found[at]
@@ -327,7 +327,7 @@ class _Asking:
                 return at, old
         return None
 
-    def _gone_with(self, path: Path, change: Change) -> Path | None:
+    def _gone_with(self, path: Path, change: StateChange) -> Path | None:
         """The file that was taken away with the same checkpoint, and that this one was made of."""
         lines = self._contents.lines(change.digest)
         if not lines:
@@ -379,7 +379,7 @@ class _Asking:
                         return _Committed(place.checkout, after[-1].commit, name, lines, since)
         return None
 
-    def _told(self, origins: Sequence[Origin], lines: Sequence[str]) -> FileBlame:
+    def _blame(self, origins: Sequence[Origin], lines: Sequence[str]) -> FileBlame:
         steps: dict[Step, int] = {}
         numbers: dict[Origin, int] = {}
         of = tuple(numbers.setdefault(origin, len(numbers)) for origin in origins)

@@ -33,7 +33,7 @@ def steps_in(
     cache: Path, files: Sequence[SessionFileState], progress: ReadProgress
 ) -> list[tuple[Path, SessionSteps | None]]:
     """The steps of session files, in their order; None for one that can't be read."""
-    kept = _DATABASE.use(cache, lambda database: _kept(database, files)) or {}
+    kept = _DATABASE.use(cache, lambda database: _cached(database, files)) or {}
     found: list[tuple[Path, SessionSteps | None]] = []
     fresh: list[tuple[bytes, int, int, bytes]] = []
     stale = sum(path not in kept for _, path, _ in files)
@@ -51,7 +51,7 @@ def steps_in(
     return found
 
 
-def _kept(
+def _cached(
     database: sqlite3.Connection, files: Sequence[SessionFileState]
 ) -> dict[str, SessionSteps]:
     query = "SELECT steps FROM session WHERE path = ? AND changed = ? AND size = ?"
@@ -71,12 +71,12 @@ def _keep(database: sqlite3.Connection, fresh: Sequence[tuple[bytes, int, int, b
 def known_answer(cache: Path, file: str, asked: bytes) -> bytes | None:
     """The answer that was kept for a file, if it was asked with the same sources."""
 
-    def look(database: sqlite3.Connection) -> bytes | None:
+    def fetch(database: sqlite3.Connection) -> bytes | None:
         query = "SELECT blame FROM answer WHERE file = ? AND asked = ?"
         row = database.execute(query, (key_of(file), asked)).fetchone()
         return None if row is None else bytes(row[0])
 
-    return _DATABASE.use(cache, look)
+    return _DATABASE.use(cache, fetch)
 
 
 def keep_answer(cache: Path, file: str, asked: bytes, blame: bytes) -> None:

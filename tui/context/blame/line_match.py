@@ -21,7 +21,7 @@ _COMPARED: Final = 250_000
 """Pairs of lines up to which a part without unique lines is compared as a whole."""
 
 
-class Block(NamedTuple):
+class LineBlock(NamedTuple):
     """`size` equal lines: old[old:old + size] and new[new:new + size]."""
 
     old: int
@@ -29,7 +29,7 @@ class Block(NamedTuple):
     size: int
 
 
-class Hunk(NamedTuple):
+class LineHunk(NamedTuple):
     """old[old:old_end] was replaced by new[new:new_end]."""
 
     old: int
@@ -38,19 +38,19 @@ class Hunk(NamedTuple):
     new_end: int
 
 
-def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
+def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[LineBlock]:
     """The runs of lines that both versions have, in order, as long as they can be."""
-    found: list[Block] = []
-    waiting = [Hunk(0, len(old), 0, len(new))]
+    found: list[LineBlock] = []
+    waiting = [LineHunk(0, len(old), 0, len(new))]
     while waiting:
         part = waiting.pop()
         head = _common_start(old, new, part)
         if head:
-            found.append(Block(part.old, part.new, head))
-            part = Hunk(part.old + head, part.old_end, part.new + head, part.new_end)
+            found.append(LineBlock(part.old, part.new, head))
+            part = LineHunk(part.old + head, part.old_end, part.new + head, part.new_end)
         if tail := _common_end(old, new, part):
-            part = Hunk(part.old, part.old_end - tail, part.new, part.new_end - tail)
-            found.append(Block(part.old_end, part.new_end, tail))
+            part = LineHunk(part.old, part.old_end - tail, part.new, part.new_end - tail)
+            found.append(LineBlock(part.old_end, part.new_end, tail))
         low, high, start, end = part
         if low == high or start == end:
             continue
@@ -58,18 +58,18 @@ def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
             found += anchors
             for i, j, size in anchors:
                 if i > low or j > start:
-                    waiting.append(Hunk(low, i, start, j))
+                    waiting.append(LineHunk(low, i, start, j))
                 low, start = i + size, j + size
-            waiting.append(Hunk(low, high, start, end))
+            waiting.append(LineHunk(low, high, start, end))
         elif (high - low) * (end - start) <= _COMPARED:
             matcher = SequenceMatcher(None, old[low:high], new[start:end], autojunk=False)
             found += [
-                Block(low + i, start + j, n) for i, j, n in matcher.get_matching_blocks() if n
+                LineBlock(low + i, start + j, n) for i, j, n in matcher.get_matching_blocks() if n
             ]
-    return _telling(old, new, _joined(sorted(found)))
+    return _significant(old, new, _joined(sorted(found)))
 
 
-def _common_start(old: Sequence[str], new: Sequence[str], part: Hunk) -> int:
+def _common_start(old: Sequence[str], new: Sequence[str], part: LineHunk) -> int:
     """The number of lines with which both sides of a part begin."""
     low, start, most = part.old, part.new, min(part.old_end - part.old, part.new_end - part.new)
     size = 0
@@ -82,7 +82,7 @@ def _common_start(old: Sequence[str], new: Sequence[str], part: Hunk) -> int:
     return size
 
 
-def _common_end(old: Sequence[str], new: Sequence[str], part: Hunk) -> int:
+def _common_end(old: Sequence[str], new: Sequence[str], part: LineHunk) -> int:
     """The number of lines with which both sides of a part end."""
     high, end, most = (
         part.old_end,
@@ -99,18 +99,18 @@ def _common_end(old: Sequence[str], new: Sequence[str], part: Hunk) -> int:
     return size
 
 
-def hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> list[Hunk]:
+def hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[LineBlock]) -> list[LineHunk]:
     """The parts between matching blocks: what was replaced, added or removed."""
-    found: list[Hunk] = []
+    found: list[LineHunk] = []
     i = j = 0
-    for block in (*blocks, Block(len(old), len(new), 0)):
+    for block in (*blocks, LineBlock(len(old), len(new), 0)):
         if i < block.old or j < block.new:
-            found.append(Hunk(i, block.old, j, block.new))
+            found.append(LineHunk(i, block.old, j, block.new))
         i, j = block.old + block.size, block.new + block.size
     return found
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], part: Hunk) -> list[Block]:
+def _anchors(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[LineBlock]:
     """The longest series of lines, rising in both, that each side of a part has once."""
     low, high, start, end = part
     before, after = Counter(old[low:high]), Counter(new[start:end])
@@ -129,35 +129,37 @@ def _anchors(old: Sequence[str], new: Sequence[str], part: Hunk) -> list[Block]:
         ends[length : length + 1] = [i]
         last[length : length + 1] = [number]
         follows.append(last[length - 1] if length else -1)
-    chain: list[Block] = []
+    chain: list[LineBlock] = []
     number = last[-1] if last else -1
     while number >= 0:
         i, j = pairs[number]
-        next_ = chain[-1] if chain else Block(-1, -1, 0)
+        next_ = chain[-1] if chain else LineBlock(-1, -1, 0)
         gap = next_.old - i
         if gap == next_.new - j and old[i : next_.old] == new[j : next_.new] and chain:
-            chain[-1] = Block(i, j, next_.size + gap)
+            chain[-1] = LineBlock(i, j, next_.size + gap)
         else:
-            chain.append(Block(i, j, 1))
+            chain.append(LineBlock(i, j, 1))
         number = follows[number]
     return chain[::-1]
 
 
-def _joined(blocks: Sequence[Block]) -> list[Block]:
-    joined: list[Block] = []
+def _joined(blocks: Sequence[LineBlock]) -> list[LineBlock]:
+    joined: list[LineBlock] = []
     for block in blocks:
         before = joined[-1] if joined else None
         if before and (before.old + before.size, before.new + before.size) == block[:2]:
-            joined[-1] = Block(before.old, before.new, before.size + block.size)
+            joined[-1] = LineBlock(before.old, before.new, before.size + block.size)
         else:
             joined.append(block)
     return joined
 
 
-def _telling(old: Sequence[str], new: Sequence[str], blocks: list[Block]) -> list[Block]:
+def _significant(
+    old: Sequence[str], new: Sequence[str], blocks: list[LineBlock]
+) -> list[LineBlock]:
     """Leave out what is shared by chance: a blank line or a bracket between lines that were all
     replaced is a new one."""
-    ends = [Block(0, 0, 0), *blocks, Block(len(old), len(new), 0)]
+    ends = [LineBlock(0, 0, 0), *blocks, LineBlock(len(old), len(new), 0)]
     chance = {
         number
         for number, block in enumerate(blocks)
@@ -174,7 +176,7 @@ def _telling(old: Sequence[str], new: Sequence[str], blocks: list[Block]) -> lis
     ]
 
 
-def _amid_changes(before: Block, block: Block, after: Block) -> bool:
+def _amid_changes(before: LineBlock, block: LineBlock, after: LineBlock) -> bool:
     """True if there are new lines on both sides of a block, and old ones on one."""
     added = before.new + before.size < block.new and block.new + block.size < after.new
     gone = before.old + before.size < block.old or block.old + block.size < after.old

@@ -69,7 +69,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     """Another agent's name, where its session was imported."""
 
 
-class FileWrite(msgspec.Struct, frozen=True, omit_defaults=True):
+class RecordedWrite(msgspec.Struct, frozen=True, omit_defaults=True):
     """A file tool's write, by the numbers of its steps in the session: of the call, and of the
     formatter that a hook ran after it (-1: none).
 
@@ -122,7 +122,7 @@ class SessionSteps(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: str = ""
     lost: bool = False
     steps: tuple[Step, ...] = ()
-    writes: tuple[FileWrite, ...] = ()
+    writes: tuple[RecordedWrite, ...] = ()
     checkpoints: tuple[TakenCheckpoint, ...] = ()
     foreign: tuple[ForeignEdit, ...] = ()
     named: tuple[tuple[int, str], ...] = ()
@@ -160,7 +160,7 @@ class _Reading:
         self._steps: list[Step] = []
         self._hooks: dict[str, str] = {}
         self._running: dict[str, None] = {}
-        self._writes: list[FileWrite] = []
+        self._writes: list[RecordedWrite] = []
         self._checkpoints: list[TakenCheckpoint] = []
         self._foreign: list[ForeignEdit] = []
         self._named: list[tuple[int, str]] = []
@@ -311,7 +311,7 @@ class _Reading:
             before = string_of(each.get("before_sha256"))
             moved = gone[0] if len(gone) == 1 and not before else ""
             self._writes.append(
-                FileWrite(
+                RecordedWrite(
                     string_of(each.get("path")),
                     step,
                     place,
@@ -360,7 +360,7 @@ class _Reading:
             )
             self._steps.append(step)
         self._writes.append(
-            FileWrite(
+            RecordedWrite(
                 string_of(data.get("path")),
                 self._numbers[key],
                 place,

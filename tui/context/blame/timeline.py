@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from tui.context.blame.steps import (
-    FileWrite,
+    RecordedWrite,
     ForeignEdit,
     SessionSteps,
     Step,
@@ -38,7 +38,7 @@ LOST: Final = Step("lost")
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """A new state of a file: its content by `digest` (hexadecimal; "" where the file was gone), and
     who may have made it of the one before; more than one is uncertain, and `why` says so.
 
@@ -89,7 +89,7 @@ class _Interval:
 class _Fold:
     """The states so far."""
 
-    found: list[Change] = field(default_factory=list[Change])
+    found: list[StateChange] = field(default_factory=list[StateChange])
     now: str | None = None
     time: float = 0.0
     pending: list[Step] = field(default_factory=list[Step])
@@ -105,7 +105,7 @@ class _Fold:
             self.pending = []
         if len(makers) < 2:
             why = ""
-        change = Change(digest, tuple(makers), time, self.time, why, first=self.now is None)
+        change = StateChange(digest, tuple(makers), time, self.time, why, first=self.now is None)
         claims = tuple(self.claims) if change.first else ()
         self.found.append(replace(change, claims=claims, **more))
         self.now, self.time = digest, time
@@ -122,7 +122,7 @@ def timeline(
     views: Sequence[StoreView],
     rewritten: Rewritten,
     until: float = float("inf"),
-) -> list[Change]:
+) -> list[StateChange]:
     """The states of a file up to a moment, from the first one that is known."""
     writes = sorted(_writes(path, sessions), key=lambda one: one[0].time)
     writes = [one for one in writes if one[0].time <= until]
@@ -164,17 +164,17 @@ def timeline(
     return fold.found
 
 
-def present(found: Sequence[Change], digest: str, at: float) -> list[Change]:
+def present(found: Sequence[StateChange], digest: str, at: float) -> list[StateChange]:
     """The states of a file with the one that it has now, since `at`."""
     last = found[-1] if found else None
     if last is not None and last.digest == digest:
         return list(found)
     since = last.time if last else 0.0
     maker = PERSON if last else BEFORE
-    return [*found, Change(digest, (maker,), max(at, since), since, first=last is None)]
+    return [*found, StateChange(digest, (maker,), max(at, since), since, first=last is None)]
 
 
-def _write(fold: _Fold, write: FileWrite, session: SessionSteps) -> None:
+def _write(fold: _Fold, write: RecordedWrite, session: SessionSteps) -> None:
     if fold.now is None:
         makers = (BEFORE,) if write.before else ()
         if write.before:
@@ -211,7 +211,7 @@ def _foreign(
 
 def _writes(
     path: Path, sessions: Iterable[SessionSteps]
-) -> Iterator[tuple[FileWrite, SessionSteps]]:
+) -> Iterator[tuple[RecordedWrite, SessionSteps]]:
     """The writes of a file, each once: a fork has those of its origin, a parent those of its
     sub-agents."""
     seen: set[tuple[str, str, str, str]] = set()
@@ -318,14 +318,14 @@ def _recorded(n: int, time: float, intervals: Sequence[_Interval]) -> bool:
 
 
 def _linking(
-    waiting: Sequence[tuple[FileWrite, SessionSteps]],
+    waiting: Sequence[tuple[RecordedWrite, SessionSteps]],
     now: str | None,
     wanted: str,
     until: float,
-) -> list[tuple[FileWrite, SessionSteps]]:
+) -> list[tuple[RecordedWrite, SessionSteps]]:
     """The writes that lead to a content, in order: from the present one, else from one that nobody
     has seen. None if they don't."""
-    chain: list[tuple[FileWrite, SessionSteps]] = []
+    chain: list[tuple[RecordedWrite, SessionSteps]] = []
     early = [one for one in waiting if one[0].time <= until]
     at = now or ""
     for write, session in early:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from tui.context.blame.line_match import Hunk, hunks, matching_blocks
+from tui.context.blame.line_match import LineHunk, hunks, matching_blocks
 from tui.context.blame.reformatting import made_of, same_substance, substance
 from tui.context.blame.steps import Step
-from tui.context.blame.timeline import CLAIMED, GONE, PERSON, Change
+from tui.context.blame.timeline import CLAIMED, GONE, PERSON, StateChange
 from tui.core.dataclass import dataclass, field
 from tui.core.workspace import worktree_of
 
@@ -96,13 +96,13 @@ class Tracer:
     pending: dict[str, list[Step]] = field(default_factory=dict[str, list[Step]])
     left: deque[Traced] = field(default_factory=lambda: deque[Traced](maxlen=_LEFT))
 
-    def run(self, places: Mapping[str, Iterable[Change]]) -> None:
+    def run(self, places: Mapping[str, Iterable[StateChange]]) -> None:
         """Go through the states of all places, by their time."""
         steps = [(change.time, place, change) for place in places for change in places[place]]
         for _, place, change in sorted(steps, key=lambda one: one[0]):
             self.step(place, change)
 
-    def step(self, place: str, change: Change) -> None:
+    def step(self, place: str, change: StateChange) -> None:
         """Go on to a new state of the file in one place."""
         before = self.now.get(place)
         makers = (*self.pending.pop(place, ()), *change.makers)
@@ -125,7 +125,7 @@ class Tracer:
         place: str,
         before: Traced | None,
         lines: Sequence[str],
-        change: Change,
+        change: StateChange,
         origin: Origin,
     ) -> Traced:
         kinds = {step.kind for step in origin.makers}
@@ -154,7 +154,7 @@ class Tracer:
         return Traced(lines, [one or origin for one in found])
 
     def _begun(
-        self, place: str, change: Change, origin: Origin
+        self, place: str, change: StateChange, origin: Origin
     ) -> tuple[Origin, CommittedFile | None]:
         """The origin of lines with which a work tree begins, and that no other one is known to have
         had: what was committed since its state was last seen. For the first of all, as it is."""
@@ -165,7 +165,7 @@ class Tracer:
         return Origin((PERSON,)), self.sources.merged(other, since, change.time)
 
     def _followed(
-        self, before: Traced, lines: Sequence[str], change: Change, origin: Origin
+        self, before: Traced, lines: Sequence[str], change: StateChange, origin: Origin
     ) -> list[Origin | None]:
         """The origins of the lines that were there before, in whatever form; None for new ones."""
         maker = origin.makers[0]
@@ -249,7 +249,7 @@ def _letters(lines: Sequence[str]) -> int:
     return sum(map(str.isalnum, "".join(lines)))
 
 
-def _claimed(lines: Sequence[str], origins: Sequence[Origin], change: Change) -> list[Origin]:
+def _claimed(lines: Sequence[str], origins: Sequence[Origin], change: StateChange) -> list[Origin]:
     """The origins of the first lines that are known, where another agent's call may have written
     them before."""
     found = list(origins)
@@ -261,7 +261,7 @@ def _claimed(lines: Sequence[str], origins: Sequence[Origin], change: Change) ->
     return found
 
 
-def _only_form(old: Sequence[str], new: Sequence[str], part: Hunk) -> bool:
+def _only_form(old: Sequence[str], new: Sequence[str], part: LineHunk) -> bool:
     return part.old < part.old_end and same_substance(
         old[part.old : part.old_end], new[part.new : part.new_end]
     )
@@ -284,7 +284,7 @@ def _reformatted(before: Traced, lines: Sequence[str], formatter: Step) -> list[
 def _rewritten(
     before: Traced,
     lines: Sequence[str],
-    part: Hunk,
+    part: LineHunk,
     formatter: Step,
     found: list[Origin | None],
 ) -> None:
