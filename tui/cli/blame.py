@@ -19,7 +19,7 @@ from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.cli.session_io import print_json, reading_progress
-from tui.context.blame import FileBlame, Step, blame_file
+from tui.context.blame import FileBlame, RecordedStep, blame_file
 from tui.core.config import Price
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.formatting import moment_of, money, plural
@@ -173,7 +173,9 @@ def _source(found: FileBlame, origin: int, number: int, prices: Mapping[str, Pri
     return [text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in texts]
 
 
-def words(step: Step, commit: CommittedLine | None, prices: Mapping[str, Price]) -> list[str]:
+def words(
+    step: RecordedStep, commit: CommittedLine | None, prices: Mapping[str, Price]
+) -> list[str]:
     """A step in words: who did what for which prompt, then with which model, at what price."""
     at = f", commit {commit.commit[:8]} by {one_line(commit.author)}" if commit else ""
     match step.kind:
@@ -197,18 +199,18 @@ def words(step: Step, commit: CommittedLine | None, prices: Mapping[str, Price])
             return [f"{_label(step)}{said}", *filter(None, [" · ".join(filter(None, facts))])]
 
 
-def _label(step: Step) -> str:
+def _label(step: RecordedStep) -> str:
     if step.kind == "edit" or not step.label:
         return one_line(step.tool) or "an edit by a sub-agent"
     return f"`{one_line(step.label)[:_LABEL_CHARS]}`"
 
 
-def _allowed(step: Step) -> str:
+def _allowed(step: RecordedStep) -> str:
     by = {"person": "you", "rule": "a rule", "default": "default", "hook": "a hook"}
     return f"allowed by {by.get(step.by, one_line(step.by))}" if step.by else ""
 
 
-def cost(step: Step, prices: Mapping[str, Price]) -> float | None:
+def cost(step: RecordedStep, prices: Mapping[str, Price]) -> float | None:
     """USD of the request that made a call; None where it isn't known."""
     price = price_of(step.model, prices) if step.usage else None
     if price is None or step.usage is None:
@@ -216,7 +218,7 @@ def cost(step: Step, prices: Mapping[str, Price]) -> float | None:
     return (price.in_batch() if step.batch else price).cost(step.usage)
 
 
-def _commands(step: Step) -> list[str]:
+def _commands(step: RecordedStep) -> list[str]:
     """How to go to a step's session, and to begin again from before its prompt."""
     if not step.session or step.kind in {"person", "before", "commit", "lost"}:
         return []
@@ -261,7 +263,7 @@ def _described(
     }
 
 
-def _step(step: Step, prices: Mapping[str, Price]) -> dict[str, Any]:
+def _step(step: RecordedStep, prices: Mapping[str, Price]) -> dict[str, Any]:
     fields = {
         "kind": step.kind,
         "time": step.time,

@@ -6,6 +6,6 @@ checkpoints into the states of a file, `trace` follows the lines through them, b
 """
 
 from tui.context.blame.file_blame import FileBlame, LineOrigin, blame_file
-from tui.context.blame.steps import Step
+from tui.context.blame.steps import RecordedStep
 
-__all__ = ["FileBlame", "LineOrigin", "Step", "blame_file"]
+__all__ = ["FileBlame", "LineOrigin", "RecordedStep", "blame_file"]

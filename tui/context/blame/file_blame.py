@@ -18,9 +18,9 @@ import msgspec
 
 from tui.context.blame import index
 from tui.context.blame.line_match import matching_blocks
-from tui.context.blame.steps import ForeignEdit, SessionSteps, Step
+from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps
 from tui.context.blame.timeline import StateChange, StoreView, present, timeline
-from tui.context.blame.trace import CommittedFile, Origin, Tracer, lines_of
+from tui.context.blame.trace import CommittedFile, StepOrigin, Tracer, lines_of
 from tui.core.clock import timestamp
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, SessionError
@@ -75,13 +75,13 @@ class FileBlame(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     of: tuple[int, ...]
     origins: tuple[LineOrigin, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RecordedStep, ...]
     committed: tuple[int, ...] = ()
     commits: tuple[CommittedLine, ...] = ()
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def makers(self, line: int) -> list[Step]:
+    def makers(self, line: int) -> list[RecordedStep]:
         """The steps that may have written a line, counted from 0."""
         return [self.steps[n] for n in self.origins[self.of[line]].makers]
 
@@ -199,11 +199,11 @@ class _Asking:
         return self._blame(state.origins, lines)
 
     def lines(self, digest: str) -> Sequence[str] | None:
-        """See `trace.Sources`."""
+        """See `trace.BlameSources`."""
         return self._contents.lines(digest)
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
-        """See `trace.Sources`."""
+        """See `trace.BlameSources`."""
         return self._merged(self._places[place], since, until)
 
     def _session_files(self, path: Path) -> list[catalog.SessionFileState]:
@@ -379,12 +379,12 @@ class _Asking:
                         return _Committed(place.checkout, after[-1].commit, name, lines, since)
         return None
 
-    def _blame(self, origins: Sequence[Origin], lines: Sequence[str]) -> FileBlame:
-        steps: dict[Step, int] = {}
-        numbers: dict[Origin, int] = {}
+    def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:
+        steps: dict[RecordedStep, int] = {}
+        numbers: dict[StepOrigin, int] = {}
         of = tuple(numbers.setdefault(origin, len(numbers)) for origin in origins)
 
-        def number(step: Step) -> int:
+        def number(step: RecordedStep) -> int:
             return steps.setdefault(step, len(steps))
 
         made = tuple(
@@ -437,21 +437,21 @@ class _Committed:
     lines: Sequence[str]
     since: float
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[RecordedStep]:
         with suppress(GitError):
             return [
-                Step("git") if line.committed >= self.since - _HEAD_S else commit_step(line)
+                RecordedStep("git") if line.committed >= self.since - _HEAD_S else commit_step(line)
                 for line in committed_lines(self.checkout, self.commit, self.name)
             ]
         return []
 
 
-def commit_step(line: CommittedLine) -> Step:
+def commit_step(line: CommittedLine) -> RecordedStep:
     """A commit as a step that made lines."""
     from datetime import UTC, datetime  # noqa: PLC0415
 
     time = timestamp(datetime.fromtimestamp(line.time, UTC))
-    return Step("commit", time, said=line.summary, commit=line.commit, author=line.author)
+    return RecordedStep("commit", time, said=line.summary, commit=line.commit, author=line.author)
 
 
 class _Contents:

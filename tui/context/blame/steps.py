@@ -38,7 +38,7 @@ _FORMATTERS: Final = late_pattern(
 _GIT: Final = late_pattern(r"(?:^|[\s;&|(/])(?:git|jj|gh\s+pr|hub)\s")
 
 
-class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+class RecordedStep(msgspec.Struct, frozen=True, omit_defaults=True):
     """Somebody's doing that changed files. `time` is ISO 8601; "" is not known.
 
     `prompt` is the record of the prompt under which it was made, `said` its first words, `before`
@@ -121,7 +121,7 @@ class SessionSteps(msgspec.Struct, frozen=True, omit_defaults=True):
     parent: str = ""
     origin: str = ""
     lost: bool = False
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RecordedStep, ...] = ()
     writes: tuple[RecordedWrite, ...] = ()
     checkpoints: tuple[TakenCheckpoint, ...] = ()
     foreign: tuple[ForeignEdit, ...] = ()
@@ -154,17 +154,17 @@ class _Reading:
         self._lost = bool(loaded.findings)
         origin = loaded.header.origin or ""
         self._app = origin.partition(":")[0] if ":" in origin else ""
-        self._calls: dict[str, Step] = {}
+        self._calls: dict[str, RecordedStep] = {}
         self._inputs: dict[str, Mapping[str, Any]] = {}
         self._numbers: dict[str, int] = {}
-        self._steps: list[Step] = []
+        self._steps: list[RecordedStep] = []
         self._hooks: dict[str, str] = {}
         self._running: dict[str, None] = {}
         self._writes: list[RecordedWrite] = []
         self._checkpoints: list[TakenCheckpoint] = []
         self._foreign: list[ForeignEdit] = []
         self._named: list[tuple[int, str]] = []
-        self._prompt = Step("person")
+        self._prompt = RecordedStep("person")
         self._last_message = ""
         self._last_checkpoint = ""
 
@@ -189,7 +189,7 @@ class _Reading:
         match record.type:
             case "user":
                 if is_prompt(record):
-                    self._prompt = Step(
+                    self._prompt = RecordedStep(
                         "person",
                         prompt=record.id,
                         said=title_of(record.data),
@@ -262,7 +262,7 @@ class _Reading:
             step = msgspec.structs.replace(self._step(call), tool=tool, label=label)
             self._calls[call] = msgspec.structs.replace(step, time=record.time)
 
-    def _step(self, call: str) -> Step:
+    def _step(self, call: str) -> RecordedStep:
         known = self._calls.get(call)
         return known or msgspec.structs.replace(
             self._prompt, kind="command", session=self._header.id, call=call, app=self._app

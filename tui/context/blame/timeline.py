@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from tui.context.blame.steps import (
-    RecordedWrite,
     ForeignEdit,
+    RecordedStep,
+    RecordedWrite,
     SessionSteps,
-    Step,
     TakenCheckpoint,
     seconds_of,
 )
@@ -32,9 +32,9 @@ CLAIMED: Final = "another agent's call says so, and the file before it isn't kno
 _LATE_S: Final = 5.0
 """A write or a checkpoint is recorded within this time after it."""
 
-PERSON: Final = Step("person")
-BEFORE: Final = Step("before")
-LOST: Final = Step("lost")
+PERSON: Final = RecordedStep("person")
+BEFORE: Final = RecordedStep("before")
+LOST: Final = RecordedStep("lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class StateChange:
     """
 
     digest: str
-    makers: tuple[Step, ...]
+    makers: tuple[RecordedStep, ...]
     time: float
     since: float = 0.0
     why: str = ""
-    formatter: Step | None = None
+    formatter: RecordedStep | None = None
     moved_from: str = ""
     first: bool = False
     """True for the first state that is known."""
-    claims: tuple[tuple[Step, frozenset[str]], ...] = ()
+    claims: tuple[tuple[RecordedStep, frozenset[str]], ...] = ()
     """Lines that other agents' calls say to have written before the first state."""
 
 
@@ -92,13 +92,15 @@ class _Fold:
     found: list[StateChange] = field(default_factory=list[StateChange])
     now: str | None = None
     time: float = 0.0
-    pending: list[Step] = field(default_factory=list[Step])
+    pending: list[RecordedStep] = field(default_factory=list[RecordedStep])
     """Steps that may have changed the file and left no state of it."""
-    claims: list[tuple[Step, frozenset[str]]] = field(
-        default_factory=list[tuple[Step, frozenset[str]]]
+    claims: list[tuple[RecordedStep, frozenset[str]]] = field(
+        default_factory=list[tuple[RecordedStep, frozenset[str]]]
     )
 
-    def becomes(self, digest: str, makers: Sequence[Step], time: float, **more: object) -> None:
+    def becomes(
+        self, digest: str, makers: Sequence[RecordedStep], time: float, **more: object
+    ) -> None:
         why = str(more.pop("why", ""))
         if self.pending:
             makers, why = _distinct([*self.pending, *makers]), why or GONE
@@ -145,7 +147,7 @@ def timeline(
     ]
     for time, rank, event in sorted(events, key=lambda one: one[:2]):
         if rank == 2:
-            assert isinstance(event, Step)
+            assert isinstance(event, RecordedStep)
             fold.pending.append(event)
         elif rank == 3:
             _foreign(fold, *event, rewritten)  # type: ignore[misc]
@@ -193,7 +195,7 @@ def _write(fold: _Fold, write: RecordedWrite, session: SessionSteps) -> None:
 def _foreign(
     fold: _Fold,
     edit: ForeignEdit,
-    step: Step,
+    step: RecordedStep,
     rewritten: Rewritten,
 ) -> None:
     digest = rewritten(fold.now, edit)
@@ -260,7 +262,7 @@ def _intervals(view: StoreView, sessions: Iterable[SessionSteps]) -> list[_Inter
     return found
 
 
-def _calls_by_time(sessions: Iterable[SessionSteps]) -> list[tuple[float, float, Step]]:
+def _calls_by_time(sessions: Iterable[SessionSteps]) -> list[tuple[float, float, RecordedStep]]:
     """The calls that changed files, with the time in which they did."""
     return [
         (seconds_of(session.steps[one.step].time), one.time, session.steps[one.step])
@@ -273,9 +275,9 @@ def _calls_by_time(sessions: Iterable[SessionSteps]) -> list[tuple[float, float,
 def _makers(
     event: _Stored,
     intervals: Sequence[_Interval],
-    calls: Sequence[tuple[float, float, Step]],
+    calls: Sequence[tuple[float, float, RecordedStep]],
     first: bool,
-) -> tuple[Sequence[Step], str]:
+) -> tuple[Sequence[RecordedStep], str]:
     """Who may have changed the file before a checkpoint, and why that isn't certain."""
     history = event.view.history
     makers, why = _by_records(event, intervals, calls)
@@ -289,8 +291,8 @@ def _makers(
 def _by_records(
     event: _Stored,
     intervals: Sequence[_Interval],
-    calls: Sequence[tuple[float, float, Step]],
-) -> tuple[Sequence[Step], str]:
+    calls: Sequence[tuple[float, float, RecordedStep]],
+) -> tuple[Sequence[RecordedStep], str]:
     around = [one for one in intervals if one.low < event.n <= one.high]
     steps = [
         one.session.steps[one.taken.step]
@@ -303,7 +305,7 @@ def _by_records(
     if steps:
         return steps, AT_ONCE
     if any(one.taken.by == "job" for one in around):
-        return (Step("job", session=around[0].session.id), PERSON), JOB
+        return (RecordedStep("job", session=around[0].session.id), PERSON), JOB
     times = event.view.history.times
     here = {n for n in (event.n, event.n - 1) if n in times}
     if all(_recorded(n, times[n], intervals) for n in here):
@@ -340,7 +342,7 @@ def _linking(
 
 def _unseen(
     path: Path, sessions: Iterable[SessionSteps], views: Sequence[StoreView]
-) -> Iterator[tuple[float, Step]]:
+) -> Iterator[tuple[float, RecordedStep]]:
     """The commands that changed the file, or may have, and left no checkpoint of it."""
     kept: Mapping[str, PathHistory] = {view.root: view.history for view in views}
     for session in sessions:
@@ -355,9 +357,9 @@ def _unseen(
                 yield end.time, session.steps[number]
 
 
-def _distinct(steps: Iterable[Step]) -> list[Step]:
+def _distinct(steps: Iterable[RecordedStep]) -> list[RecordedStep]:
     """Each step once: a fork has those of its origin."""
-    by_call: dict[tuple[str, str, str], Step] = {}
+    by_call: dict[tuple[str, str, str], RecordedStep] = {}
     for step in steps:
         key = (step.kind, step.call or step.prompt or step.session, step.label)
         by_call.setdefault(key, step)

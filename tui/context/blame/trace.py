@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from tui.context.blame.line_match import LineHunk, hunks, matching_blocks
 from tui.context.blame.reformatting import made_of, same_substance, substance
-from tui.context.blame.steps import Step
+from tui.context.blame.steps import RecordedStep
 from tui.context.blame.timeline import CLAIMED, GONE, PERSON, StateChange
 from tui.core.dataclass import dataclass, field
 from tui.core.workspace import worktree_of
@@ -29,13 +29,13 @@ _PLACES: Final = 50
 _BRINGS_BACK: Final = frozenset({"git", "rewind", "person", "lost"})
 
 
-class Origin(NamedTuple):
+class StepOrigin(NamedTuple):
     """Whence a line comes: the step that wrote it, or all that may have, and why that isn't
     certain; `formatters` are the steps that only wrote it in another way."""
 
-    makers: tuple[Step, ...]
+    makers: tuple[RecordedStep, ...]
     why: str = ""
-    formatters: tuple[Step, ...] = ()
+    formatters: tuple[RecordedStep, ...] = ()
 
     @property
     def certain(self) -> bool:
@@ -46,7 +46,7 @@ class Traced(NamedTuple):
     """The lines of a state, each with its origin."""
 
     lines: Sequence[str]
-    origins: Sequence[Origin]
+    origins: Sequence[StepOrigin]
 
 
 NOTHING: Final = Traced((), ())
@@ -58,12 +58,12 @@ class CommittedFile(Protocol):
     @property
     def lines(self) -> Sequence[str]: ...
 
-    def steps(self) -> Sequence[Step]:
+    def steps(self) -> Sequence[RecordedStep]:
         """The commit of each line, as a step. Asks git."""
         ...
 
 
-class Sources(Protocol):
+class BlameSources(Protocol):
     """The contents of a file, and what git made of it."""
 
     def lines(self, digest: str) -> Sequence[str] | None:
@@ -89,11 +89,11 @@ def lines_of(data: bytes) -> list[str]:
 class Tracer:
     """Follows the lines of one file in all its places: the workspace, and worktrees of it."""
 
-    sources: Sources
+    sources: BlameSources
     seen: dict[str, Traced] = field(default_factory=dict[str, Traced])
     now: dict[str, Traced] = field(default_factory=dict[str, Traced])
     since: dict[str, float] = field(default_factory=dict[str, float])
-    pending: dict[str, list[Step]] = field(default_factory=dict[str, list[Step]])
+    pending: dict[str, list[RecordedStep]] = field(default_factory=dict[str, list[RecordedStep]])
     left: deque[Traced] = field(default_factory=lambda: deque[Traced](maxlen=_LEFT))
 
     def run(self, places: Mapping[str, Iterable[StateChange]]) -> None:
@@ -116,7 +116,7 @@ class Tracer:
             self.pending[place] = list(makers)
             return
         why = (change.why or GONE) if len(makers) > 1 else ""
-        self.now[place] = state = self._next(place, before, lines, change, Origin(makers, why))
+        self.now[place] = state = self._next(place, before, lines, change, StepOrigin(makers, why))
         self.seen[change.digest] = state
         self.since[place] = change.time
 
@@ -126,7 +126,7 @@ class Tracer:
         before: Traced | None,
         lines: Sequence[str],
         change: StateChange,
-        origin: Origin,
+        origin: StepOrigin,
     ) -> Traced:
         kinds = {step.kind for step in origin.makers}
         known = self.seen.get(change.digest)
@@ -154,19 +154,19 @@ class Tracer:
         return Traced(lines, [one or origin for one in found])
 
     def _begun(
-        self, place: str, change: StateChange, origin: Origin
-    ) -> tuple[Origin, CommittedFile | None]:
+        self, place: str, change: StateChange, origin: StepOrigin
+    ) -> tuple[StepOrigin, CommittedFile | None]:
         """The origin of lines with which a work tree begins, and that no other one is known to have
         had: what was committed since its state was last seen. For the first of all, as it is."""
         others = [(time, other) for other, time in self.since.items() if other != place]
         if origin.makers[0].kind != "before" or not others:
             return origin, None
         since, other = min(others, key=lambda one: (worktree_of(Path(one[1])) is not None, one[0]))
-        return Origin((PERSON,)), self.sources.merged(other, since, change.time)
+        return StepOrigin((PERSON,)), self.sources.merged(other, since, change.time)
 
     def _followed(
-        self, before: Traced, lines: Sequence[str], change: StateChange, origin: Origin
-    ) -> list[Origin | None]:
+        self, before: Traced, lines: Sequence[str], change: StateChange, origin: StepOrigin
+    ) -> list[StepOrigin | None]:
         """The origins of the lines that were there before, in whatever form; None for new ones."""
         maker = origin.makers[0]
         if maker.kind == "formatter" or (
@@ -174,7 +174,7 @@ class Tracer:
         ):
             return _reformatted(before, lines, maker)
         blocks = matching_blocks(before.lines, lines)
-        found: list[Origin | None] = [None] * len(lines)
+        found: list[StepOrigin | None] = [None] * len(lines)
         for i, j, size in blocks:
             found[j : j + size] = before.origins[i : i + size]
         if change.formatter is not None:
@@ -189,9 +189,9 @@ class Tracer:
         place: str,
         before: Traced,
         lines: Sequence[str],
-        found: list[Origin | None],
+        found: list[StepOrigin | None],
         merged: CommittedFile | None,
-    ) -> list[Origin | None]:
+    ) -> list[StepOrigin | None]:
         """Fill in the origins of lines that git took over, from the states that are known, and from
         its commits."""
         if None not in found:
@@ -225,10 +225,10 @@ class Tracer:
             steps = merged.steps() if open_ else ()
             for i, j in open_:
                 if i < len(steps) and steps[i].kind == "commit":
-                    found[j] = Origin((steps[i],))
+                    found[j] = StepOrigin((steps[i],))
         return found
 
-    def _copied(self, place: str, lines: Sequence[str], found: list[Origin | None]) -> None:
+    def _copied(self, place: str, lines: Sequence[str], found: list[StepOrigin | None]) -> None:
         """Fill in the origins of blocks that another work tree has: git took them over, though HEAD
         doesn't say so, as after a squash."""
         for other, state in self.now.items():
@@ -249,7 +249,9 @@ def _letters(lines: Sequence[str]) -> int:
     return sum(map(str.isalnum, "".join(lines)))
 
 
-def _claimed(lines: Sequence[str], origins: Sequence[Origin], change: StateChange) -> list[Origin]:
+def _claimed(
+    lines: Sequence[str], origins: Sequence[StepOrigin], change: StateChange
+) -> list[StepOrigin]:
     """The origins of the first lines that are known, where another agent's call may have written
     them before."""
     found = list(origins)
@@ -257,7 +259,7 @@ def _claimed(lines: Sequence[str], origins: Sequence[Origin], change: StateChang
         for n, line in enumerate(lines):
             if line in texts:
                 makers = (step, *(one for one in found[n].makers if one != step))
-                found[n] = Origin(makers, CLAIMED)
+                found[n] = StepOrigin(makers, CLAIMED)
     return found
 
 
@@ -267,11 +269,13 @@ def _only_form(old: Sequence[str], new: Sequence[str], part: LineHunk) -> bool:
     )
 
 
-def _reformatted(before: Traced, lines: Sequence[str], formatter: Step) -> list[Origin | None]:
+def _reformatted(
+    before: Traced, lines: Sequence[str], formatter: RecordedStep
+) -> list[StepOrigin | None]:
     """The origins of lines that a formatter has written in another way; None for its own."""
     old, new = list(map(substance, before.lines)), list(map(substance, lines))
     blocks = matching_blocks(old, new)
-    found: list[Origin | None] = [None] * len(lines)
+    found: list[StepOrigin | None] = [None] * len(lines)
     for i, j, size in blocks:
         for k in range(size):
             one, same = before.origins[i + k], before.lines[i + k] == lines[j + k]
@@ -285,8 +289,8 @@ def _rewritten(
     before: Traced,
     lines: Sequence[str],
     part: LineHunk,
-    formatter: Step,
-    found: list[Origin | None],
+    formatter: RecordedStep,
+    found: list[StepOrigin | None],
 ) -> None:
     old, new = before.lines[part.old : part.old_end], lines[part.new : part.new_end]
     for n, source in enumerate(made_of(old, new)):
@@ -294,7 +298,7 @@ def _rewritten(
             found[part.new + n] = _by(before.origins[part.old + source], formatter)
 
 
-def _by(origin: Origin, formatter: Step) -> Origin:
+def _by(origin: StepOrigin, formatter: RecordedStep) -> StepOrigin:
     """An origin with one more formatter; some of the last ones are named."""
     if origin.formatters[-1:] == (formatter,):
         return origin
@@ -312,7 +316,7 @@ def _gone(count: int, blocks: Sequence[tuple[int, int, int]]) -> list[int]:
 
 
 def _moved(
-    before: Traced, lines: Sequence[str], gone: Sequence[int], found: list[Origin | None]
+    before: Traced, lines: Sequence[str], gone: Sequence[int], found: list[StepOrigin | None]
 ) -> None:
     """Find blocks that one step took away in one place and put in another."""
     if not gone or None not in found:
@@ -338,6 +342,6 @@ def _moved(
             free.difference_update(range(best, best + length))
 
 
-def _new_as(text: str, lines: Sequence[str], j: int, found: Sequence[Origin | None]) -> bool:
+def _new_as(text: str, lines: Sequence[str], j: int, found: Sequence[StepOrigin | None]) -> bool:
     """True if a new line without an origin has this text."""
     return j < len(lines) and found[j] is None and lines[j] == text
