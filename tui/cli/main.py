@@ -234,6 +234,7 @@ _RUN_BY = {
     "doctor": "tui.app.doctor",
     "import-settings": "tui.cli.import_settings",
     "rescue": "tui.cli.rescue",
+    "blame": "tui.cli.blame",
     "tour": "tui.demo.tour",
     "drill": "tui.demo.drill",
     "help": "tui.cli.help",

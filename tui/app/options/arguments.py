@@ -11,7 +11,7 @@ from tui.core.dataclass import dataclass, field, fields, is_dataclass, replace
 
 CommandName: TypeAlias = Literal[
     "chat", "run", "sessions", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop", "doctor",
-    "import-settings", "rescue", "tour", "drill", "help", "completion", "schema", "self-test",
+    "import-settings", "rescue", "blame", "tour", "drill", "help", "completion", "schema", "self-test",
 ]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `ps` and `logs`. `since` is a moment, or seconds back from now;
+    """Options of `sessions`, `blame`, `ps`, `logs`. `since` is a moment, or seconds back from now;
     `touched` a file that the sessions touched."""
 
     all: bool = False
@@ -127,6 +127,8 @@ class SessionsOptions:
     with_secrets: bool = False
     redact: bool = False
     follow: bool = False
+    porcelain: bool = False
+    notes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

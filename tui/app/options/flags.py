@@ -416,6 +416,17 @@ COMMANDS = (
         ),
     ),
     Command(
+        ("blame",),
+        "tell whence each line of a file comes: which prompt, call, person or commit",
+        (
+            _flag("--porcelain", "print what git blame --porcelain prints, for editors"),
+            _flag("--notes", "note at git's commits which prompts wrote their lines"),
+            _JSON,
+            *_group(_FILES, _CWD),
+        ),
+        Positional("FILE", "target", "the file, or some lines: FILE:10, FILE:10-20", "file"),
+    ),
+    Command(
         ("rescue",),
         "mend another agent's session in its own format, as a copy",
         (_OUT, _JSON),

@@ -15,6 +15,17 @@ def add_note(checkout: Checkout, ref: str, text: str) -> str:
     return commit
 
 
+def put_note(checkout: Checkout, ref: str, commit: str, text: str) -> None:
+    """Put a note in the place of a commit's own, or make it."""
+    note = ("notes", f"--ref={ref}", "add", "-f", "-m", text, commit)
+    checkout.git(*note, env=checkout.identity())
+
+
+def read_note(checkout: Checkout, ref: str, commit: str) -> str:
+    """The note of a commit; "" for none."""
+    return checkout.answer("notes", f"--ref={ref}", "show", commit)
+
+
 def noted_lines(checkout: Checkout, ref: str, most: int) -> Iterator[tuple[str, str]]:
     """The lines of the first `most` notes, each with its commit."""
     for entry in checkout.git("notes", f"--ref={ref}", "list").splitlines()[:most]:

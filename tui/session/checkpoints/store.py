@@ -42,6 +42,7 @@ from tui.session.checkpoints.entries import (
     entry_of,
     stamp_of,
 )
+from tui.session.checkpoints.history import PathHistory, gone_with, path_history
 from tui.session.checkpoints.known import KnownPaths
 from tui.session.checkpoints.scan import ScannedPath, scan
 from tui.session.checkpoints.transfer import StoredState
@@ -168,6 +169,18 @@ class CheckpointStore:
                 with suppress(CheckpointError):
                     numbered.setdefault(self._stored(db, id_), id_)
             return list(transfer.states(db, numbered.items()))
+
+    def history(self, path: str) -> PathHistory:
+        """The states that a path below the workspace had. Raises CheckpointError where there is no
+        store, or a damaged one."""
+        with self._transaction() as db:
+            return path_history(db, path)
+
+    def gone_with(self, n: int) -> list[tuple[str, PathEntry]]:
+        """The files, by their paths, that were gone with the checkpoint of a number. Raises
+        CheckpointError."""
+        with self._transaction() as db:
+            return gone_with(db, n)
 
     def adopt(
         self, moved: Iterable[StoredState], contents: Iterable[bytes], guarded: Collection[str]

@@ -1,0 +1,188 @@
+"""`holdfast blame`: for people, for editors as git prints it, as JSON, as git notes; bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tui.session.checkpoints.store as store_module
+from tests.support.blame_world import World
+from tui.cli.main import main
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """One edit in a file of many lines, not committed yet; the person's line is."""
+    monkeypatch.setattr(store_module, "time", store_module.time)
+    home = tmp_path / "world" / "home"
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    world = World(tmp_path / "world", 1)
+    monkeypatch.chdir(world.root)
+    world.put(world.root, [("first", "person"), *world.lines()])
+    world.commit(words="my own line")
+    session = world.session()
+    session.edit("edit_file", [*world.lines(), ("last", "")])
+    session.prompt()
+    session.save()
+    yield world
+    world.close()
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["blame", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_people_see_who_wrote_a_line_and_how_to_go_there(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = len(world.lines())
+    out = printed(capsys, f"src/module.py:{last - 1}-{last}")
+    session = world.sessions[0].id
+    lines = out.splitlines()
+    assert lines[0].split()[:2] == ["[1]", "before"]
+    assert lines[1].split()[:2] == ["[2]", "edit"]
+    assert lines[1].endswith("│ last")
+    assert f"holdfast -r {session}" in out
+    assert "“Please do part 1" in out
+    assert "$0.0030" in out
+    assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize(("lines", "count"), [("2", 1), ("2-4", 3), ("2,+5", 5), ("2,4", 3)])
+def test_lines_are_named_as_for_git(
+    world: World, capsys: pytest.CaptureFixture[str], lines: str, count: int
+) -> None:
+    told = json.loads(printed(capsys, "--json", f"{world.root}/src/module.py:{lines}"))
+    assert [one["line"] for one in told["lines"]] == list(range(2, 2 + count))
+
+
+def test_json_has_all_that_is_known_of_a_call(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = len(world.lines())
+    told = json.loads(printed(capsys, "--json", f"src/module.py:{last}"))
+    (origin,) = told["origins"]
+    (maker,) = origin["makers"]
+    session = world.sessions[0]
+    assert origin["certain"] is True
+    assert maker["session"] == session.id
+    assert maker["prompt"] == session.prompts[0][0]
+    assert maker["approval"] == {"answer": "allow", "by": "rule", "reason": ""}
+    assert maker["cost_usd"] > 0
+    assert told["lines"] == [{"line": last, "text": "last", "origin": 0, "commit": None}]
+
+
+def groups(porcelain: str) -> list[tuple[str, str, dict[str, str]]]:
+    """The id, the text and the fields of each line of git's porcelain."""
+    known: dict[str, dict[str, str]] = {}
+    found: list[tuple[str, str, dict[str, str]]] = []
+    id_ = ""
+    for line in porcelain.splitlines():
+        if line.startswith("\t"):
+            found.append((id_, line[1:], known[id_]))
+        elif len(line.split(" ")[0]) == 40:
+            id_ = line.split(" ")[0]
+            known.setdefault(id_, {})
+        else:
+            name, _, value = line.partition(" ")
+            known[id_][name] = value
+    return found
+
+
+def test_the_porcelain_is_gits_where_nobody_of_ours_wrote(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = groups(printed(capsys, "--porcelain", "src/module.py"))
+    git = groups(world.git("blame", "--porcelain", "src/module.py"))
+    assert [text for _, text, _ in ours] == [text for _, text, _ in git]
+    assert [id_ for id_, _, _ in ours[:-1]] == [id_ for id_, _, _ in git[:-1]]
+    shared = {"author", "author-mail", "author-time", "committer", "summary", "filename"}
+    for (_, _, mine), (_, _, its) in zip(ours[:-1], git[:-1], strict=True):
+        assert {name: mine[name] for name in shared} == {name: its[name] for name in shared}
+    _, _, fields = ours[-1]
+    assert fields["holdfast-session"] == world.sessions[0].id
+    assert fields["summary"].startswith("Please do part 1")
+    assert set(git[-1][2]) - set(fields) <= {"previous", "boundary"}
+
+
+def test_notes_are_made_once_for_each_commit_and_file(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.commit(words="with the edit")
+    for _ in range(2):
+        printed(capsys, "--notes", "src/module.py")
+    note = world.git("notes", "--ref=holdfast", "show", "HEAD").splitlines()
+    session, last = world.sessions[0], len(world.lines())
+    (line,) = [one for one in note if one]
+    assert line.startswith(f"src/module.py:{last} session {session.id} prompt ")
+    assert not world.git("notes", "list")
+
+
+def test_nothing_is_written_to_git_unasked(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = world.git("for-each-ref")
+    printed(capsys, "src/module.py")
+    assert world.git("for-each-ref") == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.py"], "There is no file"),
+        (["src/module.py:9999"], "there is no line 9999"),
+        (["src/module.py:0"], "there is no line 0"),
+        (["src/module.py:x"], "names no lines"),
+        (["binary"], "is a binary file"),
+        (["src"], "Can't read"),
+        (["pipe"], "Can't read"),
+    ],
+)
+def test_what_cannot_be_told_is_said(
+    world: World, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    (world.root / "binary").write_bytes(b"\0\1\2")
+    subprocess.run(["mkfifo", world.root / "pipe"], check=True)
+    assert main(["blame", *words]) in {1, 2}
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_outside_git_that_no_session_knows(
+    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "alone.txt").write_text("one\ntwo")
+    out = printed(capsys, str(tmp_path / "alone.txt"))
+    assert "[1] From before the first state that is known." in out
+
+
+def test_damaged_sessions_are_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    path = world.sessions[0].save()
+    data = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*data[:2], b'{"type":"user", broken\n', *data[2:]]))
+    assert main(["blame", "src/module.py"]) == 0
+    out, err = capsys.readouterr()
+    assert "edit" in out
+    assert f"Damaged sessions, which may lack steps: {world.sessions[0].id}." in err
+
+
+def test_an_imported_session_tells_what_its_calls_say(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another agent's edit fits the file as it was, so its line is known."""
+    session = world.session()
+    before = (world.root / "src/module.py").read_text()
+    path = str(world.root / "src/module.py")
+    given = {"file_path": path, "old_string": "last\n", "new_string": "last\nby another agent\n"}
+    call = session.call("Edit", given)
+    session.result(call, "Edit", {})
+    session.save(origin="claude_code:abc")
+    world.tick()
+    (world.root / "src/module.py").write_text(before + "by another agent\n")
+    told = json.loads(printed(capsys, "--json", f"src/module.py:{len(world.lines()) + 1}"))
+    (maker,) = told["origins"][0]["makers"]
+    assert (maker["tool"], maker["agent"]) == ("Edit", "claude_code")

@@ -1,0 +1,42 @@
+"""Shared lines of two texts: any texts, and the ones that a plain comparison gets wrong."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.context.blame.line_match import hunks, matching_blocks
+
+_TEXTS = st.lists(st.sampled_from(["", "}", "a", "b", "c", "d", "e"]), max_size=40)
+
+
+@given(_TEXTS, _TEXTS)
+def test_blocks_are_equal_rise_and_leave_the_rest_to_hunks(old: list[str], new: list[str]) -> None:
+    blocks = matching_blocks(old, new)
+    i = j = 0
+    for block in blocks:
+        assert block.old >= i
+        assert block.new >= j
+        assert block.size
+        i, j = block.old + block.size, block.new + block.size
+        assert old[block.old : i] == new[block.new : j]
+    changed = sum(part.new_end - part.new for part in hunks(old, new, blocks))
+    assert changed + sum(block.size for block in blocks) == len(new)
+
+
+@given(_TEXTS)
+def test_a_text_is_all_shared_with_itself(text: list[str]) -> None:
+    assert sum(block.size for block in matching_blocks(text, text)) == len(text)
+
+
+def test_unique_lines_are_found_where_most_lines_are_alike() -> None:
+    old = ["}", ""] * 3000 + ["def one():", "}", ""]
+    new = ["def two():", "}", "", *old]
+    assert sum(block.size for block in matching_blocks(old, new)) == len(old)
+
+
+def test_a_blank_line_amid_replaced_lines_is_a_new_one() -> None:
+    old = ["head", "one", "", "two", "", "tail"]
+    new = ["head", "three", "", "four", "", "tail"]
+    kept = {block.new + n for block in matching_blocks(old, new) for n in range(block.size)}
+    assert kept == {0, 4, 5}

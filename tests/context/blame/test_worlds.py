@@ -1,0 +1,114 @@
+"""Weeks of simulated work with the truth about each line: see `tests.support.blame_world`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import tui.session.checkpoints.store as store_module
+from tests.support.blame_world import World
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The world's time goes with the test."""
+    monkeypatch.setattr(store_module, "time", store_module.time)
+
+
+def worked(folder: Path, seed: int, sessions: int = 4) -> World:
+    world = World(folder / str(seed), seed)
+    world.work(sessions)
+    return world
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nearly_every_line_is_told_right(tmp_path: Path, seed: int) -> None:
+    world = worked(tmp_path, seed)
+    told = world.told()
+    wrong = [(text, true, said) for text, true, said in told if true != said]
+    assert len(wrong) <= max(2, len(told) // 50), wrong
+    kinds = Counter(true.partition(":")[0] for _, true, _ in told)
+    assert {"call", "person", "before"} <= set(kinds)
+    world.close()
+
+
+def test_the_answer_is_kept_and_made_again_from_the_record(tmp_path: Path) -> None:
+    world = worked(tmp_path, 11)
+    first = world.blame()
+    assert world.blame() == first
+    for file in world.folders.cache.iterdir():
+        file.write_bytes(b"damaged")
+    assert world.blame() == first
+    world.close()
+
+
+def test_lines_of_a_session_that_is_gone_are_uncertain(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 5)
+    gone, stays = world.session(), world.session()
+
+    def appended(label: str) -> None:
+        world.put(world.root, [*world.lines(), ("by a command", label)])
+
+    gone.command("echo by a command >> src/module.py", appended)
+    stays.prompt()
+    stays.save()
+    (line,) = (said for text, _, said in world.told() if text == "by a command")
+    assert line == "?"
+    found = world.blame()
+    uncertain = [one.why for one in found.origins if len(one.makers) > 1]
+    assert uncertain == ["the session that took the checkpoint is gone, or its record of it"]
+    world.close()
+
+
+def test_a_pruned_checkpoint_is_said(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 6)
+    session = world.session()
+
+    def appended(label: str) -> None:
+        world.put(world.root, [*world.lines(), ("by a command", label)])
+
+    session.command("echo by a command >> src/module.py", appended)
+    session.prompt()
+    world.tick(100 * 86_400)
+    session.prompt()
+    session.store.prune()
+    session.save()
+    (line,) = (said for text, _, said in world.told() if text == "by a command")
+    assert line == "?"
+    assert {one.why for one in world.blame().origins} == {
+        "the checkpoint of that moment isn't kept any more"
+    }
+    world.close()
+
+
+def test_background_commands_and_the_person_are_never_mixed_up(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 7)
+    session = world.session()
+    world.put(world.root, [*world.lines(), ("by whom?", "?")])
+    session.checkpoint("job")
+    session.save()
+    (line,) = (said for text, _, said in world.told() if text == "by whom?")
+    assert line == "?"
+    world.close()
+
+
+def test_two_commands_at_once_are_both_named(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 8)
+    one, other = world.session(), world.session()
+
+    def outer(_label: str) -> None:
+        one.command("make two", inner)
+
+    def inner(label: str) -> None:
+        world.put(world.root, [*world.lines(), ("by one of two", label)])
+
+    other.command("make one", outer)
+    for session in (one, other):
+        session.save()
+    found = world.blame()
+    makers = {step.label for step in found.makers(len(world.lines()) - 1)}
+    assert makers == {"make one", "make two"}
+    assert not found.certain(len(world.lines()) - 1)
+    world.close()

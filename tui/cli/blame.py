@@ -1,0 +1,397 @@
+"""`holdfast blame FILE[:LINES]`: whence each line of a file comes, by the sessions' record.
+
+Nothing is written but the cache, and git's notes where they are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha1
+from pathlib import Path
+from typing import Any, Final
+
+from tui.app import launch_config
+from tui.app.options.arguments import Options
+from tui.app.session_path import workspace_of
+from tui.cli.session_io import print_json, reading_progress
+from tui.context.blame import FileBlame, RecordedStep, blame_file
+from tui.core.config import Price
+from tui.core.errors import HoldfastError, UsageError
+from tui.core.formatting import moment_of, money, plural
+from tui.core.git.checkout import Checkout
+from tui.core.git.history import CommittedLine
+from tui.core.git.notes import put_note, read_note
+from tui.core.paths import folders
+from tui.core.standard_output import note, print_data, print_text
+from tui.core.text_cleaning import clean, one_line
+from tui.provider.prices import price_of
+
+NOTES: Final = "refs/notes/holdfast"
+_LINES: Final = re.compile(r"(\d+)(?:[-,](\+?)(\d+))?")
+_KINDS: Final = {
+    "edit": "edit",
+    "command": "command",
+    "formatter": "format",
+    "git": "git",
+    "job": "job",
+    "rewind": "rewind",
+    "person": "person",
+    "commit": "commit",
+    "before": "before",
+    "lost": "unsure",
+}
+_UNSURE: Final = "unsure"
+_COLOURS: Final = {
+    "person": "32",
+    "before": "2",
+    "commit": "2",
+    "unsure": "33",
+}
+_COLOUR: Final = "36"
+_LABEL_CHARS: Final = 40
+_WIDTH: Final = 80
+
+
+def run(options: Options) -> int:
+    """Print, or note in git, whence lines come. Returns the exit code."""
+    path, wanted = _asked(options)
+    found, lines = blame_file(path, folders(), reading_progress)
+    first, last = _range(wanted, len(lines), path)
+    prices = launch_config.prepare(options).config.prices
+    if options.sessions.notes:
+        return _notes(found, first, last)
+    if options.json:
+        return print_json(_described(found, lines, first, last, prices))
+    if options.sessions.porcelain:
+        _porcelain(found, lines, first, last)
+    else:
+        _show(found, lines, first, last, prices)
+    for text in found.notes:
+        note(text)
+    return 0
+
+
+def _asked(options: Options) -> tuple[Path, str]:
+    """The file that is meant, and its lines as they were given; "" for all."""
+    given = str(options.target or "")
+    folder = workspace_of(options)
+    path = folder / Path(given).expanduser()
+    name, colon, lines = given.rpartition(":")
+    if colon and name and not path.exists():
+        if not _LINES.fullmatch(lines):
+            raise UsageError(
+                f"{lines or 'Nothing'} names no lines.", hint="FILE:10, FILE:10-20 or FILE:10,+5"
+            )
+        return folder / Path(name).expanduser(), lines
+    return path, ""
+
+
+def _range(wanted: str, count: int, path: Path) -> tuple[int, int]:
+    """The first and the last line, counted from 1. Raises UsageError where there are none."""
+    match = _LINES.fullmatch(wanted)
+    if match is None:
+        return 1, count
+    first = int(match[1])
+    last = int(match[3]) if match[3] else first
+    if match[2]:
+        last = first + last - 1
+    if not 1 <= first <= count or last < first:
+        raise UsageError(f"{path.name} has {plural(count, 'line')}: there is no line {wanted}.")
+    return first, min(last, count)
+
+
+# For people
+
+
+def _show(
+    found: FileBlame, lines: Sequence[str], first: int, last: int, prices: Mapping[str, Price]
+) -> None:
+    terminal = sys.stdout.isatty()
+    coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size().columns if terminal else 0
+    numbers: dict[int, int] = {}
+    digits, before = len(str(last)), -1
+    for n in range(first - 1, last):
+        origin = found.of[n]
+        number = numbers.setdefault(origin, len(numbers) + 1)
+        what = _kind(found, n)
+        when = _when(found.makers(n)[0].time or _commit_time(found.commit(n)))
+        head = f"[{number}]" if origin != before else ""
+        who, when = (what, when) if origin != before else ("", "")
+        left = f"{head:>5} {who:<8}{when:<13}{n + 1:>{digits}} │ "
+        code = clean(lines[n]).expandtabs(8)
+        if width:
+            code = code[: max(10, width - len(left))]
+        if coloured:
+            _coloured(f"\x1b[{_COLOURS.get(what, _COLOUR)}m{left}\x1b[0m{code}\n")
+        else:
+            print_text(f"{left}{code}".rstrip())
+        before = origin
+    print_text("")
+    for origin, number in numbers.items():
+        for text in _source(found, origin, number, prices):
+            print_text(text)
+
+
+def _coloured(text: str) -> None:
+    """Write a cleaned text with colors of our own, which the stream for people would take out."""
+    stream = sys.__stdout__ or sys.stdout
+    sys.stdout.flush()
+    stream.write(text)
+    stream.flush()
+
+
+def _kind(found: FileBlame, line: int) -> str:
+    return _KINDS[found.makers(line)[0].kind] if found.certain(line) else _UNSURE
+
+
+def _when(time: str) -> str:
+    then = moment_of(time)
+    return then.astimezone().strftime("%d %b %H:%M") if then else ""
+
+
+def _commit_time(commit: CommittedLine | None) -> str:
+    return datetime.fromtimestamp(commit.time, UTC).isoformat() if commit else ""
+
+
+def _source(found: FileBlame, origin: int, number: int, prices: Mapping[str, Price]) -> list[str]:
+    """The lines that say whence a block comes, and how to go there."""
+    one, place = found.origins[origin], found.of.index(origin)
+    makers = [found.steps[n] for n in one.makers]
+    certain, head = found.certain(place), f"[{number}]"
+    texts = [] if certain else [f"{head} Uncertain: {one.why}. It may be:"]
+    for step in makers:
+        first, *more = words(step, found.commit(place) if certain else None, prices)
+        texts.append(f"{head} {first}" if certain else f"    - {first}")
+        texts += [f"    {text}" for text in (*more, *_commands(step))]
+    texts += [f"    written in another way by {_label(found.steps[n])}" for n in one.formatters]
+    return [text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in texts]
+
+
+def words(
+    step: RecordedStep, commit: CommittedLine | None, prices: Mapping[str, Price]
+) -> list[str]:
+    """A step in words: who did what for which prompt, then with which model, at what price."""
+    at = f", commit {commit.commit[:8]} by {one_line(commit.author)}" if commit else ""
+    match step.kind:
+        case "before":
+            return [f"From before the first state that is known{at}."]
+        case "person":
+            return [f"The person, or a program outside Holdfast{at}."]
+        case "commit":
+            said = one_line(step.said)
+            return [f"Commit {step.commit[:8]} by {one_line(step.author)}: “{said}”"]
+        case "lost":
+            return ["A session that is gone."]
+        case "job":
+            return [f"A background command of session {step.session}."]
+        case "rewind":
+            return [f"A rewind in session {step.session}."]
+        case _:
+            said = f" for “{one_line(step.said)}”" if step.said else ""
+            usd = cost(step, prices)
+            facts = (one_line(step.model), "" if usd is None else money(usd), _allowed(step))
+            return [f"{_label(step)}{said}", *filter(None, [" · ".join(filter(None, facts))])]
+
+
+def _label(step: RecordedStep) -> str:
+    if step.kind == "edit" or not step.label:
+        return one_line(step.tool) or "an edit by a sub-agent"
+    return f"`{one_line(step.label)[:_LABEL_CHARS]}`"
+
+
+def _allowed(step: RecordedStep) -> str:
+    by = {"person": "you", "rule": "a rule", "default": "default", "hook": "a hook"}
+    return f"allowed by {by.get(step.by, one_line(step.by))}" if step.by else ""
+
+
+def cost(step: RecordedStep, prices: Mapping[str, Price]) -> float | None:
+    """USD of the request that made a call; None where it isn't known."""
+    price = price_of(step.model, prices) if step.usage else None
+    if price is None or step.usage is None:
+        return None
+    return (price.in_batch() if step.batch else price).cost(step.usage)
+
+
+def _commands(step: RecordedStep) -> list[str]:
+    """How to go to a step's session, and to begin again from before its prompt."""
+    if not step.session or step.kind in {"person", "before", "commit", "lost"}:
+        return []
+    ways = [f"go there: holdfast -r {step.session}"]
+    if step.before:
+        ways.append(f"from before: holdfast sessions fork {step.session} --at {step.before}")
+    return ways
+
+
+# For programs
+
+
+def _described(
+    found: FileBlame, lines: Sequence[str], first: int, last: int, prices: Mapping[str, Price]
+) -> dict[str, Any]:
+    used = sorted({found.of[n] for n in range(first - 1, last)})
+    numbers = {origin: n for n, origin in enumerate(used)}
+    return {
+        "path": found.path,
+        "names": list(found.names),
+        "lines": [
+            {
+                "line": n + 1,
+                "text": lines[n],
+                "origin": numbers[found.of[n]],
+                "commit": commit.commit if (commit := found.commit(n)) else None,
+            }
+            for n in range(first - 1, last)
+        ],
+        "origins": [
+            {
+                "certain": found.certain(found.of.index(origin)),
+                "why": found.origins[origin].why or None,
+                "makers": [_step(found.steps[n], prices) for n in found.origins[origin].makers],
+                "formatters": [
+                    _step(found.steps[n], prices) for n in found.origins[origin].formatters
+                ],
+            }
+            for origin in used
+        ],
+        "notes": list(found.notes),
+    }
+
+
+def _step(step: RecordedStep, prices: Mapping[str, Price]) -> dict[str, Any]:
+    fields = {
+        "kind": step.kind,
+        "time": step.time,
+        "session": step.session,
+        "parent_session": step.parent,
+        "prompt": step.prompt,
+        "said": step.said,
+        "fork_at": step.before,
+        "call": step.call,
+        "tool": step.tool,
+        "label": step.label,
+        "model": step.model,
+        "agent": step.app,
+        "commit": step.commit,
+        "author": step.author,
+    }
+    known: dict[str, Any] = {name: value for name, value in fields.items() if value}
+    if step.by:
+        known["approval"] = {"answer": step.answer, "by": step.by, "reason": step.reason}
+    if (usd := cost(step, prices)) is not None:
+        known["cost_usd"] = round(usd, 6)
+    return known
+
+
+def _porcelain(found: FileBlame, lines: Sequence[str], first: int, last: int) -> None:
+    """Print what `git blame --porcelain` would, with a made-up id for each step; what only we know
+    is in fields that begin with `holdfast-`."""
+    told: set[str] = set()
+    n = first - 1
+    while n < last:
+        end = n
+        id_ = _id(found, n)
+        while end < last and _id(found, end) == id_:
+            end += 1
+        for line in range(n, end):
+            count = f" {end - n}" if line == n else ""
+            print_data(f"{id_} {line + 1} {line + 1}{count}")
+            if id_ not in told:
+                told.add(id_)
+                for text in _fields(found, line):
+                    print_data(text)
+            print_data(f"\t{lines[line]}")
+        n = end
+
+
+def _id(found: FileBlame, line: int) -> str:
+    """The id of a line's step: git's for a commit, zeros for what isn't committed."""
+    step, commit = found.makers(line)[0], found.commit(line)
+    if not found.certain(line):
+        return sha1(repr(found.origins[found.of[line]]).encode(), usedforsecurity=False).hexdigest()
+    if step.kind in {"person", "before", "commit"}:
+        return step.commit or (commit.commit if commit else "0" * 40)
+    name = f"{step.session}/{step.call or step.time}"
+    return sha1(name.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+
+
+def _fields(found: FileBlame, line: int) -> list[str]:
+    step, commit = found.makers(line)[0], found.commit(line)
+    unsure = not found.certain(line)
+    kind = "uncertain" if unsure else step.kind
+    author, mail, time, summary = "Not Committed Yet", "not.committed.yet", 0, ""
+    if unsure:
+        author, mail, summary = "Uncertain", "uncertain", found.origins[found.of[line]].why
+    elif step.kind in {"person", "before", "commit"}:
+        if commit:
+            author, time, summary = commit.author, commit.time, commit.summary
+            mail = commit.mail.strip("<>")
+    else:
+        author = f"{step.tool or step.kind} ({step.model or step.kind})"
+        mail, summary = f"{step.session}@holdfast", step.said or step.label
+        then = moment_of(step.time)
+        time = int(then.timestamp()) if then else 0
+    people = [
+        f"{who}{what} {value}"
+        for who in ("author", "committer")
+        for what, value in (
+            ("", one_line(author)), ("-mail", f"<{mail}>"), ("-time", time), ("-tz", "+0000"),
+        )
+    ]  # fmt: skip
+    own = {
+        "kind": kind,
+        "session": step.session,
+        "prompt": step.prompt,
+        "call": step.call,
+    }
+    extra = [f"holdfast-{name} {value}" for name, value in own.items() if value]
+    return [
+        *people,
+        f"summary {one_line(summary)}",
+        *(extra if not unsure else extra[:1]),
+        f"filename {commit.name if commit else found.name}",
+    ]
+
+
+# In git
+
+
+def _notes(found: FileBlame, first: int, last: int) -> int:
+    """Note at each commit that has lines of sessions which prompts wrote them."""
+    path = Path(found.path)
+    checkout = Checkout.of(path.parent)
+    name = str(path.relative_to(checkout.top))
+    by_commit: dict[str, dict[str, list[int]]] = {}
+    for n in range(first - 1, last):
+        step, commit = found.makers(n)[0], found.commit(n)
+        if commit is None or not found.certain(n) or not step.call:
+            continue
+        text = f"session {step.session} prompt {step.prompt} {one_line(step.said)}".rstrip()
+        by_commit.setdefault(commit.commit, {}).setdefault(text, []).append(n + 1)
+    if not by_commit:
+        raise HoldfastError(f"No committed line of {name} is known to come from a session.")
+    for commit, prompts in by_commit.items():
+        others = [
+            line
+            for line in read_note(checkout, NOTES, commit).splitlines()
+            if line and not line.startswith(f"{name}:")
+        ]
+        own = [f"{name}:{_ranges(numbers)} {text}" for text, numbers in prompts.items()]
+        put_note(checkout, NOTES, commit, "\n".join([*others, *own]))
+    note(f"{plural(len(by_commit), 'commit')} noted. git log --notes=holdfast shows them.")
+    return 0
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

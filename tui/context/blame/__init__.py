@@ -1,0 +1,11 @@
+"""Blame: whence each line of a file comes, by the record. `blame_file` is the way in.
+
+`steps` reads what a session may have changed, `index` keeps that; `timeline` folds it with
+checkpoints into the states of a file, `trace` follows the lines through them, by `line_match` and
+`reformatting`.
+"""
+
+from tui.context.blame.file_blame import FileBlame, LineOrigin, blame_file
+from tui.context.blame.steps import RecordedStep
+
+__all__ = ["FileBlame", "LineOrigin", "RecordedStep", "blame_file"]

@@ -1,0 +1,567 @@
+"""Whence each line of a file comes: the one question, asked of all sessions, checkpoints and git.
+
+Nothing is written but the cache, which any of it can be made again from. Everything blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tui.context.blame import index
+from tui.context.blame.line_match import matching_blocks
+from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps
+from tui.context.blame.timeline import StateChange, StoreView, present, timeline
+from tui.context.blame.trace import CommittedFile, StepOrigin, Tracer, lines_of
+from tui.core.clock import timestamp
+from tui.core.dataclass import dataclass, field, replace
+from tui.core.errors import HoldfastError, SessionError
+from tui.core.files import read_small
+from tui.core.formatting import size
+from tui.core.git.checkout import Checkout
+from tui.core.git.door import GitError
+from tui.core.git.history import (
+    CommittedLine,
+    HeadMove,
+    committed_lines,
+    committed_text,
+    head_moves,
+    worktree_tops,
+)
+from tui.core.messages import blocks_of, object_of, string_of, tool_calls
+from tui.core.paths import Folders
+from tui.core.workspace import worktree_of
+from tui.session import catalog
+from tui.session.checkpoints.entries import CheckpointError
+from tui.session.checkpoints.store import CheckpointStore, store_of
+from tui.session.reader import read
+
+FILE_BYTES_MAX: Final = 20_000_000
+"""A larger file isn't followed line by line."""
+_RENAMES_MAX: Final = 20
+_SIMILAR: Final = 0.5
+"""The share of lines that a renamed file has in common with what it was."""
+_HEAD_S: Final = 1.0
+"""Git's times are whole seconds."""
+
+
+class LineOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whence lines come. `makers` are the steps that may have written them, by their numbers in
+    `FileBlame.steps`: exactly one where it is certain; `why` says what is missing otherwise.
+    `formatters` only wrote them in another way."""
+
+    makers: tuple[int, ...]
+    why: str = ""
+    formatters: tuple[int, ...] = ()
+
+
+class FileBlame(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file, line by line. `of` has for each line the number of its origin in `origins`, and
+    `committed` that of its commit in `commits`, -1 for none: not committed yet, or outside git.
+
+    `name` is its path in the work tree; `names` are the ones that it had before, absolute, the
+    newest first; `notes` say what couldn't be read.
+    """
+
+    path: str
+    name: str
+    of: tuple[int, ...]
+    origins: tuple[LineOrigin, ...]
+    steps: tuple[RecordedStep, ...]
+    committed: tuple[int, ...] = ()
+    commits: tuple[CommittedLine, ...] = ()
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def makers(self, line: int) -> list[RecordedStep]:
+        """The steps that may have written a line, counted from 0."""
+        return [self.steps[n] for n in self.origins[self.of[line]].makers]
+
+    def certain(self, line: int) -> bool:
+        makers = self.makers(line)
+        return len(makers) == 1 and makers[0].kind != "lost"
+
+    def commit(self, line: int) -> CommittedLine | None:
+        """The commit that git has the line from."""
+        number = self.committed[line] if self.committed else -1
+        return self.commits[number] if number >= 0 else None
+
+
+def blame_file(
+    path: Path, folders: Folders, progress: catalog.ReadProgress = lambda _done, _of: None
+) -> tuple[FileBlame, list[str]]:
+    """Tell whence each line of a file comes; with it, the lines. Raises HoldfastError where the
+    file can't be read, is too large, or is no text."""
+    path = Path(os.path.realpath(path))
+    data, changed = _read(path)
+    lines = lines_of(data)
+    asking = _Asking(path, folders, progress)
+    asked = asking.key(data)
+    kept = index.known_answer(folders.cache, str(path), asked)
+    if kept is not None:
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(kept, type=FileBlame), lines
+    found = asking.answer(data, lines, changed)
+    index.keep_answer(folders.cache, str(path), asked, msgspec.json.encode(found))
+    return found, lines
+
+
+def _read(path: Path) -> tuple[bytes, float]:
+    try:
+        state = path.stat()
+        if state.st_size > FILE_BYTES_MAX:
+            raise HoldfastError(
+                f"{path.name} is too large to be told line by line: {size(state.st_size)}.",
+                hint=f"The limit is {size(FILE_BYTES_MAX)}.",
+            )
+        data, _ = read_small(path, limit=FILE_BYTES_MAX)
+    except FileNotFoundError:
+        raise HoldfastError(f"There is no file {path}.", hint="Check the path.") from None
+    except OSError as error:
+        raise HoldfastError(f"Can't read {path}: {error.strerror or error}.") from error
+    if b"\0" in data[:8000]:
+        raise HoldfastError(f"{path.name} is a binary file: it has no lines to tell of.")
+    return data, state.st_mtime
+
+
+@dataclass(slots=True)
+class _Place:
+    """The file in one work tree: its path there, and the checkpoints that hold it."""
+
+    path: Path
+    checkout: Checkout | None
+    views: list[tuple[StoreView, CheckpointStore]] = field(
+        default_factory=list[tuple[StoreView, CheckpointStore]]
+    )
+    moves: list[HeadMove] = field(default_factory=list[HeadMove])
+
+
+class _Asking:
+    """One question about a file, with its sources."""
+
+    def __init__(self, path: Path, folders: Folders, progress: catalog.ReadProgress) -> None:
+        self._path = path
+        self._folders = folders
+        self._progress = progress
+        self._notes: list[str] = []
+        self._checkout = _checkout(path.parent)
+        self._files = self._session_files(path)
+        self._stores: dict[str, CheckpointStore] = {}
+        self._contents = _Contents()
+        self._sessions: list[SessionSteps] = []
+        self._names: list[str] = []
+        self._places: dict[str, _Place] = {}
+
+    def key(self, data: bytes) -> bytes:
+        """A hash of all that the answer is made of, as far as it is seen from outside."""
+        parts: list[object] = [sha256(data).hexdigest(), self._files]
+        if self._checkout is not None:
+            place = self._checkout.git_dir
+            parts += [self._checkout.commit(), _state(place / "HEAD"), _state(place / "logs/HEAD")]
+        parts += [
+            _state(path)
+            for path in sorted(self._folders.checkpoints.glob("*.sqlite3*"))
+            if not path.name.endswith("-shm")
+        ]
+        return sha256(repr(parts).encode("utf-8", "surrogatepass")).digest()
+
+    def answer(self, data: bytes, lines: Sequence[str], changed: float) -> FileBlame:
+        try:
+            return self._answer(data, lines, changed)
+        finally:
+            for store in self._stores.values():
+                store.close()
+
+    def _answer(self, data: bytes, lines: Sequence[str], changed: float) -> FileBlame:
+        self._read_sessions()
+        digest = self._contents.add(data)
+        here = _Place(self._path, self._checkout)
+        self._find_checkpoints(here)
+        changes = {str(self._path): present(self._chain(here), digest, changed)}
+        places = [here]
+        for path in self._elsewhere():
+            place = _Place(path, _checkout(path.parent))
+            self._find_checkpoints(place)
+            places.append(place)
+            changes[str(path)] = self._chain(place)
+        self._places = {str(place.path): place for place in places}
+        tracer = Tracer(self)
+        tracer.run(changes)
+        state = tracer.now[str(self._path)]
+        return self._blame(state.origins, lines)
+
+    def lines(self, digest: str) -> Sequence[str] | None:
+        """See `trace.BlameSources`."""
+        return self._contents.lines(digest)
+
+    def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
+        """See `trace.BlameSources`."""
+        return self._merged(self._places[place], since, until)
+
+    def _session_files(self, path: Path) -> list[catalog.SessionFileState]:
+        """The files of all sessions of the folders around the file, and of their sub-agents."""
+        tops = [path]
+        if self._checkout is not None:
+            tops += [
+                Path(os.path.realpath(top)) / path.relative_to(self._checkout.top)
+                for top in _tops(self._checkout)
+                if path.is_relative_to(self._checkout.top)
+            ]
+        around = {self._folders.sessions_of(folder) for top in tops for folder in top.parents}
+        places = {folder.name for folder in around if folder.is_dir()}
+        found: list[catalog.SessionFileState] = []
+        for top in tops:
+            for folder in top.parents:
+                name = self._folders.sessions_of(folder).name
+                if name in places:
+                    places.discard(name)
+                    found += catalog.scan(self._folders, folder)
+                    found += catalog.scan_children(self._folders, folder)
+        return sorted(found)
+
+    def _read_sessions(self) -> None:
+        lost = 0
+        for file, steps in index.steps_in(self._folders.cache, self._files, self._progress):
+            if steps is None:
+                lost += 1
+                continue
+            self._sessions.append(
+                msgspec.structs.replace(steps, root=os.path.realpath(steps.root or "/"))
+            )
+            self._contents.known(file, steps)
+        damaged = [steps.id for steps in self._sessions if steps.lost]
+        if lost:
+            self._notes.append(f"{lost} of the sessions can't be read.")
+        if damaged:
+            some = ", ".join(damaged[:5]) + (", …" if len(damaged) > 5 else "")
+            self._notes.append(f"Damaged sessions, which may lack steps: {some}.")
+
+    def _elsewhere(self) -> list[Path]:
+        """The file in the other work trees, the gone ones too, under each of its names."""
+        own = worktree_of(self._path)
+        tops = [
+            *(map(Path, _tops(self._checkout)) if self._checkout else ()),
+            *filter(None, (worktree_of(Path(one.root)) for one in self._sessions)),
+        ]
+        main = own.parents[2] if own else None
+        ours = (top.parents[2] for top in tops if worktree_of(top))
+        top = own or (self._checkout.top if self._checkout else next(ours, None))
+        if top is None:
+            return []
+        below = [
+            path.relative_to(top)
+            for path in (self._path, *map(Path, self._names))
+            if path.is_relative_to(top)
+        ]
+        every = dict.fromkeys(
+            Path(os.path.realpath(one)) / name
+            for one in (*tops, *filter(None, [main]))
+            for name in below
+            if Path(os.path.realpath(one)) != top
+        )
+        return list(every)
+
+    def _find_checkpoints(self, place: _Place) -> None:
+        """Find the checkpoints that hold the file, and where HEAD went in its work tree."""
+        for root in {one.root for one in self._sessions if one.checkpoints}:
+            if not place.path.is_relative_to(root):
+                continue
+            store = self._store(root)
+            with suppress(CheckpointError):
+                history = store.history(str(place.path.relative_to(root)))
+                place.views.append((StoreView(root, history), store))
+        if place.checkout is not None:
+            with suppress(GitError):
+                place.moves = [m for m in head_moves(place.checkout) if not m.is_commit]
+
+    def _store(self, root: str) -> CheckpointStore:
+        if root not in self._stores:
+            self._stores[root] = store_of(self._folders, Path(root))
+            self._contents.stores.append(self._stores[root])
+        return self._stores[root]
+
+    def _chain(self, place: _Place) -> list[StateChange]:
+        """The states of the file in one work tree, also under the names that it had before."""
+        found = self._states(place)
+        path, chain, until = place.path, list[StateChange](), float("inf")
+        for _ in range(_RENAMES_MAX):
+            renamed = self._renamed(path, found)
+            if renamed is None:
+                break
+            at, old = renamed
+            chain = [replace(found[at], first=False), *found[at + 1 :], *chain]
+            until = found[at].time - 1e-6
+            if place.path == self._path:
+                self._names.append(str(old))
+            path = old
+            inner = _Place(old, place.checkout)
+            self._find_checkpoints(inner)
+            found = self._states(inner, until)
+            while found and not found[-1].digest:
+                found.pop()
+        return [*found, *chain]
+
+    def _states(self, place: _Place, until: float = float("inf")) -> list[StateChange]:
+        views = [view for view, _ in place.views]
+        return timeline(place.path, self._sessions, views, self._contents.rewritten, until)
+
+    def _renamed(self, path: Path, found: Sequence[StateChange]) -> tuple[int, Path] | None:
+        """The last state that begins with a rename, and the path from before; None without one."""
+        for at in range(len(found) - 1, -1, -1):
+            change = found[at]
+            if not change.digest or (at and found[at - 1].digest):
+                continue
+            if change.moved_from:
+                return at, Path(change.moved_from)
+            if change.makers[0].kind == "before" and len(change.makers) == 1:
+                return None
+            if (old := self._gone_with(path, change)) is not None:
+                return at, old
+        return None
+
+    def _gone_with(self, path: Path, change: StateChange) -> Path | None:
+        """The file that was taken away with the same checkpoint, and that this one was made of."""
+        lines = self._contents.lines(change.digest)
+        if not lines:
+            return None
+        for root, store in self._stores.items():
+            if not path.is_relative_to(root):
+                continue
+            with suppress(CheckpointError):
+                history = store.history(str(path.relative_to(root)))
+                numbers = [
+                    n
+                    for n, entry in history.states.items()
+                    if entry is not None
+                    and entry.digest is not None
+                    and abs(history.times.get(n, 0.0) - change.time) < 1e-3
+                ]
+                gone = [one for n in numbers for one in store.gone_with(n)]
+                best, share = "", _SIMILAR
+                for name, entry in gone:
+                    if entry.digest is None:
+                        continue
+                    if entry.digest.hex() == change.digest:
+                        return Path(root) / name
+                    old = self._contents.lines(entry.digest.hex()) or ()
+                    same = (Counter(old) & Counter(lines)).total()
+                    if same > share * max(len(old), len(lines)):
+                        best, share = name, same / max(len(old), len(lines))
+                if best:
+                    return Path(root) / best
+        return None
+
+    def _merged(self, place: _Place, since: float, until: float) -> CommittedFile | None:
+        """The file as git left it, if HEAD went elsewhere between two moments."""
+        if place.checkout is None or not since:
+            return None
+        moves = place.moves
+        at = bisect_left(moves, since - _HEAD_S, key=lambda move: move.time)
+        after = [move for move in moves[at:] if move.time <= until + _HEAD_S]
+        if not after:
+            return None
+        names = [place.path, *map(Path, self._names)]
+        for path in names:
+            if path.is_relative_to(place.checkout.top):
+                name = str(path.relative_to(place.checkout.top))
+                with suppress(GitError):
+                    text = committed_text(place.checkout, after[-1].commit, name)
+                    if text is not None:
+                        lines = lines_of(text.encode("utf-8", "surrogateescape"))
+                        return _Committed(place.checkout, after[-1].commit, name, lines, since)
+        return None
+
+    def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:
+        steps: dict[RecordedStep, int] = {}
+        numbers: dict[StepOrigin, int] = {}
+        of = tuple(numbers.setdefault(origin, len(numbers)) for origin in origins)
+
+        def number(step: RecordedStep) -> int:
+            return steps.setdefault(step, len(steps))
+
+        made = tuple(
+            LineOrigin(
+                tuple(map(number, origin.makers)), origin.why, tuple(map(number, origin.formatters))
+            )
+            for origin in numbers
+        )
+        commits: dict[CommittedLine, int] = {}
+        committed = tuple(
+            -1 if one is None else commits.setdefault(one, len(commits))
+            for one in self._commits(lines)
+        )
+        told = tuple(commits)
+        names, notes = tuple(self._names), tuple(self._notes)
+        return FileBlame(
+            str(self._path), self._name(), of, made, tuple(steps), committed, told, names, notes
+        )
+
+    def _name(self) -> str:
+        top = self._checkout.top if self._checkout else self._path.parent
+        return str(self._path.relative_to(top)) if self._path.is_relative_to(top) else ""
+
+    def _commits(self, lines: Sequence[str]) -> list[CommittedLine | None]:
+        """The commit of each line that HEAD has, by git."""
+        found: list[CommittedLine | None] = [None] * len(lines)
+        checkout = self._checkout
+        if checkout is None or not (name := self._name()):
+            return found
+        with suppress(GitError):
+            text = committed_text(checkout, "HEAD", name)
+            if text is None:
+                return found
+            committed = lines_of(text.encode("utf-8", "surrogateescape"))
+            by_git = committed_lines(checkout, "HEAD", name)
+            for i, j, count in matching_blocks(committed, lines):
+                for k in range(count):
+                    if i + k < len(by_git):
+                        found[j + k] = by_git[i + k]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Committed:
+    """A file of a commit; see `trace.CommittedFile`."""
+
+    checkout: Checkout
+    commit: str
+    name: str
+    lines: Sequence[str]
+    since: float
+
+    def steps(self) -> list[RecordedStep]:
+        with suppress(GitError):
+            return [
+                RecordedStep("git") if line.committed >= self.since - _HEAD_S else commit_step(line)
+                for line in committed_lines(self.checkout, self.commit, self.name)
+            ]
+        return []
+
+
+def commit_step(line: CommittedLine) -> RecordedStep:
+    """A commit as a step that made lines."""
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    time = timestamp(datetime.fromtimestamp(line.time, UTC))
+    return RecordedStep("commit", time, said=line.summary, commit=line.commit, author=line.author)
+
+
+class _Contents:
+    """The contents that are known, by their hashes."""
+
+    def __init__(self) -> None:
+        self.stores: list[CheckpointStore] = []
+        self._texts: dict[str, list[str] | None] = {}
+        self._raw: dict[str, bytes] = {}
+        self._copies: dict[str, str] = {}
+        self._calls: dict[str, tuple[Path, str, str, str]] = {}
+        self._inputs: dict[Path, dict[str, tuple[str, dict[str, Any]]]] = {}
+
+    def add(self, data: bytes) -> str:
+        """Take a content in; its hash."""
+        digest = sha256(data).hexdigest()
+        self._raw[digest] = data
+        return digest
+
+    def known(self, file: Path, steps: SessionSteps) -> None:
+        """Note where a session keeps the files from before its writes, and its calls."""
+        for write in steps.writes:
+            if write.after:
+                call = steps.steps[write.step].call
+                self._calls.setdefault(write.after, (file, call, write.before, write.path))
+            if write.copy and write.before:
+                self._copies[write.before] = write.copy
+
+    def lines(self, digest: str) -> list[str] | None:
+        """The lines of a content; None where it isn't kept, or is no text."""
+        if digest not in self._texts:
+            data = self.data(digest)
+            self._texts[digest] = None if data is None else lines_of(data)
+        return self._texts[digest]
+
+    def data(self, digest: str) -> bytes | None:
+        if digest in self._raw:
+            return self._raw[digest]
+        with suppress(ValueError):
+            key = bytes.fromhex(digest)
+            for store in self.stores:
+                with suppress(CheckpointError):
+                    return store.content(key)
+        if (copy := self._copies.get(digest)) is not None:
+            with suppress(OSError):
+                data, _ = read_small(Path(copy), limit=FILE_BYTES_MAX, follow=False)
+                if sha256(data).hexdigest() == digest:
+                    return data
+        if digest in self._calls:
+            return self._written(digest, *self._calls.pop(digest))
+        return None
+
+    def _written(self, digest: str, file: Path, call: str, before: str, path: str) -> bytes | None:
+        """The content that a call wrote, made again from its arguments."""
+        from tui.context.blame.replayed import written  # noqa: PLC0415 - seldom needed
+
+        if file not in self._inputs:
+            self._inputs[file] = _inputs_in(file)
+        tool, given = self._inputs[file].get(call, ("", {}))
+        old = b"" if not before else self.data(before)
+        data = None if old is None else written(tool, given, old, Path(path))
+        if data is None or sha256(data).hexdigest() != digest:
+            return None
+        self._raw[digest] = data
+        return data
+
+    def rewritten(self, now: str | None, edit: ForeignEdit) -> str | None:
+        """The hash of a file after another agent's edit, if that fits."""
+        if edit.content is not None:
+            return self.add(edit.content.encode("utf-8", "surrogateescape"))
+        data = self.data(now) if now else None
+        if data is None:
+            return None
+        text = data.decode("utf-8", "surrogateescape")
+        for old, new in edit.passages:
+            if not old or text.count(old) != 1:
+                return None
+            text = text.replace(old, new)
+        return self.add(text.encode("utf-8", "surrogateescape"))
+
+
+def _inputs_in(file: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The tools and arguments of a session's calls, by their ids."""
+    try:
+        records = read(file).records
+    except (SessionError, OSError):
+        return {}
+    return {
+        string_of(block.get("id")): (string_of(block.get("name")), object_of(block.get("input")))
+        for record in records
+        if record.type == "assistant"
+        for block in tool_calls(blocks_of(record.data.get("content")))
+    }
+
+
+def _checkout(folder: Path) -> Checkout | None:
+    with suppress(HoldfastError):
+        return Checkout.of(folder) if folder.is_dir() else None
+    return None
+
+
+def _tops(checkout: Checkout) -> list[str]:
+    with suppress(GitError):
+        return worktree_tops(checkout)
+    return []
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        state = path.stat()
+    except OSError:
+        return 0, 0
+    return state.st_mtime_ns, state.st_size

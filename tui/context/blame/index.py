@@ -1,0 +1,90 @@
+"""The steps of sessions, kept in the cache folder so that each file is read once. Blocks.
+
+A file is read again when its size or its time of change differs. Without the cache all are read.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from tui.context.blame.steps import SessionSteps, decoded, encoded, steps_of
+from tui.core.errors import SessionError
+from tui.session.cache_database import CacheDatabase, key_of, transaction
+from tui.session.catalog import ReadProgress, SessionFileState
+from tui.session.reader import read
+
+_DATABASE: Final = CacheDatabase(
+    "blame.sqlite3",
+    1,
+    """
+CREATE TABLE session(
+    path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, steps BLOB
+) WITHOUT ROWID;
+CREATE TABLE answer(file BLOB PRIMARY KEY, asked BLOB, blame BLOB) WITHOUT ROWID
+""",
+)
+
+
+def steps_in(
+    cache: Path, files: Sequence[SessionFileState], progress: ReadProgress
+) -> list[tuple[Path, SessionSteps | None]]:
+    """The steps of session files, in their order; None for one that can't be read."""
+    kept = _DATABASE.use(cache, lambda database: _cached(database, files)) or {}
+    found: list[tuple[Path, SessionSteps | None]] = []
+    fresh: list[tuple[bytes, int, int, bytes]] = []
+    stale = sum(path not in kept for _, path, _ in files)
+    for changed, path, size in files:
+        steps = kept.get(path)
+        if steps is None:
+            progress(len(fresh), stale)
+            with suppress(SessionError, OSError):
+                steps = steps_of(read(Path(path)))
+                fresh.append((key_of(path), changed, size, encoded(steps)))
+        found.append((Path(path), steps))
+    if fresh:
+        progress(stale, stale)
+        _DATABASE.use(cache, lambda database: _keep(database, fresh))
+    return found
+
+
+def _cached(
+    database: sqlite3.Connection, files: Sequence[SessionFileState]
+) -> dict[str, SessionSteps]:
+    query = "SELECT steps FROM session WHERE path = ? AND changed = ? AND size = ?"
+    kept: dict[str, SessionSteps] = {}
+    for changed, path, size in files:
+        row = database.execute(query, (key_of(path), changed, size)).fetchone()
+        if row is not None:
+            kept[path] = decoded(row[0])
+    return kept
+
+
+def _keep(database: sqlite3.Connection, fresh: Sequence[tuple[bytes, int, int, bytes]]) -> None:
+    with suppress(sqlite3.OperationalError), transaction(database):
+        database.executemany("INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?)", fresh)
+
+
+def known_answer(cache: Path, file: str, asked: bytes) -> bytes | None:
+    """The answer that was kept for a file, if it was asked with the same sources."""
+
+    def fetch(database: sqlite3.Connection) -> bytes | None:
+        query = "SELECT blame FROM answer WHERE file = ? AND asked = ?"
+        row = database.execute(query, (key_of(file), asked)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    return _DATABASE.use(cache, fetch)
+
+
+def keep_answer(cache: Path, file: str, asked: bytes, blame: bytes) -> None:
+    """Keep the newest answer for a file."""
+
+    def put(database: sqlite3.Connection) -> None:
+        with suppress(sqlite3.OperationalError), transaction(database):
+            row = (key_of(file), asked, blame)
+            database.execute("INSERT OR REPLACE INTO answer VALUES (?, ?, ?)", row)
+
+    _DATABASE.use(cache, put)

@@ -1,0 +1,366 @@
+"""The states that one file had, in order, and who made each: folded from checkpoints and writes.
+
+A checkpoint says what a file was at a moment, and its session's record who may have changed it
+since the one before; a file tool's result says from what to what it changed a file. Both name
+contents by their hashes. Where hashes link two states through writes, these made the difference;
+else those did whose commands ran meanwhile; else the person. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from tui.context.blame.steps import (
+    ForeignEdit,
+    RecordedStep,
+    RecordedWrite,
+    SessionSteps,
+    TakenCheckpoint,
+    seconds_of,
+)
+from tui.core.dataclass import dataclass, field, replace
+from tui.session.checkpoints.entries import Kind, PathEntry
+from tui.session.checkpoints.history import PathHistory
+
+GONE: Final = "the checkpoint of that moment isn't kept any more"
+NO_RECORD: Final = "the session that took the checkpoint is gone, or its record of it"
+AT_ONCE: Final = "several ran at once"
+JOB: Final = "a background command ran, and the person may have edited meanwhile"
+CLAIMED: Final = "another agent's call says so, and the file before it isn't known"
+_LATE_S: Final = 5.0
+"""A write or a checkpoint is recorded within this time after it."""
+
+PERSON: Final = RecordedStep("person")
+BEFORE: Final = RecordedStep("before")
+LOST: Final = RecordedStep("lost")
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """A new state of a file: its content by `digest` (hexadecimal; "" where the file was gone), and
+    who may have made it of the one before; more than one is uncertain, and `why` says so.
+
+    It was made between `since` and `time`, in seconds since the epoch. `formatter` ran after the
+    edit, as a part of the same step. `moved_from` is the path that the file had before.
+    """
+
+    digest: str
+    makers: tuple[RecordedStep, ...]
+    time: float
+    since: float = 0.0
+    why: str = ""
+    formatter: RecordedStep | None = None
+    moved_from: str = ""
+    first: bool = False
+    """True for the first state that is known."""
+    claims: tuple[tuple[RecordedStep, frozenset[str]], ...] = ()
+    """Lines that other agents' calls say to have written before the first state."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView:
+    """The checkpoints of one workspace, as far as they are about a file: `root` holds it."""
+
+    root: str
+    history: PathHistory
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    time: float
+    n: int
+    digest: str
+    view: StoreView
+
+
+@dataclass(slots=True)
+class _Interval:
+    """The checkpoints of a session between which it, or somebody else, changed the files."""
+
+    low: int
+    high: int
+    taken: TakenCheckpoint
+    session: SessionSteps
+
+
+@dataclass(slots=True)
+class _Fold:
+    """The states so far."""
+
+    found: list[StateChange] = field(default_factory=list[StateChange])
+    now: str | None = None
+    time: float = 0.0
+    pending: list[RecordedStep] = field(default_factory=list[RecordedStep])
+    """Steps that may have changed the file and left no state of it."""
+    claims: list[tuple[RecordedStep, frozenset[str]]] = field(
+        default_factory=list[tuple[RecordedStep, frozenset[str]]]
+    )
+
+    def becomes(
+        self, digest: str, makers: Sequence[RecordedStep], time: float, **more: object
+    ) -> None:
+        why = str(more.pop("why", ""))
+        if self.pending:
+            makers, why = _distinct([*self.pending, *makers]), why or GONE
+            self.pending = []
+        if len(makers) < 2:
+            why = ""
+        change = StateChange(digest, tuple(makers), time, self.time, why, first=self.now is None)
+        claims = tuple(self.claims) if change.first else ()
+        self.found.append(replace(change, claims=claims, **more))
+        self.now, self.time = digest, time
+
+
+Rewritten: TypeAlias = Callable[[str | None, ForeignEdit], str | None]
+"""Makes the content after another agent's edit of one, and returns its hash; None where the edit
+doesn't fit."""
+
+
+def timeline(
+    path: Path,
+    sessions: Sequence[SessionSteps],
+    views: Sequence[StoreView],
+    rewritten: Rewritten,
+    until: float = float("inf"),
+) -> list[StateChange]:
+    """The states of a file up to a moment, from the first one that is known."""
+    writes = sorted(_writes(path, sessions), key=lambda one: one[0].time)
+    writes = [one for one in writes if one[0].time <= until]
+    stored = [one for view in views for one in _stored(view) if one.time <= until]
+    unseen = list(_unseen(path, sessions, views))
+    intervals = {view.root: _intervals(view, sessions) for view in views}
+    taken = _calls_by_time(sessions)
+    fold = _Fold()
+    waiting = list(writes)
+    events: list[tuple[float, int, object]] = [
+        *((write.time, 0, (write, session)) for write, session in writes),
+        *((one.time, 1, one) for one in stored),
+        *((step_time, 2, step) for step_time, step in unseen),
+        *(
+            (edit.time, 3, (edit, session.steps[edit.step]))
+            for session in sessions
+            for edit in session.foreign
+            if edit.path == str(path) and edit.time <= until
+        ),
+    ]
+    for time, rank, event in sorted(events, key=lambda one: one[:2]):
+        if rank == 2:
+            assert isinstance(event, RecordedStep)
+            fold.pending.append(event)
+        elif rank == 3:
+            _foreign(fold, *event, rewritten)  # type: ignore[misc]
+        elif isinstance(event, _Stored):
+            if event.digest == fold.now:
+                continue
+            for linked in _linking(waiting, fold.now, event.digest, time + _LATE_S):
+                waiting.remove(linked)
+                _write(fold, *linked)
+            if event.digest != fold.now:
+                makers, why = _makers(event, intervals[event.view.root], taken, fold.now is None)
+                fold.becomes(event.digest, makers, time, why=why)
+        elif event in waiting:
+            waiting.remove(event)  # type: ignore[arg-type]
+            _write(fold, *event)  # type: ignore[misc]
+    return fold.found
+
+
+def present(found: Sequence[StateChange], digest: str, at: float) -> list[StateChange]:
+    """The states of a file with the one that it has now, since `at`."""
+    last = found[-1] if found else None
+    if last is not None and last.digest == digest:
+        return list(found)
+    since = last.time if last else 0.0
+    maker = PERSON if last else BEFORE
+    return [*found, StateChange(digest, (maker,), max(at, since), since, first=last is None)]
+
+
+def _write(fold: _Fold, write: RecordedWrite, session: SessionSteps) -> None:
+    if fold.now is None:
+        makers = (BEFORE,) if write.before else ()
+        if write.before:
+            fold.becomes(write.before, makers, write.time - 0.001)
+        else:
+            fold.now = ""
+    elif write.before != fold.now:
+        if write.after == fold.now:
+            return
+        fold.becomes(write.before, (PERSON,), write.time - 0.001)
+    hook = session.steps[write.hook] if write.hook >= 0 else None
+    step = session.steps[write.step]
+    fold.becomes(write.after, (step,), write.time, formatter=hook, moved_from=write.moved_from)
+
+
+def _foreign(
+    fold: _Fold,
+    edit: ForeignEdit,
+    step: RecordedStep,
+    rewritten: Rewritten,
+) -> None:
+    digest = rewritten(fold.now, edit)
+    if digest is not None:
+        if digest != fold.now:
+            fold.now = fold.now or ""
+            fold.becomes(digest, (step,), edit.time)
+    elif fold.now is None:
+        texts = "\n".join(new for _, new in edit.passages).split("\n")
+        told = frozenset(text for text in texts if any(map(str.isalnum, text)))
+        fold.claims.append((step, told))
+    else:
+        fold.pending.append(step)
+
+
+def _writes(
+    path: Path, sessions: Iterable[SessionSteps]
+) -> Iterator[tuple[RecordedWrite, SessionSteps]]:
+    """The writes of a file, each once: a fork has those of its origin, a parent those of its
+    sub-agents."""
+    seen: set[tuple[str, str, str, str]] = set()
+    ordered = sorted(sessions, key=lambda one: (bool(one.origin), bool(one.parent) is False))
+    name = str(path)
+    for session in ordered:
+        for write in session.writes:
+            if write.path != name or write.before == write.after:
+                continue
+            step = session.steps[write.step]
+            key = (step.call, write.before, write.after, step.session)
+            other = (step.call, write.before, write.after, "")
+            if key in seen or (step.call and other in seen):
+                continue
+            seen.update((key, other))
+            yield write, session
+
+
+def _stored(view: StoreView) -> Iterator[_Stored]:
+    history = view.history
+    adopted = set(history.adopted.values())
+    for n, entry in history.states.items():
+        if n not in adopted:
+            time = history.times.get(n) or history.times.get(history.first, 0.0)
+            yield _Stored(time, n, digest_of(entry), view)
+
+
+def digest_of(entry: PathEntry | None) -> str:
+    """The hash of a file's content; "" for no file, and "?" where its content isn't known."""
+    if entry is None or entry.kind is not Kind.FILE:
+        return ""
+    return entry.digest.hex() if entry.digest is not None else "?"
+
+
+def _intervals(view: StoreView, sessions: Iterable[SessionSteps]) -> list[_Interval]:
+    found: list[_Interval] = []
+    for session in sessions:
+        if session.root != view.root:
+            continue
+        for taken in session.checkpoints:
+            high = view.history.number(taken.id)
+            if high is None:
+                continue
+            low = view.history.number(taken.last) if taken.last else None
+            found.append(_Interval(high - 1 if low is None else low, high, taken, session))
+    return found
+
+
+def _calls_by_time(sessions: Iterable[SessionSteps]) -> list[tuple[float, float, RecordedStep]]:
+    """The calls that changed files, with the time in which they did."""
+    return [
+        (seconds_of(session.steps[one.step].time), one.time, session.steps[one.step])
+        for session in sessions
+        for one in session.checkpoints
+        if one.by == "call" and one.step >= 0
+    ]
+
+
+def _makers(
+    event: _Stored,
+    intervals: Sequence[_Interval],
+    calls: Sequence[tuple[float, float, RecordedStep]],
+    first: bool,
+) -> tuple[Sequence[RecordedStep], str]:
+    """Who may have changed the file before a checkpoint, and why that isn't certain."""
+    history = event.view.history
+    makers, why = _by_records(event, intervals, calls)
+    if first and event.n == 1:
+        return (BEFORE,), ""
+    if first and event.n <= history.first:
+        return _distinct([BEFORE, *makers]), GONE
+    return makers, why
+
+
+def _by_records(
+    event: _Stored,
+    intervals: Sequence[_Interval],
+    calls: Sequence[tuple[float, float, RecordedStep]],
+) -> tuple[Sequence[RecordedStep], str]:
+    around = [one for one in intervals if one.low < event.n <= one.high]
+    steps = [
+        one.session.steps[one.taken.step]
+        for one in around
+        if one.taken.by in {"call", "rewind"} and one.taken.step >= 0
+    ]
+    steps = _distinct(steps)
+    if not steps:
+        steps = _distinct(step for begun, ended, step in calls if begun < event.time <= ended)
+    if steps:
+        return steps, AT_ONCE
+    if any(one.taken.by == "job" for one in around):
+        return (RecordedStep("job", session=around[0].session.id), PERSON), JOB
+    times = event.view.history.times
+    here = {n for n in (event.n, event.n - 1) if n in times}
+    if all(_recorded(n, times[n], intervals) for n in here):
+        return (PERSON,), ""
+    return (LOST, PERSON), NO_RECORD
+
+
+def _recorded(n: int, time: float, intervals: Sequence[_Interval]) -> bool:
+    """True if a session is known that took a checkpoint; a later one that found nothing new names
+    the same."""
+    return any(one.high == n and abs(one.taken.time - time) <= _LATE_S for one in intervals)
+
+
+def _linking(
+    waiting: Sequence[tuple[RecordedWrite, SessionSteps]],
+    now: str | None,
+    wanted: str,
+    until: float,
+) -> list[tuple[RecordedWrite, SessionSteps]]:
+    """The writes that lead to a content, in order: from the present one, else from one that nobody
+    has seen. None if they don't."""
+    chain: list[tuple[RecordedWrite, SessionSteps]] = []
+    early = [one for one in waiting if one[0].time <= until]
+    at = now or ""
+    for write, session in early:
+        if write.before == at:
+            chain.append((write, session))
+            at = write.after
+            if at == wanted:
+                return chain
+    ends = [n for n, (write, _) in enumerate(early) if write.after == wanted]
+    return early[: ends[-1] + 1] if ends else []
+
+
+def _unseen(
+    path: Path, sessions: Iterable[SessionSteps], views: Sequence[StoreView]
+) -> Iterator[tuple[float, RecordedStep]]:
+    """The commands that changed the file, or may have, and left no checkpoint of it."""
+    kept: Mapping[str, PathHistory] = {view.root: view.history for view in views}
+    for session in sessions:
+        history = kept.get(session.root)
+        ends = {one.step: one for one in session.checkpoints if one.by == "call"}
+        for number, name in session.named:
+            if Path(session.root) / name != path:
+                continue
+            end = ends.get(number)
+            n = history.number(end.id) if history and end else None
+            if end and (n is None or history is None or n < history.first):
+                yield end.time, session.steps[number]
+
+
+def _distinct(steps: Iterable[RecordedStep]) -> list[RecordedStep]:
+    """Each step once: a fork has those of its origin."""
+    by_call: dict[tuple[str, str, str], RecordedStep] = {}
+    for step in steps:
+        key = (step.kind, step.call or step.prompt or step.session, step.label)
+        by_call.setdefault(key, step)
+    return list(by_call.values())

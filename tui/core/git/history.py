@@ -1,0 +1,94 @@
+"""The history of a checkout as git tells it: where HEAD went, files in commits, and who committed
+their lines. Blocks; raises GitError."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from tui.core.dataclass import dataclass
+from tui.core.git.checkout import Checkout
+
+_MOVES_MAX: Final = 20_000
+_FIELD: Final = "%x00"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadMove:
+    """A commit that HEAD came to, when (seconds since the epoch), and by what, in git's words:
+    `commit: …`, `pull: Fast-forward`."""
+
+    commit: str
+    time: int
+    words: str
+
+    @property
+    def is_commit(self) -> bool:
+        """True if what was checked out was committed, and no file changed by it."""
+        return self.words.startswith(("commit:", "commit (initial)", "commit (amend)"))
+
+
+class CommittedLine(NamedTuple):
+    """The commit that a line came with: its id, its author and their address (`<a@b>`), when it was
+    written and committed, in seconds since the epoch, its subject, and the file's path in it."""
+
+    commit: str
+    author: str
+    mail: str
+    time: int
+    committed: int
+    summary: str
+    name: str
+
+
+def head_moves(checkout: Checkout) -> list[HeadMove]:
+    """Where HEAD went, by its own log, the oldest first."""
+    shape = f"--format=%H{_FIELD}%gd{_FIELD}%gs"
+    log = ("log", "-g", "-z", f"-n{_MOVES_MAX}", shape, "--date=unix", "HEAD", "--")
+    moves: list[HeadMove] = []
+    words = checkout.git(*log).split("\0")
+    for commit, when, what in zip(words[::3], words[1::3], words[2::3], strict=False):
+        time = when.partition("@{")[2].rstrip("}")
+        moves.append(HeadMove(commit, int(time) if time.isdecimal() else 0, what))
+    return moves[::-1]
+
+
+def committed_text(checkout: Checkout, commit: str, path: str) -> str | None:
+    """A file of a commit, as it would be checked out; None where there is none. Odd bytes are kept
+    as `os.fsdecode` has them."""
+    if not checkout.answer("rev-parse", "--verify", "-q", f"{commit}:{path}"):
+        return None
+    return checkout.git("cat-file", "--filters", f"{commit}:{path}")
+
+
+def committed_lines(checkout: Checkout, commit: str, path: str) -> list[CommittedLine]:
+    """The commits of a file's lines, as `git blame` follows them from a commit on."""
+    known: dict[str, dict[str, str]] = {}
+    found: list[CommittedLine] = []
+    at = ""
+    for line in checkout.git("blame", "--porcelain", commit, "--", path).split("\n"):
+        if line.startswith("\t"):
+            found.append(_line(at, known[at]))
+            continue
+        word, _, rest = line.partition(" ")
+        if len(word) in {40, 64} and rest[:1].isdigit():
+            at = word
+            known.setdefault(at, {})
+        elif at:
+            known[at][word] = rest
+    return found
+
+
+def _line(commit: str, fields: dict[str, str]) -> CommittedLine:
+    times = (fields.get("author-time", ""), fields.get("committer-time", ""))
+    authored, committed = (int(text) if text.isdecimal() else 0 for text in times)
+    author, mail, summary, name = (
+        fields.get(key, "") for key in ("author", "author-mail", "summary", "filename")
+    )
+    return CommittedLine(commit, author, mail, authored, committed, summary, name)
+
+
+def worktree_tops(checkout: Checkout) -> list[str]:
+    """The folders of all work trees of the repository, the main one first."""
+    output = checkout.git("worktree", "list", "--porcelain")
+    lines = output.splitlines()
+    return [line.removeprefix("worktree ") for line in lines if line.startswith("worktree ")]
