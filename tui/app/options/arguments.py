@@ -29,6 +29,7 @@ CommandName: TypeAlias = Literal[
     "chat",
     "run",
     "sessions",
+    "bisect",
     "mcp",
     "plugin",
     "acp",
@@ -164,12 +165,11 @@ class SessionsOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpOptions:
-    """The server that `mcp` adds or removes; `words` are those behind `--`. `servers` are MCP
-    servers by name, as entries of `[mcp]`, from a program that opens sessions: no flag gives them.
+    """The server that `mcp` adds or removes. `servers` are MCP servers by name, as entries of
+    `[mcp]`, from a program that opens sessions: no flag gives them.
     """
 
     address: str | None = None
-    words: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     type: Literal["http", "sse"] | None = None
@@ -177,6 +177,16 @@ class McpOptions:
     callback_port: int | None = None
     scope: Literal["user", "project"] | None = None
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BisectOptions:
+    """Options of `bisect`: how often and for how many seconds the command runs in each state, and
+    what has to succeed there first."""
+
+    runs: int = 1
+    timeout: float | None = None
+    build: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +205,10 @@ class HelpOptions:
 class Options:
     """The options of the command line. None and () mean: not given.
 
-    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions`, `mcp`
-    and `plugin`. `prompt` is
-    what was typed, as PROMPT or as the TEXT of -p. `notices` are what the person should know first.
-    Paths are as typed, `~` expanded. A name occurs in one group only.
+    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions`, `mcp` and `plugin`.
+    `prompt` is what was typed, as PROMPT or as the TEXT of -p; `words` is what stands behind `--`.
+    `notices` are what the person should know first. Paths are as typed, `~` expanded. A name occurs
+    in one group only.
     """
 
     command: CommandName = "chat"
@@ -210,6 +220,7 @@ class Options:
     dry_run: bool = False
     yes: bool = False
     prompt: str | None = None
+    words: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     opening: OpeningOptions = OpeningOptions()
     models: ModelOptions = ModelOptions()
@@ -220,6 +231,7 @@ class Options:
     batch: BatchOptions = BatchOptions()
     sessions: SessionsOptions = SessionsOptions()
     mcp: McpOptions = McpOptions()
+    bisect: BisectOptions = BisectOptions()
     help: HelpOptions = HelpOptions()
 
     def having(self, **given: Any) -> Options:

@@ -400,6 +400,23 @@ COMMANDS = (
     ),
     _sessions("delete", "move a session to the trash folder"),
     Command(
+        ("bisect",),
+        "find the call of a session after which a command fails",
+        (
+            _flag("--runs N", "run the command N times in each state; half of them decide"),
+            _flag("--timeout SECONDS", "a run that takes longer fails"),
+            _flag("--build COMMAND", "run this first; a state in which it fails is skipped"),
+            _flag("--at N", "only the states after request N was sent", dest="request"),
+            _BRANCH,
+            _flag("-c --continue", "go on with the search that was interrupted", dest="newest"),
+            *_group(_FILES, _CWD),
+            _flag("--no-sandbox", "run the command without the sandbox"),
+            _JSON,
+        ),
+        replace(_ID, help="a session, or the task file of a run"),
+        after="COMMAND ARGS…",
+    ),
+    Command(
         ("import-settings",),
         "take over another program's rules, hooks and MCP servers",
         (
