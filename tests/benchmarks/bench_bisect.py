@@ -17,8 +17,8 @@ from tests.benchmarks.pace import slowness
 from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.scratch_commands import scratch_commands
-from tui.context.bisection import Found, Judge, Verdict, next_step
-from tui.context.session_states import KeptFiles, states_of
+from tui.context.bisection import FirstFailure, Judge, Verdict, next_step
+from tui.context.session_states import SessionFiles, states_of
 from tui.session.checkpoints.entries import NEVER, Kind, PathEntry
 from tui.session.checkpoints.scratch import ScratchTree
 from tui.session.checkpoints.store import CheckpointStore
@@ -54,13 +54,13 @@ def _steps(folder: Path) -> tuple[float, list[float], list[float], int]:
     root.mkdir()
     store = CheckpointStore(folder / "checkpoints.sqlite3", root)
     records = _session(store)
-    kept, states = KeptFiles(store, root), states_of(records, root)
+    kept, states = SessionFiles(store, root), states_of(records, root)
     verdicts: dict[int, Verdict] = {}
     trees: list[float] = []
     walls: list[float] = []
     launch = launch_config.prepare(Options(cwd=root))
     with scratch_commands(launch, root, "bisect") as commands:
-        scratch = ScratchTree(commands.folder, kept.content)
+        scratch = ScratchTree(commands.folder, kept)
         commands.run(["/bin/true"])  # the sandbox is chosen
         while isinstance(step := next_step(len(states), verdicts), Judge):
             began = time.process_time()
@@ -71,7 +71,7 @@ def _steps(folder: Path) -> tuple[float, list[float], list[float], int]:
             walls.append(time.perf_counter() - began)
             verdicts[step.state] = "fails" if end.code else "passes"
     store.close()
-    assert isinstance(step, Found)
+    assert isinstance(step, FirstFailure)
     return trees[0], trees[1:], walls, step.fails
 
 

@@ -10,10 +10,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
+from tui.batch.state import RunFolder, begin
+from tui.batch.taskfile import parse
 from tui.cli.main import main
 from tui.core.clock import SystemClock
 from tui.core.config import SandboxSettings
@@ -293,9 +296,40 @@ def test_dependencies_are_lent_and_the_rest_is_named(
     assert (root / "node_modules" / "lib").read_text() == "lib\n"
 
 
-def test_pruned_checkpoints_and_a_later_beginning(
+def test_the_tasks_of_a_run_are_searched_together(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [session(root, [run(f"echo {n} > b"), write(f"f{n}", "x\n")]) for n in range(3)]
+    tasks = root / "TASKS.md"
+    tasks.write_text("- one\n- two\n- three\n")
+    state = begin(tasks, parse(tasks.read_bytes()), now="2026-11-28T10:00:00Z")
+    for task, id_ in zip(state.tasks, [ids[0], ids[1], ids[2]], strict=True):
+        state = state.with_task(msgspec.structs.replace(task, session_id=id_, status="completed"))
+    (root / ".holdfast" / "run").mkdir(parents=True)
+    RunFolder(root).save(state)
+    monkeypatch.chdir(root)
+    assert main(["bisect", "TASKS.md", "--", "test ! -e f1"]) == 0
+    out, _ = capsys.readouterr()
+    assert "write_file f1" in out
+    assert "task      2 of the run" in out
+    assert f"session   {ids[1]}" in out
+    assert main(["bisect", "TASKS.md", "--at", "1", "--", "true"]) == 2
+
+
+def test_states_whose_checkpoints_are_gone_are_named(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    id_ = session(root, [run("echo 1 > b"), run("echo 2 > b"), run("echo 3 > b")])
+    store = store_of(folders(), root, keep_bytes=0)
+    store.prune()
+    store.close()
+    assert main(["bisect", id_, "--", "test ! -e b"]) == 1
+    out, err = capsys.readouterr()
+    assert "3 states left out: their checkpoints aren't stored any more." in err
+    assert "fails already at the beginning, in state 1 of 1" in out
+
+
+def test_a_later_beginning(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     id_ = session(root, [run("echo 1 > b"), run("echo 2 > b"), run("echo 3 > b")])
     later = bisected(capsys, id_, "--json", "--at", "3", "--", "! grep -s 3 b")
     assert later["states"] == 2

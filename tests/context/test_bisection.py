@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.context.bisection import (
-    Found,
+    FirstFailure,
     Judge,
-    NotFound,
+    NoFirstFailure,
     Verdict,
     is_decided,
     is_flaky,
@@ -20,7 +20,7 @@ from tui.context.bisection import (
 )
 
 
-def search(truth: list[Verdict]) -> tuple[Found | NotFound, list[int]]:
+def search(truth: list[Verdict]) -> tuple[FirstFailure | NoFirstFailure, list[int]]:
     """The result for states of which each has a verdict, and the states that were judged."""
     known: dict[int, Verdict] = {}
     judged: list[int] = []
@@ -36,7 +36,7 @@ def test_the_first_that_fails_is_found_in_few_steps(count: int, data: st.DataObj
     fault = data.draw(st.integers(1, count))
     truth: list[Verdict] = ["passes"] * fault + ["fails"] * count
     result, judged = search(truth)
-    assert result == Found(fault - 1, fault)
+    assert result == FirstFailure(fault - 1, fault)
     assert len(judged) <= 3 + math.ceil(math.log2(len(truth)))
 
 
@@ -53,15 +53,15 @@ def test_with_any_skips_the_answer_is_among_those_named(
     bad = [n for n, one in enumerate(truth) if one == "fails"]
     assert len(judged) == len(set(judged))
     if good and bad:
-        assert result == Found(good[-1], bad[0])
+        assert result == FirstFailure(good[-1], bad[0])
         assert all(truth[n] == "skipped" for n in [*result.candidates][:-1])
     elif good:
-        assert result == NotFound("passes", good[-1])
+        assert result == NoFirstFailure("passes", good[-1])
     elif bad:
-        assert isinstance(result, NotFound)
+        assert isinstance(result, NoFirstFailure)
         assert result.reason == "fails"
     else:
-        assert isinstance(result, NotFound)
+        assert isinstance(result, NoFirstFailure)
         assert result.reason == "unjudged"
 
 
@@ -70,7 +70,7 @@ def test_a_command_that_passes_and_fails_in_turns_ends_at_a_real_change(
     truth: list[Verdict],
 ) -> None:
     result, _ = search(truth)
-    if isinstance(result, Found):
+    if isinstance(result, FirstFailure):
         assert truth[result.passes] == "passes"
         assert truth[result.fails] == "fails"
         assert all(truth[n] == "skipped" for n in range(result.passes + 1, result.fails))
@@ -80,7 +80,7 @@ def test_a_long_run_that_does_not_build_is_left_soon() -> None:
     truth: list[Verdict] = ["passes"] * 400 + ["skipped"] * 300 + ["fails"] * 300
     truth[300:400] = ["fails"] * 100
     result, judged = search(truth)
-    assert result == Found(299, 300)
+    assert result == FirstFailure(299, 300)
     assert len(judged) < 25
 
 

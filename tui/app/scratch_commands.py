@@ -34,7 +34,7 @@ _READ: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class CommandEnd:
+class ScratchResult:
     """The end of a command. `code` is its exit code, that of a shell (128 and more) where a signal
     ended it, and TIMED_OUT after its time was over; `output` are the last bytes that it printed."""
 
@@ -69,7 +69,7 @@ class ScratchCommands:
     _confinement: Confinement
     _runner: asyncio.Runner
 
-    def run(self, argv: Sequence[str], timeout_s: float | None = None) -> CommandEnd:
+    def run(self, argv: Sequence[str], timeout_s: float | None = None) -> ScratchResult:
         """Run a command to its end, with all that it started. Raises HoldfastError where it can't
         be started, OSError."""
         kept = clean_environment(child_environment(), self._confinement.settings.keep_env)
@@ -78,12 +78,12 @@ class ScratchCommands:
         named = str(self.folder / argv[0]) if "/" in argv[0] else argv[0]
         found = shutil.which(named, path=_path(env))
         if found is None:  # as a shell has it: the state may lack a program of its own
-            return CommandEnd(127, f"{argv[0]}: not found, or no program".encode(), 0.0)
+            return ScratchResult(127, f"{argv[0]}: not found, or no program".encode(), 0.0)
         return self._runner.run(self._run([found, *argv[1:]], env, timeout_s))
 
     async def _run(
         self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float | None
-    ) -> CommandEnd:
+    ) -> ScratchResult:
         began, kept = time.monotonic(), bytearray()
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(writing, True)
@@ -111,7 +111,7 @@ class ScratchCommands:
             os.close(reading)
         seconds = time.monotonic() - began
         code = TIMED_OUT if timed_out else code
-        return CommandEnd(128 - code if code < 0 else code, bytes(kept), seconds, timed_out)
+        return ScratchResult(128 - code if code < 0 else code, bytes(kept), seconds, timed_out)
 
     async def _start(self, argv: Sequence[str], env: Mapping[str, str], output: int) -> _Running:
         if self.confined:

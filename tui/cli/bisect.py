@@ -17,15 +17,15 @@ from typing import Final
 from tui.agent.launch import Launch
 from tui.app import launch_config
 from tui.app.options.arguments import Options
-from tui.app.scratch_commands import CommandEnd, ScratchCommands, scratch_commands
+from tui.app.scratch_commands import ScratchCommands, ScratchResult, scratch_commands
 from tui.app.session_path import workspace_of
 from tui.batch.state import RunFolder, named
 from tui.cli.bisect_record import JudgedStates
-from tui.cli.bisect_report import Place, Report, Trial, print_report
+from tui.cli.bisect_report import BisectReport, BisectState, Judgement, print_report
 from tui.cli.session_io import load, path_of
 from tui.context import bisection
 from tui.context.bisection import Judge, next_step
-from tui.context.session_states import KeptFiles, states_of
+from tui.context.session_states import SessionFiles, states_of
 from tui.core.dataclass import dataclass, field
 from tui.core.errors import HoldfastError, SessionError, UsageError
 from tui.core.formatting import duration, plural
@@ -61,7 +61,7 @@ class _Judging:
     """Judges states in a scratch folder. `lent` and `missing` are the paths that were, `changed`
     those that the command changed while it was judged."""
 
-    kept: KeptFiles
+    kept: SessionFiles
     commands: ScratchCommands
     argv: Sequence[str]
     build: str | None
@@ -71,17 +71,17 @@ class _Judging:
     missing: set[str] = field(default_factory=set[str])
     changed: set[str] = field(default_factory=set[str])
     _scratch: ScratchTree = field(init=False)
-    _trees: list[tuple[State, Trial]] = field(default_factory=list[tuple[State, Trial]])
+    _trees: list[tuple[State, Judgement]] = field(default_factory=list[tuple[State, Judgement]])
 
     def __post_init__(self) -> None:
-        self._scratch = ScratchTree(self.commands.folder, self.kept.content, self._lendable)
+        self._scratch = ScratchTree(self.commands.folder, _Lender(self.kept))
 
-    def judge(self, place: Place) -> Trial:
+    def judge(self, place: BisectState) -> Judgement:
         """Judge a state by what the command says there. Raises HoldfastError, OSError."""
         try:
             state = self.kept.state(place.state)
         except CheckpointError as error:
-            return Trial("skipped", why=f"its files aren't kept any more: {error.message}")
+            return Judgement("skipped", why=f"its files aren't kept any more: {error.message}")
         for known, trial in self._trees:  # an edit that was taken back
             if not differing(known, state):
                 return trial
@@ -89,15 +89,15 @@ class _Judging:
         self._trees.append((state, trial))
         return trial
 
-    def _tried(self, state: State) -> Trial:
+    def _tried(self, state: State) -> Judgement:
         codes: list[int] = []
-        shown: CommandEnd | None = None
+        shown: ScratchResult | None = None
         while not codes or not bisection.is_decided(codes, self.runs):
             self._become(state)
             if self.build is not None:
                 built = self.commands.run([*shell(), self.build], self.timeout_s)
                 if built.code:
-                    return Trial("skipped", why="it doesn't build", output=built.text)
+                    return Judgement("skipped", why="it doesn't build", output=built.text)
             end = self.commands.run(self.argv, self.timeout_s)
             if end.code >= bisection.CODES:
                 raise HoldfastError(
@@ -112,7 +112,7 @@ class _Judging:
         assert shown is not None
         verdict = bisection.verdict_of(codes)
         why = f"exit code {bisection.SKIP}" if verdict == "skipped" else ""
-        return Trial(verdict, tuple(codes), why, shown.text, shown.seconds, shown.timed_out)
+        return Judgement(verdict, tuple(codes), why, shown.text, shown.seconds, shown.timed_out)
 
     def _become(self, state: State) -> None:
         """Make the exact state, whatever the last command left."""
@@ -127,9 +127,18 @@ class _Judging:
         copied = {str(Path(name).parent) for name in map(os.fsdecode, state) if _is_mark(name)}
         self.commands.lend(self.kept.root / name for name in sorted(lent | copied))
 
-    def _lendable(self, path: bytes) -> Path | None:
-        """The part of the workspace that stands in for a path whose contents aren't kept."""
-        place = self.kept.root / os.fsdecode(path)
+
+@dataclass(frozen=True, slots=True)
+class _Lender:
+    """The source of the files of a scratch folder, with what the workspace lends."""
+
+    files: SessionFiles
+
+    def content(self, digest: bytes) -> bytes:
+        return self.files.content(digest)
+
+    def lent(self, path: bytes) -> Path | None:
+        place = self.files.root / os.fsdecode(path)
         if os.path.realpath(place) != str(place):
             return None
         if place.is_file():
@@ -148,16 +157,16 @@ def _is_mark(name: str) -> bool:
 
 def run(options: Options) -> int:
     """Exit 0 where the change was found, 1 where it was not."""
-    if not options.words:
+    if not options.mcp.words:
         raise UsageError(
             "Which command? It stands behind --.", hint="holdfast bisect ID -- COMMAND ARGS…"
         )
-    if options.bisect.runs < 1:
+    if options.limits.runs < 1:
         raise UsageError("--runs needs a number from 1.")
     places, root = _places(options)
     launch = _launch(options, root)
     with closing(store_of(folders(), root)) as store:
-        kept = KeptFiles(store, root, Workspace.at(root).tool_results)
+        kept = SessionFiles(store, root, Workspace.at(root).tool_results)
         for session in {one.session.header.id: one.session for one in places}.values():
             kept.learn(session.records)
         stored = store.holds({one.state.checkpoint for one in places})
@@ -172,15 +181,19 @@ def run(options: Options) -> int:
         return print_report(report, options, launch.config.prices)
 
 
-def _search(options: Options, launch: Launch, kept: KeptFiles, places: Sequence[Place]) -> Report:
-    chosen = options.bisect
-    argv = list(options.words) if len(options.words) > 1 else [*shell(), *options.words]
-    record = JudgedStates.of(folders(), [one.name for one in places], [*argv, str(chosen)])
+def _search(
+    options: Options, launch: Launch, kept: SessionFiles, places: Sequence[BisectState]
+) -> BisectReport:
+    limits, build = options.limits, options.sessions.build
+    argv = list(options.mcp.words) if len(options.mcp.words) > 1 else [*shell(), *options.mcp.words]
+    record = JudgedStates.of(
+        folders(), [one.name for one in places], [*argv, str((limits.runs, limits.timeout, build))]
+    )
     trials = record.load() if options.opening.newest else {}
     if trials:
         note(f"{plural(len(trials), 'state')} judged before.")
     with scratch_commands(launch, kept.root, "bisect") as commands:
-        judging = _Judging(kept, commands, argv, chosen.build, chosen.runs, chosen.timeout or None)
+        judging = _Judging(kept, commands, argv, build, limits.runs, limits.timeout or None)
         if not commands.confined:
             note("Without the sandbox: the command can change whatever you can.")
         try:
@@ -192,13 +205,13 @@ def _search(options: Options, launch: Launch, kept: KeptFiles, places: Sequence[
                 _say(step, len(places), trial)
         except KeyboardInterrupt:
             note(f"Interrupted, with {plural(len(trials), 'state')} of {len(places):,} judged.")
-            note(f"Go on with: holdfast bisect {options.target} --continue -- {_shown(options)}")
+            note(f"Continue with: holdfast bisect {options.target} --continue -- {_shown(options)}")
             raise
         except OSError as error:
             what = f"Can't make a state: {error.strerror or error}."
             raise HoldfastError(what, hint="TMPDIR names the folder for it.") from error
         record.forget()
-        return Report(
+        return BisectReport(
             places,
             trials,
             step,
@@ -212,10 +225,10 @@ def _search(options: Options, launch: Launch, kept: KeptFiles, places: Sequence[
 
 def _shown(options: Options) -> str:
     """The command as a person types it."""
-    return options.words[0] if len(options.words) == 1 else shlex.join(options.words)
+    return options.mcp.words[0] if len(options.mcp.words) == 1 else shlex.join(options.mcp.words)
 
 
-def _say(step: Judge, count: int, trial: Trial) -> None:
+def _say(step: Judge, count: int, trial: Judgement) -> None:
     """Say on a terminal how far the search is."""
     if sys.stderr.isatty():
         why = f" ({trial.why})" if trial.why else ""
@@ -236,7 +249,7 @@ def _launch(options: Options, root: Path) -> Launch:
 # The states
 
 
-def _places(options: Options) -> tuple[list[Place], Path]:
+def _places(options: Options) -> tuple[list[BisectState], Path]:
     """The states of a session, or of all sessions of a run, in their order; and their folder."""
     if (tasks := _run_sessions(options)) is not None:
         return _of_run(options, tasks)
@@ -244,7 +257,7 @@ def _places(options: Options) -> tuple[list[Place], Path]:
     if options.sessions.branch is not None:
         loaded = on_branch(loaded, options.sessions.branch)
     root = Path(loaded.header.cwd)
-    places = [Place(loaded, one) for one in states_of(loaded.branch, root)]
+    places = [BisectState(loaded, one) for one in states_of(loaded.branch, root)]
     if not places:
         raise HoldfastError(_NO_FILES)
     if (wanted := options.sessions.request) is not None:
@@ -283,7 +296,7 @@ def _run_sessions(options: Options) -> list[tuple[int, str]] | None:
     return [(number, id_) for id_, number in found.items()]
 
 
-def _of_run(options: Options, tasks: Sequence[tuple[int, str]]) -> tuple[list[Place], Path]:
+def _of_run(options: Options, tasks: Sequence[tuple[int, str]]) -> tuple[list[BisectState], Path]:
     root = workspace_of(options)
     sessions: list[tuple[LoadedSession, int]] = []
     for number, id_ in tasks:
@@ -297,12 +310,12 @@ def _of_run(options: Options, tasks: Sequence[tuple[int, str]]) -> tuple[list[Pl
             note(f"Task {number} is left out: it was worked on in {where}, with states of its own.")
             continue
         sessions.append((loaded, number))
-    places: list[Place] = []
+    places: list[BisectState] = []
     for loaded, number in sorted(sessions, key=lambda one: one[0].header.created):
         for state in states_of(loaded.branch, root):
             last = places[-1].state if places else None
             if last is None or state.writes or last.writes or last.checkpoint != state.checkpoint:
-                places.append(Place(loaded, state, number))
+                places.append(BisectState(loaded, state, number))
     if not places:
         raise HoldfastError(
             "No task of this run has checkpoints in this folder.",

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 
-from tui.cli.bisect_report import Trial
+from tui.cli.bisect_report import Judgement
 from tui.context.bisection import Verdict
 from tui.core.dataclass import dataclass
 from tui.core.errors import StorageError, os_error_as
@@ -34,7 +34,7 @@ class JudgedStates:
         key = sha256(json.dumps([names[:1], question]).encode()).hexdigest()[:24]
         return cls(folders.data / "bisect" / f"{key}.json", names)
 
-    def load(self) -> dict[int, Trial]:
+    def load(self) -> dict[int, Judgement]:
         """The trials of an interrupted search, by the numbers of the states; none where there was
         none, or where it can't be read."""
         with suppress(OSError, ValueError):
@@ -42,11 +42,11 @@ class JudgedStates:
             return {
                 n: trial
                 for n, name in enumerate(self.names)
-                if (trial := _trial(object_of(value.get(name)))) is not None
+                if (trial := _judgement(object_of(value.get(name)))) is not None
             }
         return {}
 
-    def save(self, trials: Mapping[int, Trial]) -> None:
+    def save(self, trials: Mapping[int, Judgement]) -> None:
         """Keep the trials. Raises StorageError."""
         with os_error_as(StorageError, f"Can't write {self.file}"):
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,11 +69,11 @@ class JudgedStates:
             self.file.unlink()
 
 
-def _trial(value: Mapping[str, Any]) -> Trial | None:
+def _judgement(value: Mapping[str, Any]) -> Judgement | None:
     verdict, seconds = value.get("verdict"), value.get("seconds")
     if verdict not in _VERDICTS:
         return None
-    return Trial(
+    return Judgement(
         cast("Verdict", verdict),
         tuple(code for code in list_of(value.get("codes")) if isinstance(code, int)),
         string_of(value.get("why")),

@@ -12,7 +12,7 @@ from tui.app.session_report import allowed_by
 from tui.app.workspace_diff import diff_text
 from tui.cli.session_io import print_json
 from tui.context import bisection
-from tui.context.bisection import Found, NotFound, Verdict
+from tui.context.bisection import FirstFailure, NoFirstFailure, Verdict
 from tui.context.call_origin import (
     CallOrigin,
     SeenContext,
@@ -20,7 +20,7 @@ from tui.context.call_origin import (
     origin_of,
     seen_at,
 )
-from tui.context.session_states import FilesState, KeptFiles
+from tui.context.session_states import FilesState, SessionFiles
 from tui.context.workspace_changes import WorkspaceChanges
 from tui.core import facts
 from tui.core.config import Price
@@ -41,7 +41,7 @@ _CHARS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BisectState:
     """A state in the order of the search, and the session that it is of. `task` is the number of
     the task in a run, 0 in a session."""
 
@@ -61,7 +61,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Judgement:
     """The verdict on a state, with the exit codes of the command's runs; `why` it was skipped.
     `output` and `seconds` are those of its first run that failed, otherwise of the last."""
 
@@ -78,13 +78,13 @@ class Trial:
 
 
 @dataclass(slots=True)
-class Report:
+class BisectReport:
     """The result of a search, with all that it is told from."""
 
-    places: Sequence[Place]
-    trials: Mapping[int, Trial]
-    result: Found | NotFound
-    kept: KeptFiles
+    places: Sequence[BisectState]
+    trials: Mapping[int, Judgement]
+    result: FirstFailure | NoFirstFailure
+    kept: SessionFiles
     command: str
     lent: Sequence[str] = ()
     missing: Sequence[str] = ()
@@ -96,7 +96,7 @@ class Report:
 class _Made:
     """The making of a state: by a call, with its origin, or by somebody else."""
 
-    place: Place
+    place: BisectState
     origin: CallOrigin | None
     seen: SeenContext | None
     usd: float | None
@@ -121,34 +121,34 @@ class _Made:
                 return "nobody in the session: an editor, git or another program"
 
 
-def print_report(report: Report, options: Options, prices: Mapping[str, Price]) -> int:
+def print_report(report: BisectReport, options: Options, prices: Mapping[str, Price]) -> int:
     """Print the result. Returns the exit code: 0 where the change was found."""
     result = report.result
     made = _makers(report, prices)
-    diff = _diff(report) if isinstance(result, Found) else ""
+    diff = _diff(report) if isinstance(result, FirstFailure) else ""
     if options.json:
         print_json(_to_json(report, made, diff))
-    elif isinstance(result, Found):
-        for line in _found(report, result, made, diff):
+    elif isinstance(result, FirstFailure):
+        for line in _failure_lines(report, result, made, diff):
             print_text(line)
-        for line in _way_on(options, result, made):
+        for line in _next_commands(options, result, made):
             note(line)
     else:
-        print_text(_not_found(report, result))
+        print_text(_no_failure_text(report, result))
     if not options.json:
         for line in _remarks(report):
             note(line)
-    return 0 if isinstance(result, Found) and len(result.candidates) == 1 else 1
+    return 0 if isinstance(result, FirstFailure) and len(result.candidates) == 1 else 1
 
 
-def _makers(report: Report, prices: Mapping[str, Price]) -> list[_Made]:
+def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
     result = report.result
-    if not isinstance(result, Found):
+    if not isinstance(result, FirstFailure):
         return []
     return [_made(report.places[n], prices) for n in result.candidates]
 
 
-def _made(place: Place, prices: Mapping[str, Price]) -> _Made:
+def _made(place: BisectState, prices: Mapping[str, Price]) -> _Made:
     records, state = place.session.branch, place.state
     if state.by != "call":
         beside = background_commands(records[: state.place + 1]) if state.by == "job" else []
@@ -163,7 +163,9 @@ def _made(place: Place, prices: Mapping[str, Price]) -> _Made:
     return _Made(place, origin, seen_at(records, origin.request), usd, child)
 
 
-def _found(report: Report, result: Found, made: Sequence[_Made], diff: str) -> Iterator[str]:
+def _failure_lines(
+    report: BisectReport, result: FirstFailure, made: Sequence[_Made], diff: str
+) -> Iterator[str]:
     count = len(report.places)
     if len(made) > 1:
         yield (
@@ -245,24 +247,24 @@ def _below(made: _Made, path: str) -> str:
     return one_line(path.removeprefix(f"{root}/"))
 
 
-def _prompt_before(place: Place) -> str:
+def _prompt_before(place: BisectState) -> str:
     records = reversed(place.session.branch[: place.state.place + 1])
     return next((title_of(one.data) for one in records if is_prompt(one)), "")
 
 
-def _when(place: Place) -> str:
+def _when(place: BisectState) -> str:
     return f"{place.record.time[:19].replace('T', ' ')} UTC"
 
 
-def _ending(trial: Trial) -> str:
+def _ending(trial: Judgement) -> str:
     if trial.timed_out:
         return f"stopped after {duration(trial.seconds)}"
     code = next((one for one in trial.codes if one), 0)
     return f"exit code {code}"
 
 
-def _diff(report: Report) -> str:
-    assert isinstance(report.result, Found)
+def _diff(report: BisectReport) -> str:
+    assert isinstance(report.result, FirstFailure)
     one, other = (report.places[n] for n in (report.result.passes, report.result.fails))
     try:
         old, new = report.kept.state(one.state), report.kept.state(other.state)
@@ -276,7 +278,7 @@ def _diff(report: Report) -> str:
     return diff_text(WorkspaceChanges(own=changes), root, report.kept.content)
 
 
-def _not_found(report: Report, result: NotFound) -> str:
+def _no_failure_text(report: BisectReport, result: NoFirstFailure) -> str:
     count, n = len(report.places), result.state
     where = f"state {n + 1:,} of {count:,} ({_when(report.places[n])})"
     trial = report.trials.get(n)
@@ -298,7 +300,7 @@ def _not_found(report: Report, result: NotFound) -> str:
             return f"No state could be judged: {why}.{said}"
 
 
-def _remarks(report: Report) -> Iterator[str]:
+def _remarks(report: BisectReport) -> Iterator[str]:
     skipped = [n for n, one in report.trials.items() if one.verdict == "skipped"]
     flaky = [n for n, one in report.trials.items() if one.flaky]
     if skipped:
@@ -333,7 +335,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
-def _way_on(options: Options, result: Found, made: Sequence[_Made]) -> Iterator[str]:
+def _next_commands(options: Options, result: FirstFailure, made: Sequence[_Made]) -> Iterator[str]:
     if len(result.candidates) > 1:
         return
     (one,) = made
@@ -351,10 +353,10 @@ def _way_on(options: Options, result: Found, made: Sequence[_Made]) -> Iterator[
         yield f"Put the files back, too: holdfast -r {id_}, then /rewind to that prompt."
 
 
-def _to_json(report: Report, made: Sequence[_Made], diff: str) -> dict[str, Any]:
+def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str, Any]:
     result = report.result
     outcome: dict[str, Any]
-    if isinstance(result, Found):
+    if isinstance(result, FirstFailure):
         single = len(result.candidates) == 1
         outcome = {
             "outcome": "found" if single else "between",
@@ -383,7 +385,7 @@ def _to_json(report: Report, made: Sequence[_Made], diff: str) -> dict[str, Any]
             }
             for n, one in sorted(report.trials.items())
         ],
-        "output": report.trials[result.fails].output if isinstance(result, Found) else "",
+        "output": report.trials[result.fails].output if isinstance(result, FirstFailure) else "",
         "lent": list(report.lent),
         "missing": list(report.missing),
         "changed_by_the_command": list(report.changed),

@@ -51,12 +51,12 @@ def _add(options: Options) -> int:
 
 def _server(options: Options) -> dict[str, Any]:
     """The entry of `[mcp]` that the words mean. Raises UsageError."""
-    if bool(options.mcp.address) == bool(options.words):
+    if bool(options.mcp.address) == bool(options.mcp.words):
         raise UsageError("Give either an address, or a command behind --.", hint=_USAGE)
     if options.mcp.address is None:
         if options.mcp.headers or options.mcp.type or options.mcp.client_id:
             raise UsageError("--header, --type and --client-id are for an address.", hint=_USAGE)
-        command, *args = options.words
+        command, *args = options.mcp.words
         entry: dict[str, Any] = {"command": command}
         entry |= {"args": args} if args else {}
         return entry | _pairs("env", options.mcp.env, "=")

@@ -33,7 +33,7 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FirstFailure:
     """The command passes in the state `passes` and fails in `fails`. Those between were skipped: if
     there are any, the change is in one of them or in `fails`."""
 
@@ -47,7 +47,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class NotFound:
+class NoFirstFailure:
     """There is no change from passing to failing to be found: the command `passes` in the last
     state that can be judged, `fails` in the first, or none could be judged: `unjudged`."""
 
@@ -55,7 +55,7 @@ class NotFound:
     state: int
 
 
-Next: TypeAlias = Judge | Found | NotFound
+Next: TypeAlias = Judge | FirstFailure | NoFirstFailure
 
 
 def next_step(count: int, verdicts: Verdicts) -> Next:
@@ -64,14 +64,16 @@ def next_step(count: int, verdicts: Verdicts) -> Next:
     if not isinstance(last, int):
         return last
     first = _bound(0, last, verdicts, "passes")
+    if isinstance(first, NoFirstFailure) and first.reason == "unjudged":
+        return NoFirstFailure("fails", last)
     if not isinstance(first, int):
-        return NotFound("fails", last) if getattr(first, "reason", "") == "unjudged" else first
+        return first
     inside = {n: one for n, one in verdicts.items() if first < n < last}
     low = max((n for n, one in inside.items() if one == "passes"), default=first)
     high = min((n for n, one in inside.items() if one == "fails" and n > low), default=last)
     open_ = [n for n in range(low + 1, high) if n not in verdicts]
     if not open_:
-        return Found(low, high)
+        return FirstFailure(low, high)
     skipped = sum(low < n < high for n, one in inside.items() if one == "skipped")
     # Away from what was skipped: what doesn't build comes in runs.
     place = (0.5 + skipped * _GOLDEN) % 1 * len(open_)
@@ -99,7 +101,9 @@ def is_decided(codes: Sequence[int], runs: int) -> bool:
     return SKIP in codes or 2 * failed >= runs or 2 * (runs - len(codes) + failed) < runs
 
 
-def _bound(start: int, end: int, verdicts: Verdicts, wanted: Verdict) -> int | Judge | NotFound:
+def _bound(
+    start: int, end: int, verdicts: Verdicts, wanted: Verdict
+) -> int | Judge | NoFirstFailure:
     """The state nearest to `start`, in the direction of `end`, that is known to have the wanted
     verdict; what is to be judged to know it; where there is none, why."""
     other: int | None = None
@@ -116,8 +120,8 @@ def _bound(start: int, end: int, verdicts: Verdicts, wanted: Verdict) -> int | J
             case _:
                 other = n
     if other is None:
-        return NotFound("unjudged", start)
-    return NotFound("passes" if wanted == "fails" else "fails", other)
+        return NoFirstFailure("unjudged", start)
+    return NoFirstFailure("passes" if wanted == "fails" else "fails", other)
 
 
 def _towards(start: int, end: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ contents blocks.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -90,16 +90,15 @@ def _written(record: Record, root: Path) -> list[FileChange]:
 
 
 @dataclass(slots=True)
-class KeptFiles:
+class SessionFiles:
     """The files of a session's states, from its checkpoints and from what its record keeps."""
 
     store: CheckpointStore
     root: Path
     copies: Path | None = None
     """The folder of the copies that file tools keep."""
-    _sources: dict[str, list[Callable[[], bytes]]] = field(
-        default_factory=dict[str, list[Callable[[], bytes]]]
-    )
+    _sources: dict[str, list[Path | str]] = field(default_factory=dict[str, list[Path | str]])
+    """Where the content with a hash may be: in a file, or as a text in a call."""
     _base: dict[bytes, PathEntry] = field(default_factory=dict[bytes, PathEntry])
     _at: str = ""
 
@@ -122,15 +121,11 @@ class KeptFiles:
                     continue
                 text = calls.get(string_of(record.data.get("call_id")), {}).get("content")
                 if isinstance(text, str):
-                    self._sources.setdefault(change.after_sha256, []).append(
-                        lambda text=text: text.encode("utf-8", "surrogatepass")
-                    )
+                    self._add(change.after_sha256, text)
                 self._add(change.after_sha256, change.path)
 
-    def _add(self, digest: str, path: Path) -> None:
-        self._sources.setdefault(digest, []).append(
-            lambda: read_small(path, limit=READ_MAX, follow=False, real=True)[0]
-        )
+    def _add(self, digest: str, source: Path | str) -> None:
+        self._sources.setdefault(digest, []).append(source)
 
     def content(self, digest: bytes) -> bytes:
         """The content with a SHA-256. Raises CheckpointError where it is kept nowhere."""
@@ -139,10 +134,14 @@ class KeptFiles:
         except CheckpointError:
             for source in self._sources.get(digest.hex(), []):
                 with suppress(OSError, UnicodeError):
-                    data = source()
+                    data = _read(source)
                     if sha256(data).digest() == digest:
                         return data
             raise
+
+    def lent(self, path: bytes) -> Path | None:  # noqa: ARG002 - others do
+        """What stands in for a path whose content isn't kept: nothing."""
+        return None
 
     def state(self, state: FilesState) -> State:
         """All entries of a state. Raises CheckpointError where it isn't kept any more."""
@@ -197,6 +196,12 @@ class KeptFiles:
                 if change.new is not None
             }
         return {}
+
+
+def _read(source: Path | str) -> bytes:
+    if isinstance(source, str):
+        return source.encode()
+    return read_small(source, limit=READ_MAX, follow=False, real=True)[0]
 
 
 def _above(path: bytes) -> Iterator[bytes]:

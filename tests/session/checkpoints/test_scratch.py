@@ -7,6 +7,7 @@ import random
 import shutil
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -85,7 +86,7 @@ def test_any_state_after_any_mess_is_exact(tmp_path: Path, seed: int) -> None:
         steps(chance, root)
         id_ = store.take().id
         taken[id_] = state_of(store, id_), tree_of(root)
-    scratch = ScratchTree(folder, store.content)
+    scratch = ScratchTree(folder, Source(store.content))
     messes: list[Callable[[], object]] = [
         lambda: None,
         lambda: steps(chance, folder),
@@ -114,8 +115,19 @@ def entry(data: bytes | None, kind: Kind = Kind.FILE) -> PathEntry:
     return PathEntry(kind, 0o755, 0, NEVER, digest, ignored=False)
 
 
-def contents(*known: bytes) -> Callable[[bytes], bytes]:
-    return {sha256(data).digest(): data for data in known}.__getitem__
+@dataclass
+class Source:
+    """Contents by their hash, and what is lent by its path."""
+
+    content: Callable[[bytes], bytes]
+    loans: dict[bytes, Path] = field(default_factory=dict[bytes, Path])
+
+    def lent(self, path: bytes) -> Path | None:
+        return self.loans.get(path)
+
+
+def contents(*known: bytes, loans: dict[bytes, Path] | None = None) -> Source:
+    return Source({sha256(data).digest(): data for data in known}.__getitem__, loans or {})
 
 
 def test_what_a_command_changed_is_named_and_only_that_is_written(tmp_path: Path) -> None:
@@ -136,9 +148,7 @@ def test_what_has_no_content_is_lent_or_missing(tmp_path: Path) -> None:
     folder, lender = tmp_path / "scratch", tmp_path / "modules"
     folder.mkdir()
     lender.mkdir()
-    scratch = ScratchTree(
-        folder, contents(), lambda path: lender if path == b"node_modules" else None
-    )
+    scratch = ScratchTree(folder, contents(loans={b"node_modules": lender}))
     state = {name: entry(None, Kind.OMITTED) for name in (b"node_modules", b"target")}
     scratch.become(state)
     assert (folder / "node_modules").readlink() == lender

@@ -91,7 +91,8 @@ class PermissionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
-    """The limits at which a session or a run ends by itself."""
+    """The limits at which a session or a run ends by itself, and those of a command in `bisect`:
+    how often, and for how many seconds, it runs in each state."""
 
     max_turns: int | None = None
     max_tokens: int | None = None
@@ -99,6 +100,8 @@ class LimitOptions:
     max_wait: float | None = None
     max_failures: int | None = None
     max_time: float | None = None
+    runs: int = 1
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +144,8 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `ps` and `logs`. `since` is a moment, or seconds back from now;
-    `touched` a file that the sessions touched."""
+    """Options of `sessions`, `bisect`, `ps` and `logs`. `since` is a moment, or seconds back from
+    now; `touched` a file that the sessions touched; `build` what has to succeed in a state."""
 
     all: bool = False
     sub_agents: bool = False
@@ -161,15 +164,18 @@ class SessionsOptions:
     with_secrets: bool = False
     redact: bool = False
     follow: bool = False
+    build: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpOptions:
-    """The server that `mcp` adds or removes. `servers` are MCP servers by name, as entries of
-    `[mcp]`, from a program that opens sessions: no flag gives them.
+    """The server that `mcp` adds or removes; `words` are those behind `--`, of `bisect`, too.
+    `servers` are MCP servers by name, as entries of `[mcp]`, from a program that opens sessions: no
+    flag gives them.
     """
 
     address: str | None = None
+    words: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     type: Literal["http", "sse"] | None = None
@@ -177,16 +183,6 @@ class McpOptions:
     callback_port: int | None = None
     scope: Literal["user", "project"] | None = None
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BisectOptions:
-    """Options of `bisect`: how often and for how many seconds the command runs in each state, and
-    what has to succeed there first."""
-
-    runs: int = 1
-    timeout: float | None = None
-    build: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +202,8 @@ class Options:
     """The options of the command line. None and () mean: not given.
 
     `command` is "chat" for plain `holdfast`; `action` belongs to `sessions`, `mcp` and `plugin`.
-    `prompt` is what was typed, as PROMPT or as the TEXT of -p; `words` is what stands behind `--`.
-    `notices` are what the person should know first. Paths are as typed, `~` expanded. A name occurs
-    in one group only.
+    `prompt` is what was typed, as PROMPT or as the TEXT of -p. `notices` are what the person should
+    know first. Paths are as typed, `~` expanded. A name occurs in one group only.
     """
 
     command: CommandName = "chat"
@@ -220,7 +215,6 @@ class Options:
     dry_run: bool = False
     yes: bool = False
     prompt: str | None = None
-    words: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     opening: OpeningOptions = OpeningOptions()
     models: ModelOptions = ModelOptions()
@@ -231,7 +225,6 @@ class Options:
     batch: BatchOptions = BatchOptions()
     sessions: SessionsOptions = SessionsOptions()
     mcp: McpOptions = McpOptions()
-    bisect: BisectOptions = BisectOptions()
     help: HelpOptions = HelpOptions()
 
     def having(self, **given: Any) -> Options:

@@ -408,7 +408,7 @@ COMMANDS = (
             _flag("--build COMMAND", "run this first; a state in which it fails is skipped"),
             _flag("--at N", "only the states after request N was sent", dest="request"),
             _BRANCH,
-            _flag("-c --continue", "go on with the search that was interrupted", dest="newest"),
+            _flag("-c --continue", "continue the search that was interrupted", dest="newest"),
             *_group(_FILES, _CWD),
             _flag("--no-sandbox", "run the command without the sandbox"),
             _JSON,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from tui.core.dataclass import dataclass, field
 from tui.session.checkpoints.entries import CheckpointError, Kind, PathEntry, stamp_of
@@ -35,15 +35,25 @@ def differing(old: State, new: State) -> dict[bytes, tuple[PathEntry | None, Pat
     return dict(sorted(found.items()))
 
 
+class FileSource(Protocol):
+    """The source of what is in the files."""
+
+    def content(self, digest: bytes) -> bytes:
+        """The content with a SHA-256. Raises CheckpointError."""
+        ...
+
+    def lent(self, path: bytes) -> Path | None:
+        """What a link leads to in the place of a path whose content isn't kept; None where nothing
+        stands in for it."""
+        ...
+
+
 @dataclass(slots=True)
 class ScratchTree:
-    """A folder that nobody else writes to, but for commands that have ended. `content` returns the
-    content with a SHA-256, and raises CheckpointError. What a state has without its content is not
-    made: `borrowed` may name what a link in its place leads to, by its path."""
+    """A folder that nobody else writes to, but for commands that have ended."""
 
     folder: Path
-    content: Callable[[bytes], bytes]
-    borrowed: Callable[[bytes], Path | None] = lambda _: None
+    source: FileSource
     _entries: dict[bytes, PathEntry] = field(default_factory=dict[bytes, PathEntry])
     _stamps: dict[bytes, int] = field(default_factory=dict[bytes, int])
     """What stands there as we left it: folders have none."""
@@ -128,15 +138,17 @@ class ScratchTree:
     def _make(self, path: bytes, entry: PathEntry, *, over: bool) -> None:
         place = f"{self.folder}/{os.fsdecode(path)}"
         if entry.kind is Kind.FILE and entry.digest is not None:
-            self._stamps[path] = _write(place, self.content(entry.digest), entry.mode, over=over)
+            self._stamps[path] = _write(
+                place, self.source.content(entry.digest), entry.mode, over=over
+            )
             return
         if entry.kind is Kind.FOLDER:
             Path(place).mkdir(exist_ok=True)
             Path(place).chmod(_folder_mode(entry))
             return
-        target = self.borrowed(path)
+        target = self.source.lent(path)
         if entry.digest is not None:
-            target = Path(os.fsdecode(self.content(entry.digest)))
+            target = Path(os.fsdecode(self.source.content(entry.digest)))
         if target is not None:
             Path(place).symlink_to(target)
             self._stamps[path] = stamp_of(os.lstat(place))
