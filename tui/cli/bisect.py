@@ -280,7 +280,7 @@ def _places(options: Options) -> tuple[list[BisectState], Path]:
 def _run_sessions(options: Options) -> list[tuple[int, str]] | None:
     """The sessions of the run of a task file, with the number of the first task of each; None where
     the target is none. Raises UsageError."""
-    target = Path(options.target or "").expanduser()
+    target = Path(options.target or "").expanduser().absolute()
     if not target.is_file() or target.suffix == ".jsonl":
         return None
     folder = workspace_of(options)
