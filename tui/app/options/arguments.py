@@ -165,6 +165,8 @@ class SessionsOptions:
     redact: bool = False
     follow: bool = False
     build: str | None = None
+    shape: Literal["script", "tasks", "skill"] = "script"
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

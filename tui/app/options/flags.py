@@ -36,6 +36,7 @@ INPUT_FORMATS = ("text", "stream-json", "claude-stream-json")
 MODES = ("ask", "edits", "plan")
 TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
+SHAPES = ("script", "tasks", "skill")
 PLACES = (
     "prompt", "answer", "thinking", "call", "result", "output", "summary", "note", "title",
 )  # fmt: skip
@@ -371,6 +372,16 @@ COMMANDS = (
         "what was asked, done, allowed and seen in a session, and what it cost",
         _ID,
         _flag("--format", "the document's format (md)", choices=("md", "html")),
+        _BRANCH,
+        _OUT,
+    ),
+    _sessions(
+        "distill",
+        "make a script, a task file or a skill of what counted in a session",
+        _ID,
+        _flag("--as", "what to make (script)", choices=SHAPES, dest="shape"),
+        _flag("--check", "run the script in a copy of the first state, and compare the files"),
+        _flag("--no-sandbox", "run the script without the sandbox"),
         _BRANCH,
         _OUT,
     ),
