@@ -169,8 +169,8 @@ def _step(
 
 def _input(answer: Record | None, call_id: str) -> dict[str, Any]:
     blocks = blocks_of(answer.data.get("content")) if answer is not None else []
-    found = (one for one in blocks if one.get("id") == call_id)
-    return object_of(next(found, {}).get("input"))
+    found = [one for one in blocks if one.get("id") == call_id]
+    return object_of(found[0].get("input")) if found else {}
 
 
 def _only_reads(check: GreenCheck, root: Path) -> bool:
@@ -193,13 +193,13 @@ def _check(options: Options, text: str, files: SessionFiles, first: State, last:
         place.unlink(missing_ok=True)
         different = [
             os.fsdecode(path)
-            for path, pair in differing(_look(commands.folder), last).items()
+            for path, pair in differing(_state_of(commands.folder), last).items()
             if not _is_passed_over(path, pair, last)
         ]
     return _Checked(end, tuple(different))
 
 
-def _look(folder: Path) -> dict[bytes, PathEntry]:
+def _state_of(folder: Path) -> dict[bytes, PathEntry]:
     """Read the files of a folder as entries of a state."""
     found: dict[bytes, PathEntry] = {}
     for place, names, others in os.walk(folder):

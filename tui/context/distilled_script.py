@@ -80,7 +80,7 @@ def script(
             made.cannot.append(f"step {number} had the network: {comment(one.step.command)}")
         parts += _lines(one, content, made, number, root)
     if checks:
-        parts.append("\n# The checks that were green at last\n")
+        parts.append("\n# Checks whose last run was green\n")
     for check in checks:
         line = _call("check", check.cwd, check.command, root, made)
         parts.append(f"# call {comment(check.call_id)}\n{line}")

@@ -119,8 +119,11 @@ def entry(data: bytes | None, kind: Kind = Kind.FILE) -> PathEntry:
 class Source:
     """Contents by their hash, and what is lent by its path."""
 
-    content: Callable[[bytes], bytes]
+    known: Callable[[bytes], bytes]
     loans: dict[bytes, Path] = field(default_factory=dict[bytes, Path])
+
+    def content(self, digest: bytes) -> bytes:
+        return self.known(digest)
 
     def lent(self, path: bytes) -> Path | None:
         return self.loans.get(path)
