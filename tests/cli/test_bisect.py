@@ -27,7 +27,7 @@ from tui.permissions.sandbox.walls import Level
 from tui.session.checkpoints.store import store_of
 from tui.session.session import Session
 
-Calls = list[tuple[str, dict[str, object]]]
+Calls = list[tuple[str, dict[str, Any]]]
 
 
 async def _session(root: Path, *turns: Calls, prompts: tuple[str, ...] = ()) -> str:
@@ -53,15 +53,15 @@ def session(root: Path, *turns: Calls, prompts: tuple[str, ...] = ()) -> str:
     return asyncio.run(_session(root, *turns, prompts=prompts))
 
 
-def write(path: str, content: str) -> tuple[str, dict[str, object]]:
+def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
     return "write_file", {"path": path, "content": content}
 
 
-def run(command: str) -> tuple[str, dict[str, object]]:
+def run(command: str) -> tuple[str, dict[str, Any]]:
     return "run_command", {"command": command}
 
 
-def edit(path: str, old: str, new: str) -> tuple[str, dict[str, object]]:
+def edit(path: str, old: str, new: str) -> tuple[str, dict[str, Any]]:
     return "edit_file", {"path": path, "old_string": old, "new_string": new}
 
 

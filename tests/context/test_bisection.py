@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,11 @@ from tui.context.bisection import (
 )
 
 
+def verdicts(**counts: int) -> list[Verdict]:
+    """So many states of each verdict, one kind after the other."""
+    return [cast("Verdict", name) for name, count in counts.items() for _ in range(count)]
+
+
 def search(truth: list[Verdict]) -> tuple[FirstFailure | NoFirstFailure, list[int]]:
     """The result for states of which each has a verdict, and the states that were judged."""
     known: dict[int, Verdict] = {}
@@ -34,7 +40,7 @@ def search(truth: list[Verdict]) -> tuple[FirstFailure | NoFirstFailure, list[in
 @given(st.integers(1, 2000), st.data())
 def test_the_first_that_fails_is_found_in_few_steps(count: int, data: st.DataObject) -> None:
     fault = data.draw(st.integers(1, count))
-    truth: list[Verdict] = ["passes"] * fault + ["fails"] * count
+    truth = verdicts(passes=fault, fails=count)
     result, judged = search(truth)
     assert result == FirstFailure(fault - 1, fault)
     assert len(judged) <= 3 + math.ceil(math.log2(len(truth)))
@@ -53,6 +59,7 @@ def test_with_any_skips_the_answer_is_among_those_named(
     bad = [n for n, one in enumerate(truth) if one == "fails"]
     assert len(judged) == len(set(judged))
     if good and bad:
+        assert isinstance(result, FirstFailure)
         assert result == FirstFailure(good[-1], bad[0])
         assert all(truth[n] == "skipped" for n in [*result.candidates][:-1])
     elif good:
@@ -77,15 +84,14 @@ def test_a_command_that_passes_and_fails_in_turns_ends_at_a_real_change(
 
 
 def test_a_long_run_that_does_not_build_is_left_soon() -> None:
-    truth: list[Verdict] = ["passes"] * 400 + ["skipped"] * 300 + ["fails"] * 300
-    truth[300:400] = ["fails"] * 100
+    truth = verdicts(passes=300, fails=100, skipped=300) + verdicts(fails=300)
     result, judged = search(truth)
     assert result == FirstFailure(299, 300)
     assert len(judged) < 25
 
 
 def test_an_interrupted_search_goes_on_from_its_verdicts() -> None:
-    truth: list[Verdict] = ["passes"] * 70 + ["fails"] * 30
+    truth = verdicts(passes=70, fails=30)
     _, judged = search(truth)
     known = {n: truth[n] for n in judged[:4]}
     assert next_step(len(truth), known) == Judge(judged[4], next_step(len(truth), known).left)  # type: ignore[union-attr]
