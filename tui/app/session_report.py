@@ -120,7 +120,7 @@ def _calls(turn: Turn) -> Iterator[str]:
     for one in turn_facts:
         if isinstance(one, facts.ToolFinished):
             label = _cut(f"{one.name or 'a call'} {labels.get(one.id, '')}")
-            yield f"{label}: {_ended(one)}. {_who(allowed.get(one.id))}"
+            yield f"{label}: {_ended(one)}. {allowed_by(allowed.get(one.id))}"
 
 
 def _ended(call: facts.ToolFinished) -> str:
@@ -138,8 +138,8 @@ def _ended(call: facts.ToolFinished) -> str:
     return ", ".join(words)
 
 
-def _who(permission: facts.PermissionAnswered | None) -> str:
-    """Say who allowed a call."""
+def allowed_by(permission: facts.PermissionAnswered | None) -> str:
+    """Say in a sentence who allowed a call."""
     if permission is None:
         return "Needs no permission."
     answer, by, reason = permission.answer, permission.by, permission.reason

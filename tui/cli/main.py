@@ -227,6 +227,7 @@ _RUN_BY = {
     "schema": "tui.cli.schema",
     "self-test": "tui.cli.self_test",
     "sessions": "tui.cli.sessions",
+    "bisect": "tui.cli.bisect",
     "mcp": "tui.cli.mcp",
     "plugin": "tui.cli.plugin",
     "acp": "tui.cli.acp",

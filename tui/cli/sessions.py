@@ -20,6 +20,7 @@ from tui.app.session_repository import add_title
 from tui.cli import (
     request_commands,
     session_diff,
+    session_distill,
     session_pack,
     session_replay,
     session_search,
@@ -332,6 +333,7 @@ _ACTIONS = {
     "import": import_,
     "export": export_,
     "report": report,
+    "distill": session_distill.distill,
     "fork": fork,
     "pack": session_pack.pack_,
     "unpack": session_pack.unpack_,

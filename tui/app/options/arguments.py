@@ -11,7 +11,7 @@ from tui.core.dataclass import dataclass, field, fields, is_dataclass, replace
 
 CommandName: TypeAlias = Literal[
     "chat", "run", "sessions", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop", "doctor",
-    "import-settings", "rescue", "blame", "tour", "drill", "help", "completion", "schema", "self-test",
+    "import-settings", "rescue", "blame", "bisect", "tour", "drill", "help", "completion", "schema", "self-test",
 ]  # fmt: skip
 
 
@@ -57,7 +57,8 @@ class PermissionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOptions:
-    """The limits at which a session or a run ends by itself."""
+    """The limits at which a session or a run ends by itself, and those of a command in `bisect`:
+    how often, and for how many seconds, it runs in each state."""
 
     max_turns: int | None = None
     max_tokens: int | None = None
@@ -65,6 +66,8 @@ class LimitOptions:
     max_wait: float | None = None
     max_failures: int | None = None
     max_time: float | None = None
+    runs: int = 1
+    timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +110,9 @@ class BatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsOptions:
-    """Options of `sessions`, `blame`, `ps`, `logs`. `since` is a moment, or seconds back from now;
-    `touched` a file that the sessions touched."""
+    """Options of `sessions`, `blame`, `bisect`, `ps` and `logs`. `since` is a moment, or seconds
+    back from now; `touched` a file that the sessions touched; `build` what has to succeed in a
+    state."""
 
     all: bool = False
     sub_agents: bool = False
@@ -129,12 +133,16 @@ class SessionsOptions:
     follow: bool = False
     porcelain: bool = False
     notes: bool = False
+    build: str | None = None
+    shape: Literal["script", "tasks", "skill"] = "script"
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpOptions:
-    """The server that `mcp` adds or removes; `words` are those behind `--`. `servers` are MCP
-    servers by name, as entries of `[mcp]`, from a program that opens sessions: no flag gives them.
+    """The server that `mcp` adds or removes; `words` are those behind `--`, of `bisect`, too.
+    `servers` are MCP servers by name, as entries of `[mcp]`, from a program that opens sessions: no
+    flag gives them.
     """
 
     address: str | None = None
@@ -164,10 +172,9 @@ class HelpOptions:
 class Options:
     """The options of the command line. None and () mean: not given.
 
-    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions`, `mcp`
-    and `plugin`. `prompt` is
-    what was typed, as PROMPT or as the TEXT of -p. `notices` are what the person should know first.
-    Paths are as typed, `~` expanded. A name occurs in one group only.
+    `command` is "chat" for plain `holdfast`; `action` belongs to `sessions`, `mcp` and `plugin`.
+    `prompt` is what was typed, as PROMPT or as the TEXT of -p. `notices` are what the person should
+    know first. Paths are as typed, `~` expanded. A name occurs in one group only.
     """
 
     command: CommandName = "chat"

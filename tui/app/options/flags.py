@@ -36,6 +36,7 @@ INPUT_FORMATS = ("text", "stream-json", "claude-stream-json")
 MODES = ("ask", "edits", "plan")
 TRANSPORTS = ("http", "sse")
 SCOPES = ("user", "project")
+SHAPES = ("script", "tasks", "skill")
 PLACES = (
     "prompt", "answer", "thinking", "call", "result", "output", "summary", "note", "title",
 )  # fmt: skip
@@ -375,6 +376,16 @@ COMMANDS = (
         _OUT,
     ),
     _sessions(
+        "distill",
+        "make a script, a task file or a skill of what counted in a session",
+        _ID,
+        _flag("--as", "what to make (script)", choices=SHAPES, dest="shape"),
+        _flag("--check", "run the script in a copy of the first state, and compare the files"),
+        _flag("--no-sandbox", "run the script without the sandbox"),
+        _BRANCH,
+        _OUT,
+    ),
+    _sessions(
         "fork",
         "fork a session, whole or up to a message",
         _ID,
@@ -399,6 +410,23 @@ COMMANDS = (
         second=Positional("TITLE", "title", "the title, in quotes", "name"),
     ),
     _sessions("delete", "move a session to the trash folder"),
+    Command(
+        ("bisect",),
+        "find the call of a session after which a command fails",
+        (
+            _flag("--runs N", "run the command N times in each state; half of them decide"),
+            _flag("--timeout SECONDS", "a run that takes longer fails"),
+            _flag("--build COMMAND", "run this first; a state in which it fails is skipped"),
+            _flag("--at N", "only the states after request N was sent", dest="request"),
+            _BRANCH,
+            _flag("-c --continue", "continue the search that was interrupted", dest="newest"),
+            *_group(_FILES, _CWD),
+            _flag("--no-sandbox", "run the command without the sandbox"),
+            _JSON,
+        ),
+        replace(_ID, help="a session, or the task file of a run"),
+        after="COMMAND ARGS…",
+    ),
     Command(
         ("import-settings",),
         "take over another program's rules, hooks and MCP servers",

@@ -225,6 +225,33 @@ class Confinement:
             log.warning("%s runs without walls: %s", argv[0], error)
             return None
 
+    async def start(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        level: Level,
+        output: int,
+    ) -> Confined:
+        """Start a command that nobody keeps: it ends with the program. All that it prints goes to
+        `output`. Raises SandboxError if nothing confines it."""
+        from tui.core.git.in_place import IN_PLACE  # noqa: PLC0415 - on demand
+        from tui.permissions.sandbox.engine import Sandbox, SandboxError  # noqa: PLC0415 - on demand
+
+        engine = await self.engine()
+        if engine is None:
+            raise SandboxError(f"The command was not started: {self.reason}.")
+        if self._sandbox is None:
+            self._sandbox = Sandbox(engine, self._parent())
+        writes = level is not Level.READ_ONLY
+        async with IN_PLACE.shared():
+            walls = await asyncio.to_thread(
+                lambda: self.traces.with_git(self.walls(), writes=writes)
+            )
+            return await self._sandbox.start(
+                argv, cwd=cwd, environment=environment, walls=walls, level=level, output=output
+            )
+
     async def outside(
         self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], keep: Keep
     ) -> tuple[int, MonitorReport]:

@@ -182,6 +182,12 @@ class CheckpointStore:
         with self._transaction() as db:
             return gone_with(db, n)
 
+    def holds(self, checkpoints: Iterable[str]) -> set[str]:
+        """Those of these checkpoints that are stored. Raises CheckpointError where there is no
+        store, or a damaged one."""
+        with self._transaction() as db:
+            return {id_ for id_ in checkpoints if self._is_stored(db, id_)}
+
     def adopt(
         self, moved: Iterable[StoredState], contents: Iterable[bytes], guarded: Collection[str]
     ) -> str:

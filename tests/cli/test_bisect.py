@@ -1,0 +1,352 @@
+"""`holdfast bisect`: the call after which a command fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.agents import Yes, events_of, make_agent
+from tests.support.provider import ScriptedProvider, call, say
+from tui.batch.state import RunFolder, begin
+from tui.batch.taskfile import parse
+from tui.cli.main import main
+from tui.core.clock import SystemClock
+from tui.core.config import SandboxSettings
+from tui.core.paths import folders
+from tui.core.workspace import Workspace
+from tui.permissions.sandbox.confinement import Confinement
+from tui.permissions.sandbox.walls import Level
+from tui.session.checkpoints.store import store_of
+from tui.session.session import Session
+
+Calls = list[tuple[str, dict[str, Any]]]
+
+
+async def _session(root: Path, *turns: Calls, prompts: tuple[str, ...] = ()) -> str:
+    """A session in which each turn makes its calls one after another."""
+    answers: list[Any] = []
+    for number, calls in enumerate(turns):
+        answers += [[call(name, **arguments)] for name, arguments in calls]
+        answers.append(say(f"Turn {number + 1}."))
+    agent = make_agent(
+        root,
+        ScriptedProvider(*answers),
+        session=Session.create(root, folders=folders(), clock=SystemClock()),
+        approver=Yes(),
+        open_checkpoints=lambda: store_of(folders(), root),
+    )
+    for number, _ in enumerate(turns):
+        await events_of(agent, prompts[number] if prompts else f"prompt {number + 1}")
+    await agent.close()
+    return agent.session.id
+
+
+def session(root: Path, *turns: Calls, prompts: tuple[str, ...] = ()) -> str:
+    return asyncio.run(_session(root, *turns, prompts=prompts))
+
+
+def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
+    return "write_file", {"path": path, "content": content}
+
+
+def run(command: str) -> tuple[str, dict[str, Any]]:
+    return "run_command", {"command": command}
+
+
+def edit(path: str, old: str, new: str) -> tuple[str, dict[str, Any]]:
+    return "edit_file", {"path": path, "old_string": old, "new_string": new}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a").write_text("one\n")
+    return folder
+
+
+@pytest.fixture
+def sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands run behind walls. Skips where there are none."""
+    monkeypatch.setenv("HOLDFAST_SANDBOX", "auto")
+    place = Workspace.at(tmp_path)
+    confinement = Confinement.of_session(SandboxSettings(), place, folders(), "test")
+
+    async def levels() -> Collection[Level]:
+        try:
+            return await confinement.levels()
+        finally:
+            await confinement.close()
+
+    if Level.WORKSPACE not in asyncio.run(levels()):
+        pytest.skip(confinement.reason)
+
+
+def bisected(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    main(["bisect", *words])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_an_edit_between_others_is_found_with_all_about_it(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(
+        root,
+        [write("b", "b1\n"), edit("b", "b1", "b2"), run("echo two > a")],
+        [edit("b", "b2", "broken"), edit("b", "broken", "broken too"), write("c", "c\n")],
+        prompts=("begin", "make it better"),
+    )
+    shutil.rmtree(root / ".holdfast" / "cache", ignore_errors=True)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    assert main(["bisect", id_, "--", "! grep -s broken b"]) == 0
+    out, err = capsys.readouterr()
+    assert "edit_file b\n" in out
+    assert "prompt    make it better" in out
+    assert "model     test-model, request 5" in out
+    assert "approval  Allowed once by the person." in out
+    assert "-b2\n+broken\n" in out
+    assert "broken too" not in out
+    assert "The command said (exit code 1):\n  broken" in out
+    assert f"holdfast sessions fork {id_} --at " in err
+    at = err.split(" --at ")[2].split()[0]
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+    assert main(["sessions", "fork", id_, "--at", at]) == 0
+
+
+def test_a_command_is_found_by_its_checkpoints_alone(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [run("echo two > a"), run("rm a"), run("echo 3 > b")])
+    shutil.rmtree(root)
+    found = bisected(capsys, id_, "--json", "--", "test", "-e", "a")
+    assert found["outcome"] == "found"
+    (made,) = found["candidates"]
+    assert (made["tool"], made["subject"]) == ("run_command", "rm a")
+    assert made["permission"] == {"answer": "once", "by": "person", "reason": ""}
+    assert "-two" in found["diff"]
+
+
+def test_what_the_person_changed_is_nobodys_call(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = make_agent(
+        root,
+        ScriptedProvider(
+            [call("run_command", command="echo 1 > b")],
+            say("One."),
+            [call("run_command", command="echo 2 > b")],
+            say("Two."),
+        ),
+        session=Session.create(root, folders=folders(), clock=SystemClock()),
+        approver=Yes(),
+        open_checkpoints=lambda: store_of(folders(), root),
+    )
+
+    async def work() -> None:
+        await events_of(agent, "first")
+        (root / "a").write_text("mine\n")
+        await events_of(agent, "second")
+        await agent.close()
+
+    asyncio.run(work())
+    assert main(["bisect", agent.session.id, "--", "grep -q one a"]) == 0
+    out, err = capsys.readouterr()
+    assert "nobody in the session: an editor, git or another program" in out
+    assert "+mine" in out
+    assert "fork" not in err
+
+
+def test_each_run_begins_from_the_exact_state(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [write("b", "1\n"), write("b", "2\n"), write("b", "3\n")])
+    command = "test ! -e left && echo x > left && echo gone > a && test $(cat b || echo 0) -lt 2"
+    assert main(["bisect", id_, "--", f"{command}"]) == 0
+    out, err = capsys.readouterr()
+    assert "-1\n+2\n" in out
+    assert "The command changed 2 files while it was judged (a, left)" in err
+
+
+def test_states_that_do_not_build_are_skipped_and_the_rest_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = [write("b", f"{n}\n") for n in range(1, 9)]
+    id_ = session(root, numbers)
+    words = ("[ $(cat b 2>/dev/null || echo 0) -lt 5 ]",)
+    build = "! grep -s '[456]' b"
+    found = bisected(capsys, id_, "--json", "--build", build, "--", *words)
+    assert found["outcome"] == "between"
+    assert [one["title"] for one in found["candidates"]] == ["write_file b"] * 4
+    skipped = [one for one in found["judged"] if one["verdict"] == "skipped"]
+    assert {one["why"] for one in skipped} == {"it doesn't build"}
+    assert main(["bisect", id_, "--", "grep -qs '[456]' b && exit 125; " + words[0]]) == 1
+    out, err = capsys.readouterr()
+    assert "Those between were skipped, so it is one of these:" in out
+    assert "(exit code 125)." in err
+
+
+def test_runs_that_differ_are_called_flaky(
+    root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    id_ = session(root, [write("b", f"{n}\n") for n in range(4)])
+    # fails in every third run before the fault, and always after it
+    count = tmp_path / "count"
+    count.write_text("0")
+    command = (
+        f"n=$(($(cat {count}) + 1)); echo $n > {count};"
+        " grep -qs '[23]' b && exit 1; [ $((n % 3)) != 0 ]"
+    )
+    found = bisected(capsys, id_, "--json", "--no-sandbox", "--runs", "3", "--", command)
+    assert "-1\n+2\n" in found["diff"]
+    flaky = [one for one in found["judged"] if one["flaky"]]
+    assert flaky
+    assert all(one["verdict"] == "passes" for one in flaky)
+
+
+def test_a_command_that_never_changes_its_mind_is_told_apart(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [write("b", "1\n"), write("b", "2\n")])
+    for words, said in (
+        (["true"], "passes at the end"),
+        (["false"], "fails already at the beginning"),
+        (["no-such-program", "x"], "no-such-program: not found"),
+        (["exit 125"], "No state could be judged: exit code 125"),
+    ):
+        assert main(["bisect", id_, "--", *words]) == 1
+        assert said in capsys.readouterr().out
+    assert main(["bisect", id_, "--", "exit 200"]) == 1
+    err = capsys.readouterr().err
+    assert "exit code 200" in err
+    assert "1 to 124" in err
+
+
+def test_what_takes_too_long_fails(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    id_ = session(root, [write("b", "1\n"), write("c", "2\n")])
+    words = ("--timeout", "0.5", "--", "test ! -e c || sleep 100")
+    found = bisected(capsys, id_, "--json", *words)
+    assert found["candidates"][0]["subject"] == "c"
+    assert [one["timed_out"] for one in found["judged"] if one["verdict"] == "fails"] == [True]
+
+
+def test_an_interrupted_search_goes_on(
+    root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    id_ = session(root, [write("b", f"{n}\n") for n in range(9)])
+    log, stop = tmp_path / "log", tmp_path / "stop"
+    stop.touch()
+    # the third state that is judged interrupts us, as Ctrl+C does
+    command = (
+        f"echo x >> {log}; [ -e {stop} ] && [ $(wc -l < {log}) = 3 ] && kill -INT $PPID && sleep 9;"
+        " [ $(cat b || echo 0) -lt 5 ]"
+    )
+    words = (id_, "--no-sandbox", "--", command)
+    assert main(["bisect", *words]) == 130
+    err = capsys.readouterr().err
+    assert "Interrupted, with 2 states of 10 judged." in err
+    assert "--continue" in err
+    stop.unlink()
+    log.unlink()
+    assert main(["bisect", "--continue", *words]) == 0
+    out, err = capsys.readouterr()
+    assert "2 states judged before." in err
+    assert "-4\n+5\n" in out
+    assert len(log.read_text().splitlines()) <= 4
+    assert not [*(folders().data / "bisect").iterdir()]
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_the_command_can_write_nothing_but_its_copy(
+    root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    id_ = session(root, [write("b", "1\n"), write("c", "2\n")])
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    command = f"echo x > {outside}/x; cat {root}/b > seen; test ! -s seen && test ! -e c"
+    found = bisected(capsys, id_, "--json", "--", command)
+    assert found["outcome"] == "found"
+    assert found["candidates"][0]["subject"] == "c"
+    assert not [*outside.iterdir()]
+    assert not (root / "seen").exists()
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_dependencies_are_lent_and_the_rest_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / ".gitignore").write_text("node_modules\n__pycache__\ntarget\n")
+    for name in ("node_modules", "__pycache__", "target"):
+        (root / name).mkdir()
+        (root / name / "lib").write_text("lib\n")
+    (root / "target" / "large").write_bytes(b"x" * 21_000_000)
+    id_ = session(root, [write("b", "1\n"), write("c", "2\n")])
+    command = "cat node_modules/lib && ! echo x > node_modules/lib && test ! -e c"
+    found = bisected(capsys, id_, "--json", "--", command)
+    assert (found["lent"], found["missing"]) == (["node_modules"], ["target"])
+    assert found["candidates"][0]["subject"] == "c"
+    assert (root / "node_modules" / "lib").read_text() == "lib\n"
+
+
+def test_the_tasks_of_a_run_are_searched_together(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [session(root, [run(f"echo {n} > b"), write(f"f{n}", "x\n")]) for n in range(3)]
+    tasks = root / "TASKS.md"
+    tasks.write_text("- one\n- two\n- three\n")
+    state = begin(tasks, parse(tasks.read_bytes()), now="2026-11-28T10:00:00Z")
+    for task, id_ in zip(state.tasks, [ids[0], ids[1], ids[2]], strict=True):
+        state = state.with_task(msgspec.structs.replace(task, session_id=id_, status="completed"))
+    (root / ".holdfast" / "run").mkdir(parents=True)
+    RunFolder(root).save(state)
+    monkeypatch.chdir(root)
+    assert main(["bisect", "TASKS.md", "--", "test ! -e f1"]) == 0
+    out, _ = capsys.readouterr()
+    assert "write_file f1" in out
+    assert "task      2 of the run" in out
+    assert f"session   {ids[1]}" in out
+    assert main(["bisect", "TASKS.md", "--at", "1", "--", "true"]) == 2
+
+
+def test_states_whose_checkpoints_are_gone_are_named(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [run("echo 1 > b"), run("echo 2 > b"), run("echo 3 > b")])
+    store = store_of(folders(), root, keep_bytes=0)
+    store.prune()
+    store.close()
+    assert main(["bisect", id_, "--", "test ! -e b"]) == 1
+    out, err = capsys.readouterr()
+    assert "3 states left out: their checkpoints aren't stored any more." in err
+    assert "fails already at the beginning, in state 1 of 1" in out
+
+
+def test_a_later_beginning(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    id_ = session(root, [run("echo 1 > b"), run("echo 2 > b"), run("echo 3 > b")])
+    later = bisected(capsys, id_, "--json", "--at", "3", "--", "! grep -s 3 b")
+    assert later["states"] == 2
+    assert later["candidates"][0]["subject"] == "echo 3 > b"
+    assert main(["bisect", id_, "--at", "99", "--", "true"]) == 2
+    assert "There is no request 99" in capsys.readouterr().err
+    shutil.rmtree(folders().checkpoints)
+    assert main(["bisect", id_, "--", "true"]) == 1
+    assert "isn't stored any more" in capsys.readouterr().err
+
+
+def test_what_cannot_be_searched_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    id_ = session(root, [])
+    assert main(["bisect", id_, "--", "true"]) == 1
+    assert "no checkpoints" in capsys.readouterr().err
+    assert main(["bisect", id_]) == 2
+    assert "Which command?" in capsys.readouterr().err
+    assert main(["bisect", id_, "--runs", "0", "--", "true"]) == 2
+    capsys.readouterr()
+    assert main(["bisect", "nothing", "--", "true"]) == 4

@@ -1,0 +1,124 @@
+"""`holdfast sessions distill`: a session as a script, a task file, a skill."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_bisect import edit, run, session, write
+from tests.session.checkpoints.test_scratch import tree_of
+from tui.batch.taskfile import parse
+from tui.cli.main import main
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a").write_text("one\n")
+    return folder
+
+
+def work(root: Path) -> str:
+    """Two prompts with detours: an edit that is undone, a command that fails, reading, a check."""
+    return session(
+        root,
+        [
+            ("read_file", {"path": "a"}),
+            write("b", "b1\n"),
+            edit("a", "one", "wrong"),
+            edit("a", "wrong", "one"),
+            run("cat a"),
+            run("test -e nothing"),
+            run("printf '\\0x' > bin; chmod 755 bin; ln -s a link"),
+        ],
+        [edit("b", "b1", "b2"), run("bash -c 'grep -q b2 b'")],
+        prompts=("make b", "No, b2"),
+    )
+
+
+def distilled(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    main(["sessions", "distill", *words, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_script_gives_the_same_files_in_a_fresh_clone(
+    root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    id_ = work(root)
+    out = tmp_path / "steps.sh"
+    assert main(["sessions", "distill", id_, "--check", "--out", str(out)]) == 0
+    err = capsys.readouterr().err
+    assert "Checked: it gives the same files." in err
+    text = out.read_text()
+    assert "wrong" not in text
+    assert "cat a" not in text
+    assert "nothing" not in text
+    assert "# request 2, call toolu_write_file: write_file b  [make b]\n" in text
+    assert """check . 'bash -c '"'"'grep -q b2 b'"'"''\n""" in text
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    (clone / "a").write_text("one\n")
+    subprocess.run(["bash", str(out)], cwd=clone, check=True)
+    wanted = {n: e for n, e in tree_of(root).items() if not n.startswith(".holdfast")}
+    assert tree_of(clone) == wanted
+
+
+def test_what_the_script_cannot_do_is_found_by_its_check(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [run("date +%N > time"), run("echo 1 > b")])
+    assert main(["sessions", "distill", id_, "--check"]) == 1
+    err = capsys.readouterr().err
+    assert "Checked: 1 path not as in the session:\n  time\n" in err
+    found = distilled(capsys, id_, "--check")
+    assert found["check"]["different"] == ["time"]
+    assert [one["command"] for one in found["steps"]] == ["date +%N > time", "echo 1 > b"]
+
+
+def test_a_task_file_has_the_prompts_with_their_checks(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = work(root)
+    assert main(["sessions", "distill", id_, "--as", "tasks"]) == 0
+    tasks = parse(capsys.readouterr().out.encode()).tasks
+    assert [task.text for task in tasks] == [
+        "make b",
+        "No, b2 It is done when this succeeds: bash -c 'grep -q b2 b'",
+    ]
+
+
+def test_a_skill_quotes_what_the_person_corrected(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = work(root)
+    assert main(["sessions", "distill", id_, "--as", "skill"]) == 0
+    out = capsys.readouterr().out
+    assert "name: make-b\n" in out
+    assert "1. Change `b`: make b\n" in out
+    assert "> No, b2\n" in out
+    assert "- `bash -c 'grep -q b2 b'` succeeds.\n" in out
+
+
+def test_secrets_of_a_session_are_removed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key = "sk-ant-api03-" + "B" * 80
+    id_ = session(root, [write("env", f"KEY={key}\n")], prompts=(f"use {key}",))
+    for shape in ("script", "tasks", "skill"):
+        assert main(["sessions", "distill", id_, "--as", shape]) == 0
+        out, err = capsys.readouterr()
+        assert key not in out
+    assert main(["sessions", "distill", id_]) == 0
+    err = capsys.readouterr().err
+    assert "a secret was removed from ./env" in err
+
+
+def test_a_session_without_checkpoints_is_said(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [])
+    assert main(["sessions", "distill", id_]) == 1
+    assert "no checkpoints" in capsys.readouterr().err

@@ -1,0 +1,270 @@
+"""A session as a script, a task file and a skill: what counts, and that no text gets out of its
+place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.session.checkpoints.test_scratch import tree_of
+from tui.batch.taskfile import parse
+from tui.context.distillation import Correction, FileStep, GreenCheck, corrections, distilled
+from tui.context.distilled_script import comment, quoted, script
+from tui.context.distilled_texts import DistilledPrompt, skill, task_file
+from tui.core import front_matter
+from tui.session.checkpoints.entries import NEVER, Kind, PathEntry
+from tui.session.records import Record
+
+WILD = (
+    "END", "\nEND\n", "$(touch pwned)", "`touch pwned`", "'; touch pwned; '", '"; touch pwned; "',
+    "\\", "\r\n", "<<'END'", "\n#!", "-->", "<!-- ", "```", "- [ ] ", "## ", "\t", "é", "\x1b[31m",
+    "\u2028", "!!", "-n", "\n- [ ] more\n", "---", "a: b",
+)  # fmt: skip
+texts = st.lists(st.one_of(st.sampled_from(WILD), st.text(max_size=4)), max_size=8).map("".join)
+whole_texts = texts.filter(lambda text: "\0" not in text).map(
+    lambda text: text.encode("utf-8", "replace").decode()
+)
+contents = st.one_of(whole_texts.map(str.encode), st.binary(max_size=40))
+names = st.one_of(
+    st.sampled_from(
+        [b"a", b"d/b", b"d/e/c.txt", b"-rf", b"sp ace", b"$(touch pwned)", b"\xff\xfe"]
+    ),
+    whole_texts.map(lambda text: text.replace("/", "_").encode()[:60]).filter(
+        lambda name: name not in {b"", b".", b".."}
+    ),
+)
+Files = dict[bytes, tuple[bytes, int]]
+
+
+class Store:
+    """Contents by their hash."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, bytes] = {}
+
+    def entry(self, data: bytes, mode: int = 0o644, kind: Kind = Kind.FILE) -> PathEntry:
+        digest = sha256(data).digest()
+        self.known[digest] = data
+        return PathEntry(kind, mode, len(data), NEVER, digest, ignored=False)
+
+    def content(self, digest: bytes) -> bytes:
+        return self.known[digest]
+
+
+def made(store: Store, steps: list[FileStep], checks: list[GreenCheck], title: str = "t") -> str:
+    return script(
+        distilled(steps), checks, store.content, session="s", title=title, began="b", root="/w"
+    ).text
+
+
+def bash(text: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    place = folder.with_name("script.sh")
+    place.write_bytes(text.encode("utf-8", "replace"))
+    return subprocess.run(["bash", str(place)], cwd=folder, capture_output=True, check=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.dictionaries(
+            names, st.tuples(contents, st.sampled_from([0o644, 0o755, 0o600])), max_size=3
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    whole_texts,
+)
+@example([{b"a": (b"one\nEND\n", 0o644)}, {b"a": (b"two\nEND\nno end", 0o755)}], "\nEND")
+@example([{b"a": (b"a\r\nb\r\n", 0o644)}, {b"a": (b"a\r\nc\n\n", 0o644)}], "x\ntouch pwned")
+def test_a_script_makes_the_same_files_whatever_is_in_them(
+    versions: list[Files], title: str
+) -> None:
+    store, steps = Store(), list[FileStep]()
+    before: dict[bytes, PathEntry] = {}
+    for version in versions:
+        now = {path: store.entry(data, mode) for path, (data, mode) in version.items()}
+        changes: dict[bytes, tuple[PathEntry | None, PathEntry | None]] = {
+            path: (before.get(path), now.get(path))
+            for path in {*before, *now}
+            if not (path in now and now[path].same(before.get(path)))
+        }
+        steps.append(FileStep(changes, title))
+        before = now
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "clone"
+        folder.mkdir()
+        ended = bash(made(store, steps, [], title), folder)
+        assert ended.returncode == 0, ended.stderr
+        files = {
+            os.fsencode(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mode & 0o777)
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        assert files == versions[-1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(whole_texts, whole_texts)
+def test_a_command_and_a_comment_stay_what_they_are(command: str, title: str) -> None:
+    store = Store()
+    end = sha256(command.encode()).hexdigest()
+    line = f"cat > got <<'{end}'\n{command}\n{end}"
+    changes: Mapping[bytes, tuple[PathEntry | None, PathEntry | None]] = {
+        b"got": (None, store.entry(b"?"))
+    }
+    step = FileStep(changes, title, command=line)
+    check = GreenCheck(f"printf %s {quoted(command)} > seen", "", title, 0)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "clone"
+        folder.mkdir()
+        ended = bash(made(store, [step], [check], title), folder)
+        assert ended.returncode == 0, ended.stderr
+        assert sorted(os.listdir(folder)) == ["got", "seen"]
+        assert (folder / "got").read_bytes() == f"{command}\n".encode()
+        assert (folder / "seen").read_bytes() == command.encode()
+    assert "\n" not in comment(title)
+
+
+def test_detours_are_left_out_and_commands_keep_what_they_need() -> None:
+    store = Store()
+    v = [store.entry(f"{n}\n".encode()) for n in range(6)]
+    steps = [
+        FileStep({b"a": (None, v[0])}, "edit 0"),
+        FileStep({b"a": (v[0], v[1])}, "edit 1, undone"),
+        FileStep({b"b": (None, v[2])}, "edit 2, written over"),
+        FileStep({b"a": (v[1], v[0])}, "edit 3, undoes"),
+        FileStep({b"b": (v[2], v[3])}, "write 4", whole=True),
+        FileStep({b"c": (None, v[4]), b"d": (None, v[5])}, "run 5", command="make"),
+        FileStep({b"d": (v[5], None)}, "edit 6: removes what the command left"),
+        FileStep({b"e": (None, v[5])}, "run 7, undone", command="touch e"),
+        FileStep({b"e": (v[5], None)}, "edit 8"),
+    ]
+    assert [one.step.title for one in distilled(steps)] == [
+        "edit 0",
+        "write 4",
+        "run 5",
+        "edit 6: removes what the command left",
+    ]
+
+
+def test_what_git_ignores_does_not_count() -> None:
+    entry = PathEntry(Kind.FILE, 0o644, 1, NEVER, b"x" * 32, ignored=True)
+    assert distilled([FileStep({b"build/o": (None, entry)}, "run", command="make")]) == []
+
+
+def test_links_folders_modes_and_binary_files_come_along(tmp_path: Path) -> None:
+    store = Store()
+    folder = PathEntry(Kind.FOLDER, 0o755, 0, NEVER, None, ignored=False)
+    steps = [
+        FileStep(
+            {
+                b"d": (None, folder),
+                b"d/bin": (None, store.entry(b"\0\xff", 0o755)),
+                b"l": (None, store.entry(b"../$(x) y", kind=Kind.LINK)),
+                b"gone": (store.entry(b"old\n"), None),
+                b"mode": (store.entry(b"m\n"), store.entry(b"m\n", 0o755)),
+            },
+            "run that failed",
+        )
+    ]
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    (clone / "gone").write_text("old\n")
+    (clone / "mode").write_text("m\n")
+    ended = bash(made(store, steps, []), clone)
+    assert ended.returncode == 0, ended.stderr
+    assert tree_of(clone) == {
+        "d": ("folder", 0o755, b""),
+        "d/bin": ("file", 0o755, b"\0\xff"),
+        "l": ("link", 0, b"../$(x) y"),
+        "mode": ("file", 0o755, b"m\n"),
+    }
+
+
+KEY = "sk-ant-api03-" + "A" * 80
+PEM = "-----BEGIN PRIVATE KEY-----\n" + ("MIIEvQIBADANBgkq" * 4 + "\n") * 3
+
+
+@pytest.mark.parametrize("secret", [KEY, PEM])
+def test_secrets_are_removed_and_open_nothing(tmp_path: Path, secret: str) -> None:
+    store = Store()
+    first, second = (store.entry(f"{text}\n{secret}\nEND\n".encode()) for text in ("a", "b"))
+    steps = [
+        FileStep({b"a": (None, first)}, "edit"),
+        FileStep({b"a": (first, second)}, "edit"),
+        FileStep({b"b": (None, first)}, "run", command=f"echo '{secret}' > b"),
+    ]
+    result = script(
+        distilled(steps), [], store.content, session="s", title=secret, began="", root="/w"
+    )
+    assert "MIIEvQ" not in result.text
+    assert KEY not in result.text
+    assert result.secrets >= 2
+    assert any("secret was removed" in line for line in result.cannot)
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    ended = bash(result.text, clone)
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(os.listdir(clone)) == ["a", "b"]
+
+
+@given(st.lists(st.tuples(whole_texts, st.lists(whole_texts, max_size=2)), max_size=5), whole_texts)
+def test_a_task_file_has_a_task_for_each_prompt(
+    prompts: list[tuple[str, list[str]]], title: str
+) -> None:
+    given_ = [DistilledPrompt(f"p{text}", title, tuple(checks)) for text, checks in prompts]
+    text, _ = task_file(given_, session="s", title=title)
+    file = parse(text.encode("utf-8", "replace"))
+    assert len(file.tasks) == len(prompts)
+    assert all(task.text.startswith("p") and task.mark == " " for task in file.tasks)
+    assert {task.group for task in file.tasks} <= {"distilled"}
+    assert not file.boot
+
+
+@given(whole_texts, whole_texts)
+def test_a_skill_has_a_sound_front_matter_and_quotes_corrections(title: str, words: str) -> None:
+    store = Store()
+    steps = distilled([FileStep({b"a": (None, store.entry(b"1"))}, words, command=f"x{words}")])
+    told = [Correction("with a refusal", f"q{words}", title)]
+    text, _ = skill(steps, [], told, session="s", title=title)
+    fields = front_matter.parse(text.encode("utf-8", "replace")).fields
+    assert fields.keys() == {"name", "description"}
+    assert str(fields["description"]).startswith("Draft, from session s.")
+    assert text.count("\n## What the person corrected\n") == 1
+    assert "\n> q" in text
+
+
+def record(type_: str, **data: object) -> Record:
+    return Record(type_, f"{type_}-{len(str(data))}", None, "", data)
+
+
+def test_what_the_person_corrected_is_quoted() -> None:
+    say: Callable[[str], Record] = lambda text: record("user", text=text, content=[])  # noqa: E731
+    records = [
+        say("add a test"),
+        record("assistant", content=[]),
+        say("thanks, go on"),
+        record("assistant", content=[]),
+        say("No, use pytest instead"),
+        record("permission", answer="no", by="person", reason="never touch main"),
+        record("permission", answer="no", by="person", reason=""),
+        record("permission", answer="no", by="hook", reason="a rule"),
+        record("interrupt", reason="stopped"),
+        say("smaller steps"),
+        record("rewind"),
+        say("again with care"),
+    ]
+    assert [(one.why, one.text) for one in corrections(records)] == [
+        ("as an answer", "No, use pytest instead"),
+        ("with a refusal", "never touch main"),
+        ("after an interruption", "smaller steps"),
+        ("after a rewind", "again with care"),
+    ]

@@ -1,0 +1,430 @@
+"""The result of `holdfast bisect`, in words and as JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from tui.agent.limits import session_cost
+from tui.app.options.arguments import Options
+from tui.app.session_report import allowed_by
+from tui.app.workspace_diff import diff_text
+from tui.cli.session_io import print_json
+from tui.context import bisection
+from tui.context.bisection import FirstFailure, NoFirstFailure, Verdict
+from tui.context.call_origin import (
+    CallOrigin,
+    SeenContext,
+    background_commands,
+    origin_of,
+    seen_at,
+)
+from tui.context.session_states import FilesState, SessionFiles
+from tui.context.workspace_changes import WorkspaceChanges
+from tui.core import facts
+from tui.core.config import Price
+from tui.core.dataclass import dataclass
+from tui.core.formatting import duration, money, plural, tokens
+from tui.core.messages import Usage, string_of
+from tui.core.retold import retold
+from tui.core.standard_output import note, print_text
+from tui.core.text_cleaning import one_line
+from tui.session.checkpoints.entries import Change, CheckpointError
+from tui.session.checkpoints.scratch import differing
+from tui.session.reader import LoadedSession
+from tui.session.records import FILE_CHANGE, Record, is_prompt, title_of
+
+_NAMED: Final = 12
+_LINES: Final = 20
+_CHARS: Final = 160
+
+
+@dataclass(frozen=True, slots=True)
+class BisectState:
+    """A state in the order of the search, and the session that it is of. `task` is the number of
+    the task in a run, 0 in a session."""
+
+    session: LoadedSession
+    state: FilesState
+    task: int = 0
+
+    @property
+    def name(self) -> str:
+        """A name that tells it from the other states of the search."""
+        return f"{self.session.header.id} {self.state.key}"
+
+    @property
+    def record(self) -> Record:
+        """The record by which the state was there."""
+        return self.session.branch[self.state.place]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on a state, with the exit codes of the command's runs; `why` it was skipped.
+    `output` and `seconds` are those of its first run that failed, otherwise of the last."""
+
+    verdict: Verdict
+    codes: tuple[int, ...] = ()
+    why: str = ""
+    output: str = ""
+    seconds: float = 0.0
+    timed_out: bool = False
+
+    @property
+    def flaky(self) -> bool:
+        return bisection.is_flaky(self.codes)
+
+
+@dataclass(slots=True)
+class BisectReport:
+    """The result of a search, with all that it is told from."""
+
+    places: Sequence[BisectState]
+    trials: Mapping[int, Judgement]
+    result: FirstFailure | NoFirstFailure
+    kept: SessionFiles
+    command: str
+    lent: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    changed: Sequence[str] = ()
+    pruned: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The making of a state: by a call, with its origin, or by somebody else."""
+
+    place: BisectState
+    origin: CallOrigin | None
+    seen: SeenContext | None
+    usd: float | None
+    sub_agent: str = ""
+    beside: tuple[str, ...] = ()
+    """Commands that ran in the background."""
+
+    @property
+    def title(self) -> str:
+        """The call in a few words, or who else it was."""
+        if self.origin is not None:
+            words = one_line(f"{self.origin.tool} {self.origin.subject}")
+            return words if len(words) <= _CHARS else f"{words[: _CHARS - 1]}…"
+        match self.place.state.by:
+            case "rewind":
+                return "a rewind, which put files back"
+            case "job":
+                return f"a command in the background: {'; '.join(self.beside) or 'unknown'}"
+            case "call":
+                return "a call that isn't in the record any more"
+            case _:
+                return "nobody in the session: an editor, git or another program"
+
+
+def print_report(report: BisectReport, options: Options, prices: Mapping[str, Price]) -> int:
+    """Print the result. Returns the exit code: 0 where the change was found."""
+    result = report.result
+    made = _makers(report, prices)
+    diff = _diff(report) if isinstance(result, FirstFailure) else ""
+    if options.json:
+        print_json(_to_json(report, made, diff))
+    elif isinstance(result, FirstFailure):
+        for line in _failure_lines(report, result, made, diff):
+            print_text(line)
+        for line in _next_commands(options, result, made):
+            note(line)
+    else:
+        print_text(_no_failure_text(report, result))
+    if not options.json:
+        for line in _remarks(report):
+            note(line)
+    return 0 if isinstance(result, FirstFailure) and len(result.candidates) == 1 else 1
+
+
+def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
+    result = report.result
+    if not isinstance(result, FirstFailure):
+        return []
+    return [_made(report.places[n], prices) for n in result.candidates]
+
+
+def _made(place: BisectState, prices: Mapping[str, Price]) -> _Made:
+    records, state = place.session.branch, place.state
+    if state.by != "call":
+        beside = background_commands(records[: state.place + 1]) if state.by == "job" else []
+        return _Made(place, None, None, None, beside=tuple(beside))
+    origin = origin_of(records[: state.place + 1], state.call_id)
+    # the permission and the result may be recorded after the state
+    origin = origin_of(records, state.call_id) if origin is not None else None
+    if origin is None:
+        return _Made(place, None, None, None)
+    usd = session_cost([origin.answer], prices).session.usd if origin.answer else None
+    child = string_of(place.record.data.get("session")) if place.record.type == FILE_CHANGE else ""
+    return _Made(place, origin, seen_at(records, origin.request), usd, child)
+
+
+def _failure_lines(
+    report: BisectReport, result: FirstFailure, made: Sequence[_Made], diff: str
+) -> Iterator[str]:
+    count = len(report.places)
+    if len(made) > 1:
+        yield (
+            f"`{report.command}` passes in state {result.passes + 1:,} of {count:,} and fails in"
+            f" state {result.fails + 1:,}. Those between were skipped, so it is one of these:"
+        )
+        yield from (f"  {_when(one.place)}  {one.title}" for one in made[:_NAMED])
+        if len(made) > _NAMED:
+            yield f"  and {len(made) - _NAMED} more"
+        return
+    trial = report.trials[result.fails]
+    yield f"`{report.command}` fails from state {result.fails + 1:,} of {count:,} on, made by:"
+    yield ""
+    yield from _call(made[0])
+    yield ""
+    yield diff.rstrip("\n") or "(no file that git doesn't ignore is different)"
+    said = trial.output.strip("\n").splitlines()
+    if said:
+        yield ""
+        yield f"The command said ({_ending(trial)}):"
+        yield from (f"  {line}" for line in said[-_LINES:])
+
+
+def _call(made: _Made) -> Iterator[str]:
+    place, origin = made.place, made.origin
+    yield made.title
+    rows: list[tuple[str, str]] = []
+    if place.task:
+        rows.append(("task", f"{place.task} of the run"))
+    rows.append(("session", place.session.header.id))
+    rows.append(("time", _when(place)))
+    if origin is None:
+        before = place.state.before
+        prompt = _prompt_before(place)
+        if prompt:
+            rows.append(("prompt", prompt))
+        if before >= 0:
+            since = place.session.branch[before].time[:19].replace("T", " ")
+            rows.append(("since", f"{since} UTC"))
+    else:
+        rows += _origin_rows(made, origin)
+    width = max(len(name) for name, _ in rows) + 2
+    yield from (f"  {name:<{width}}{text}" for name, text in rows)
+
+
+def _origin_rows(made: _Made, origin: CallOrigin) -> Iterator[tuple[str, str]]:
+    if origin.prompt_text:
+        yield "prompt", origin.prompt_text
+    if made.sub_agent:
+        yield "sub-agent", f"in its session {made.sub_agent}"
+    if origin.model:
+        request = f", request {origin.request}" if origin.request else ""
+        yield "model", f"{origin.model}{request}"
+    if (seen := made.seen) is not None:
+        usage = Usage.from_json(origin.answer.data.get("usage") if origin.answer else None)
+        words = [plural(seen.messages, "message")]
+        if size := usage.total - usage.output_tokens:
+            words.append(f"{tokens(size)} tokens")
+        if seen.hidden:
+            words.append(f"{plural(seen.hidden, 'result')} hidden or left out")
+        if seen.summarized:
+            words.append("older ones as a summary")
+        yield "had seen", ", ".join(words)
+        names = [_below(made, path) for path in seen.read]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield "had read", (", ".join(names[-_NAMED:]) + more) if names else "no file"
+    yield "approval", allowed_by(_permission(origin))
+    if made.usd is not None:
+        yield "cost", f"{money(made.usd)} for the answer with this call"
+
+
+def _permission(origin: CallOrigin) -> facts.PermissionAnswered | None:
+    told = [fact for _, fact in retold([origin.permission] if origin.permission else [])]
+    return next((one for one in told if isinstance(one, facts.PermissionAnswered)), None)
+
+
+def _below(made: _Made, path: str) -> str:
+    root = made.place.session.header.cwd
+    return one_line(path.removeprefix(f"{root}/"))
+
+
+def _prompt_before(place: BisectState) -> str:
+    records = reversed(place.session.branch[: place.state.place + 1])
+    return next((title_of(one.data) for one in records if is_prompt(one)), "")
+
+
+def _when(place: BisectState) -> str:
+    return f"{place.record.time[:19].replace('T', ' ')} UTC"
+
+
+def _ending(trial: Judgement) -> str:
+    if trial.timed_out:
+        return f"stopped after {duration(trial.seconds)}"
+    code = next((one for one in trial.codes if one), 0)
+    return f"exit code {code}"
+
+
+def _diff(report: BisectReport) -> str:
+    assert isinstance(report.result, FirstFailure)
+    one, other = (report.places[n] for n in (report.result.passes, report.result.fails))
+    try:
+        old, new = report.kept.state(one.state), report.kept.state(other.state)
+    except CheckpointError as error:
+        return f"The difference can't be shown: {error.message}"
+    root = report.kept.root
+    changes = tuple(
+        Change(root / os.fsdecode(path), was, now)
+        for path, (was, now) in differing(old, new).items()
+    )
+    return diff_text(WorkspaceChanges(own=changes), root, report.kept.content)
+
+
+def _no_failure_text(report: BisectReport, result: NoFirstFailure) -> str:
+    count, n = len(report.places), result.state
+    where = f"state {n + 1:,} of {count:,} ({_when(report.places[n])})"
+    trial = report.trials.get(n)
+    said = "".join(f"\n  {line}" for line in (trial.output if trial else "").splitlines()[-_LINES:])
+    match result.reason:
+        case "passes":
+            return (
+                f"`{report.command}` passes at the end, in {where}: nothing is to be found. If it"
+                " fails in your folder, the cause is what a scratch copy lacks, or came later."
+            )
+        case "fails":
+            return (
+                f"`{report.command}` fails already at the beginning, in {where}: it has to pass"
+                " somewhere before. Begin later, with --at N for a request after which it passes;"
+                f" or it needs what a scratch copy lacks, such as .git or the network.{said}"
+            )
+        case "unjudged":
+            why = next((one.why for one in report.trials.values() if one.why), "")
+            return f"No state could be judged: {why}.{said}"
+
+
+def _remarks(report: BisectReport) -> Iterator[str]:
+    skipped = [n for n, one in report.trials.items() if one.verdict == "skipped"]
+    flaky = [n for n, one in report.trials.items() if one.flaky]
+    if skipped:
+        why = ", ".join(dict.fromkeys(report.trials[n].why for n in skipped))
+        yield f"Skipped: {_numbers(skipped)} ({why})."
+    for n in sorted(flaky)[:_NAMED]:
+        codes = report.trials[n].codes
+        failed = sum(code != 0 for code in codes)
+        yield (
+            f"Flaky: {failed} of {plural(len(codes), 'run')} failed in state {n + 1:,}; it counts"
+            f" as {'failing' if report.trials[n].verdict == 'fails' else 'passing'}."
+        )
+    if report.changed:
+        yield (
+            f"The command changed {plural(len(report.changed), 'file')} while it was judged"
+            f" ({_some(report.changed)}); each run began from the exact state."
+        )
+    if report.lent:
+        yield f"Lent by your folder, read-only, as they are now: {_some(report.lent)}."
+    if report.missing:
+        yield f"Missing, because checkpoints don't keep them: {_some(report.missing)}."
+
+
+def _numbers(places: Sequence[int]) -> str:
+    shown = ", ".join(f"{n + 1:,}" for n in sorted(places)[:_NAMED])
+    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    return f"{'state' if len(places) == 1 else 'states'} {shown}{more}"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(map(one_line, names[:3]))
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+
+
+def _next_commands(options: Options, result: FirstFailure, made: Sequence[_Made]) -> Iterator[str]:
+    if len(result.candidates) > 1:
+        return
+    (one,) = made
+    id_ = one.place.session.header.id
+    if one.origin is None:
+        return
+    if one.origin.request:
+        yield f"What the model was sent: holdfast sessions view {id_} --at {one.origin.request}"
+    if one.origin.fork_at:
+        yield (
+            "Fork the conversation from before it: holdfast sessions fork"
+            f" {id_} --at {one.origin.fork_at}"
+        )
+    if options.sessions.branch is None:
+        yield f"Put the files back, too: holdfast -r {id_}, then /rewind to that prompt."
+
+
+def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str, Any]:
+    result = report.result
+    outcome: dict[str, Any]
+    if isinstance(result, FirstFailure):
+        single = len(result.candidates) == 1
+        outcome = {
+            "outcome": "found" if single else "between",
+            "passes": result.passes + 1,
+            "fails": result.fails + 1,
+        }
+    else:
+        outcome = {"outcome": result.reason, "state": result.state + 1}
+    return outcome | {
+        "command": report.command,
+        "states": len(report.places),
+        "pruned": report.pruned,
+        "candidates": [_made_json(one) for one in made],
+        "diff": diff,
+        "judged": [
+            {
+                "state": n + 1,
+                "session": report.places[n].session.header.id,
+                "time": report.places[n].record.time,
+                "verdict": one.verdict,
+                "exit_codes": list(one.codes),
+                "flaky": one.flaky,
+                "why": one.why or None,
+                "timed_out": one.timed_out,
+                "seconds": round(one.seconds, 3),
+            }
+            for n, one in sorted(report.trials.items())
+        ],
+        "output": report.trials[result.fails].output if isinstance(result, FirstFailure) else "",
+        "lent": list(report.lent),
+        "missing": list(report.missing),
+        "changed_by_the_command": list(report.changed),
+    }
+
+
+def _made_json(made: _Made) -> dict[str, Any]:
+    place, origin, seen = made.place, made.origin, made.seen
+    about: dict[str, Any] = {
+        "by": place.state.by,
+        "session": place.session.header.id,
+        "task": place.task or None,
+        "time": place.record.time,
+        "title": made.title,
+    }
+    if origin is None:
+        return about
+    permission = origin.permission.data if origin.permission else {}
+    return about | {
+        "call_id": place.state.call_id,
+        "tool": origin.tool,
+        "subject": origin.subject,
+        "sub_agent_session": made.sub_agent or None,
+        "prompt": origin.prompt_text,
+        "prompt_record": origin.prompt.id if origin.prompt else None,
+        "request": origin.request or None,
+        "model": origin.model,
+        "cost_usd": made.usd,
+        "usage": origin.answer.data.get("usage") if origin.answer else None,
+        "permission": {name: permission.get(name) for name in ("answer", "by", "reason")}
+        if permission
+        else None,
+        "seen": {
+            "messages": seen.messages,
+            "read": list(seen.read),
+            "hidden": seen.hidden,
+            "summarized": seen.summarized,
+        }
+        if seen
+        else None,
+        "fork_at": origin.fork_at or None,
+    }

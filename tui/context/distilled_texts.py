@@ -1,0 +1,144 @@
+"""A session as a task file, and as the draft of a skill. Pure."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tui.context.distillation import Correction, DistilledStep, GreenCheck
+from tui.context.distilled_script import comment, source_of
+from tui.core.dataclass import dataclass
+from tui.core.redaction import mask
+from tui.core.text_cleaning import one_line
+from tui.session.records import Record, is_prompt, title_of
+
+_NAME_CHARS: Final = 48
+_DESCRIPTION_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DistilledPrompt:
+    """A prompt that counted: its text, and the checks that were green before the next one."""
+
+    text: str
+    record: str
+    checks: tuple[str, ...]
+
+
+def prompts_that_counted(
+    records: Sequence[Record], steps: Sequence[DistilledStep], checks: Sequence[GreenCheck]
+) -> list[DistilledPrompt]:
+    """The prompts from which a step came that counts, in their order."""
+    wanted = {
+        one.step.origin.prompt.id for one in steps if one.step.origin and one.step.origin.prompt
+    }
+    found: list[DistilledPrompt] = []
+    places = [n for n, record in enumerate(records) if is_prompt(record)]
+    for place, end in zip(places, [*places[1:], len(records)], strict=True):
+        record = records[place]
+        if record.id not in wanted:
+            continue
+        text = record.data.get("text")
+        green = tuple(dict.fromkeys(one.command for one in checks if place < one.place < end))
+        text = text if isinstance(text, str) else title_of(record.data)
+        found.append(DistilledPrompt(text, record.id, green))
+    return found
+
+
+def task_file(prompts: Sequence[DistilledPrompt], *, session: str, title: str) -> tuple[str, int]:
+    """A task file of the prompts, with their green commands as checks; and how many secrets were
+    removed from it."""
+    lines = [f"# {_prose(title)}", "", f"Distilled from session {session}.", "", "## distilled", ""]
+    secrets = 0
+    for prompt in prompts:
+        text, count = mask(prompt.text)
+        secrets += count
+        task = _prose(text)
+        for command in prompt.checks:
+            masked, count = mask(command)
+            secrets += count
+            task += f" It is done when this succeeds: {_prose(masked)}"
+        lines += [_remark(f"prompt {prompt.record}"), f"- [ ] {task}"]
+    return "\n".join(lines) + "\n", secrets
+
+
+def _prose(text: str) -> str:
+    """A text in one line that begins no comment, no fence and no other task."""
+    return one_line(text).replace("<!--", "<! --").encode("utf-8", "replace").decode()
+
+
+def _remark(text: str) -> str:
+    """A comment of Markdown that ends where it should."""
+    return f"<!-- {re.sub('-(?=[->])', '- ', comment(text))} -->"
+
+
+def skill(
+    steps: Sequence[DistilledStep],
+    checks: Sequence[GreenCheck],
+    corrected: Sequence[Correction],
+    *,
+    session: str,
+    title: str,
+) -> tuple[str, int]:
+    """The draft of a SKILL.md, with what the person corrected; and how many secrets were removed
+    from it."""
+    name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_NAME_CHARS].strip("-")
+    about = f"Draft, from session {session}. {_prose(mask(title)[0])}"[:_DESCRIPTION_CHARS]
+    text = "\n".join(
+        [
+            "---",
+            f"name: {name or 'distilled'}",
+            f"description: {json.dumps(about, ensure_ascii=False)}",
+            "---",
+            "",
+            f"# {_prose(title)}",
+            "",
+            "Steps that worked once. Put a placeholder where the next time differs.",
+            "",
+            *_steps(steps),
+            *_checks(checks),
+            *_corrections(corrected),
+        ]
+    )
+    return mask(text + "\n")
+
+
+def _steps(steps: Sequence[DistilledStep]) -> Iterator[str]:
+    for number, one in enumerate(steps, 1):
+        if one.step.command:
+            yield f"{number}. Run {_code(one.step.command)}"
+        else:
+            names = ", ".join(_code(os.fsdecode(path)) for path in one.changes)
+            yield f"{number}. Change {names}: {_prose(_wanted(one))}"
+        yield f"   {_remark(source_of(one))}"
+
+
+def _wanted(one: DistilledStep) -> str:
+    origin = one.step.origin
+    return comment(origin.prompt_text) if origin and origin.prompt_text else comment(one.step.title)
+
+
+def _checks(checks: Sequence[GreenCheck]) -> Iterator[str]:
+    if checks:
+        yield from ("", "## Checks", "")
+        yield from (f"- {_code(one.command)} succeeds." for one in checks)
+
+
+def _corrections(corrected: Sequence[Correction]) -> Iterator[str]:
+    if corrected:
+        yield from ("", "## What the person corrected", "")
+        for one in corrected:
+            yield f"> {_prose(one.text)}"
+            yield f">\n> ({one.why}, record {one.record})\n"
+
+
+def _code(text: str) -> str:
+    """A text as code in a line, whatever backticks are in it."""
+    line = one_line(text).encode("utf-8", "replace").decode()
+    longest = max(map(len, re.findall(r"`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    gap = " " if line.startswith("`") or line.endswith("`") or not line else ""
+    return f"{fence}{gap}{line}{gap}{fence}"
