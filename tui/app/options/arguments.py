@@ -28,6 +28,7 @@ from tui.core.errors import UsageError
 CommandName: TypeAlias = Literal[
     "chat",
     "run",
+    "replay",
     "sessions",
     "mcp",
     "plugin",
@@ -126,7 +127,8 @@ class PrintOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """A run of a task file."""
+    """A run of a task file, or a replay of a suite; `add` are sessions whose prompts are added to
+    it."""
 
     tasks: Path | None = None
     status: bool = False
@@ -136,6 +138,10 @@ class BatchOptions:
     batch_api: bool = False
     cancel: bool = False
     summary: Path | None = None
+    suite: Path | None = None
+    add: tuple[str, ...] = ()
+    agents_md: str | None = None
+    junit: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
