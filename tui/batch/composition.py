@@ -17,7 +17,7 @@ from tui.agent.model_access import listed_model, make_provider
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
 from tui.batch.plan import RunPlan
-from tui.batch.run_context import RunSetup
+from tui.batch.run_context import RunContext, RunSetup
 from tui.batch.runner import Runner
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
@@ -68,7 +68,7 @@ class RunComposition:
                 prices=planned.launch.config.prices,
             )
         )
-        self._agents.spent_usd = lambda: self.runner.context.spent_usd
+        self._agents.context = self.runner.context
 
     async def close(self) -> None:
         """Leave the servers and the model's side."""
@@ -80,7 +80,7 @@ class TaskAgents:
     the end.
 
     `approver` decides what the rules leave open. With `max_cost` in dollars, an agent may spend
-    what is left of it after the `spent_usd` of the run.
+    what `context` has left of it: that of the run, once it is there.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class TaskAgents:
         self._max_cost = max_cost
         self._provider: Provider = make_provider(launch, clock)
         self._servers = make_servers(launch)
-        self.spent_usd: Callable[[], float] = lambda: 0.0
+        self.context: RunContext | None = None
 
     async def close(self) -> None:
         """Leave the servers and the model's side."""
@@ -109,7 +109,8 @@ class TaskAgents:
     def _new_agent(self, folder: Path, path: Path | None) -> Agent:
         launch = self.launch_in(folder)
         if self._max_cost is not None:
-            left = max(0.0, self._max_cost - self.spent_usd())
+            spent = self.context.spent_usd if self.context else 0.0
+            left = max(0.0, self._max_cost - spent)
             launch = replace(launch, limits=Limits(max_cost=left))
         session = Session.open(path, clock=self.clock) if path else self.new_session(launch)
         agent = make_agent(

@@ -147,11 +147,11 @@ _RULES = (
 )
 
 
-def _models(fallback: Flag) -> tuple[Flag, ...]:
+def _models(*fallback: Flag) -> tuple[Flag, ...]:
     return _group(
         "Model",
         _flag("-m --model NAME", "the model to use; opus, sonnet, haiku, fable: the newest"),
-        fallback,
+        *fallback,
         _flag("--effort", "how hard the model thinks", choices=EFFORTS),
         _flag("--practice", "the offline practice model: no key, no network"),
         _flag("--practice-script FILE", "the practice model replays FILE (TOML)"),
@@ -311,7 +311,7 @@ COMMANDS = (
         ("replay",),
         "run recorded prompts again where they began, judged by the checks of then",
         (
-            *(flag for flag in _models(_FALLBACK) if flag is not _FALLBACK),
+            *_models(),
             *_group(
                 "Variation",
                 *_TEXTS,
@@ -376,7 +376,7 @@ COMMANDS = (
         _flag("--at N", "the request", dest="request"),
         _flag("--unmask N", "send message N whole, which was hidden, left out or cut"),
         _flag("--yes", "send it without asking"),
-        *(flag for flag in _models(_FALLBACK) if flag is not _FALLBACK),
+        *_models(),
     ),
     _sessions("repair", "write a repaired copy; never changes the original", _ID, _DRY_RUN, _OUT),
     _sessions(

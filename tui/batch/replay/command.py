@@ -204,4 +204,4 @@ def _show(planned: ReplayPlan, state: ReplayState, reason: str, options: Options
     print_line(report.text(state, reason).rstrip("\n"))
     print_line(f"Folders and state: {shorten(planned.folder)}")
     if not state.is_over:
-        print_line("The same command goes on with the rest.")
+        print_line("The same command continues with the rest.")

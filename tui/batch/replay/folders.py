@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tui.batch.replay.recorded import LeftOutError, state_of
+from tui.batch.replay.recorded import NotReplayableError, state_of
 from tui.context.project_files import INSTRUCTIONS
 from tui.core.errors import HoldfastError, StorageError, os_error_as
 from tui.core.formatting import plural
@@ -38,7 +38,7 @@ def put_files(
     """Make `folder` what the workspace was at a checkpoint; it appears whole. `linked` are paths
     that lead to the workspace as it is today.
 
-    Raises LeftOutError where the checkpoint or a copy in it is gone, StorageError.
+    Raises NotReplayableError where the checkpoint or a copy in it is gone, StorageError.
     """
     draft = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     with os_error_as(StorageError, f"Can't write {folder}"):
@@ -46,7 +46,7 @@ def put_files(
         try:
             _fill(store, checkpoint, draft)
             _link(store.root, draft, linked)
-            _begin_repository(draft)
+            _begin_repository(draft, linked)
             remove(folder)
             draft.rename(folder)
         except BaseException:
@@ -58,7 +58,7 @@ def _fill(store: CheckpointStore, checkpoint: str, folder: Path) -> None:
     try:
         state = state_of(store, checkpoint)
     except CheckpointError as error:
-        raise LeftOutError(error.message) from error
+        raise NotReplayableError(error.message) from error
     state = state.without(state.refused(GUARDED))
     changes = [
         Change(folder / os.fsdecode(path), entry, None)
@@ -69,7 +69,7 @@ def _fill(store: CheckpointStore, checkpoint: str, folder: Path) -> None:
     if lost:
         some = ", ".join(str(one.path.relative_to(folder)) for one in lost[:_NAMED])
         why = lost[0].detail or lost[0].outcome
-        raise LeftOutError(f"{plural(len(lost), 'file')} can't be put back ({some}): {why}.")
+        raise NotReplayableError(f"{plural(len(lost), 'file')} can't be put back ({some}): {why}.")
 
 
 def _link(root: Path, folder: Path, linked: Sequence[str]) -> None:
@@ -83,11 +83,12 @@ def _link(root: Path, folder: Path, linked: Sequence[str]) -> None:
                 here.symlink_to(there)
 
 
-def _begin_repository(folder: Path) -> None:
+def _begin_repository(folder: Path, linked: Sequence[str]) -> None:
     try:
         git(folder, "init", "-q", "--template=", "--initial-branch=replay", env=_ALONE)
         (folder / ".git" / "info").mkdir(exist_ok=True)
-        (folder / ".git" / "info" / "exclude").write_text("/.holdfast/\n")
+        passed_over = "".join(f"/{name}\n" for name in (".holdfast/", *linked))
+        (folder / ".git" / "info" / "exclude").write_text(passed_over)
         git(folder, "add", "-A", env=_ALONE)
         git(folder, "commit", "-q", "--allow-empty", "-m", "The files as they were", env=_ALONE)
     except GitError as error:

@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from tui.batch.replay.recorded import Source, relocated
-from tui.core.clock import Clock
+from tui.batch.replay.recorded import RecordedPrompt, relocated
+from tui.core.clock import Clock, timestamp
+from tui.core.facts import TitleChanged
 from tui.core.paths import Folders
 from tui.session import copies
-from tui.session.records import CHECKPOINT, Record
+from tui.session.records import CHECKPOINT, Record, new_id
 
 _MADE_ANEW: Final = frozenset(
     {"frame", "notice", "request", "reload", "break", "break_billed", CHECKPOINT}
@@ -23,14 +24,12 @@ _MADE_ANEW: Final = frozenset(
 """Types of records that belong to the requests and the folder of then."""
 
 
-def begin_session(source: Source, folder: Path, *, folders: Folders, clock: Clock) -> Path | None:
-    """Write the session of a replay in `folder` up to the prompt. None where nothing is before it.
-
-    Raises StorageError.
-    """
+def begin_session(
+    source: RecordedPrompt, name: str, folder: Path, *, folders: Folders, clock: Clock
+) -> Path:
+    """Write the session of the replay of a case, by its name, in `folder`, up to the prompt. Raises
+    StorageError."""
     kept = [one for one in source.branch[: source.start] if one.type not in _MADE_ANEW]
-    if not kept:
-        return None
     header = copies.header_of(source.loaded, clock=clock, cwd=folder)
     header = replace(header, cwd=str(folder))
     path = copies.place_of(header, folders=folders, clock=clock)
@@ -39,6 +38,10 @@ def begin_session(source: Source, folder: Path, *, folders: Folders, clock: Cloc
     for one in kept:
         parent = records[-1].id if records else None
         records.append(replace(one, parent=parent, data=_moved(one.data, old, new)))
+    title, now = TitleChanged(f"Replay: {name}"), clock.now()
+    parent = records[-1].id if records else None
+    id_ = new_id(now, after=parent or "")
+    records.append(Record(title.recorded_as(), id_, parent, timestamp(now), title.to_record()))
     copies.write_family(path, header, records, source.loaded.children, clock=clock)
     return path
 

@@ -47,12 +47,12 @@ _LINKED: Final = frozenset({"node_modules", ".venv", "venv", "vendor", "bower_co
 _REFILLED: Final = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
 
 
-class LeftOutError(HoldfastError):
+class NotReplayableError(HoldfastError):
     """A prompt cannot be replayed; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordedPrompt:
     """The session that a case is of: its branch up to the end of the prompt's turn. `start` is the
     prompt's place in it."""
 
@@ -94,8 +94,9 @@ def added(named: str, folders: Folders, known: Sequence[Case]) -> tuple[list[Cas
         if number not in {None, count}:
             continue
         try:
-            case = _case(Source(loaded, branch, place), taken, folders)
-        except LeftOutError as error:
+            source = RecordedPrompt(loaded, branch, place)
+            case = _case(source, taken, folders, later=number is not None)
+        except NotReplayableError as error:
             lines.append(f"Prompt {count}: left out. {error.message}")
             continue
         if (case.session, case.prompt) in there:
@@ -104,7 +105,7 @@ def added(named: str, folders: Folders, known: Sequence[Case]) -> tuple[list[Cas
             cases.append(case)
             taken.add(case.name)
         else:
-            lines.append(f"Prompt {count}: left out. No check of it ended with 0.")
+            lines.append(f"Prompt {count}: left out. No check ended with 0 in its turn.")
     return cases, lines
 
 
@@ -115,21 +116,23 @@ def _named(named: str, folders: Folders) -> tuple[LoadedSession, int | None]:
     return read(catalog.resolve(named, folders)), None
 
 
-def _case(source: Source, taken: set[str], folders: Folders) -> Case:
+def _case(source: RecordedPrompt, taken: set[str], folders: Folders, *, later: bool) -> Case:
+    """Make the case of a prompt; its checks may be those of a `later` turn. Raises
+    NotReplayableError."""
     prompt, id_ = source.branch[source.start], source.loaded.header.id
     content = blocks_of(prompt.data.get("content"))
     if any(block.get("type") != "text" for block in content):
-        raise LeftOutError("It has images or files attached, which a suite can't hold.")
+        raise NotReplayableError("It has images or files attached, which a suite can't hold.")
     text = text_of(content).partition(f"\n\n{HOOKS_SAY}")[0]  # hooks speak again
     if not text.strip():
-        raise LeftOutError("It has no text.")
+        raise NotReplayableError("It has no text.")
     before = checkpoint_at(source.branch, source.start)
     if not before:
-        raise LeftOutError(
+        raise NotReplayableError(
             "There is no checkpoint of its files: it changed none, the session comes from an older"
             " version or another program, or checkpoints were off."
         )
-    checks, after = _green(source)
+    checks, after = _green(source, later=later)
     absent = _not_stored(source.root, before, folders)
     return Case(
         name=name_of(text, taken),
@@ -144,8 +147,8 @@ def _case(source: Source, taken: set[str], folders: Folders) -> Case:
     )
 
 
-def _green(source: Source) -> tuple[tuple[str, ...], str]:
-    """The checks that were green first: in the turn of the prompt, else in a later one; and the
+def _green(source: RecordedPrompt, *, later: bool) -> tuple[tuple[str, ...], str]:
+    """The checks that were green first: in the turn of the prompt, else in a `later` one; and the
     last checkpoint that was taken before the last of them had ended."""
     ends = [n for n in range(source.start + 1, len(source.branch)) if is_prompt(source.branch[n])]
     begin = source.start
@@ -158,6 +161,8 @@ def _green(source: Source) -> tuple[tuple[str, ...], str]:
             root = str(source.root)
             checks = tuple(dict.fromkeys(_here(line, root) for line in found))
             return checks, string_of(taken[-1].data.get("checkpoint")) if taken else ""
+        if not later:
+            break
         begin = end
     return (), ""
 
@@ -207,7 +212,7 @@ def _not_stored(root: Path, checkpoint: str, folders: Folders) -> list[str]:
     try:
         state = state_of(store, checkpoint)
     except CheckpointError as error:
-        raise LeftOutError(error.message) from error
+        raise NotReplayableError(error.message) from error
     finally:
         store.close()
     paths = (path for path, entry in sorted(state.entries.items()) if entry and not entry.stored)
@@ -222,20 +227,20 @@ def state_of(store: CheckpointStore, checkpoint: str) -> StoredState:
     return state
 
 
-def source_of(case: Case, folders: Folders) -> Source:
-    """The recorded prompt of a case. Raises LeftOutError where it is gone."""
+def source_of(case: Case, folders: Folders) -> RecordedPrompt:
+    """The recorded prompt of a case. Raises NotReplayableError where it is gone."""
     try:
         loaded = read(catalog.resolve(case.session, folders))
     except HoldfastError as error:
-        raise LeftOutError(f"Its session can't be read: {error.message}") from error
+        raise NotReplayableError(f"Its session can't be read: {error.message}") from error
     branch = loaded.branch
     start = next((n for n, one in enumerate(branch) if one.id == case.prompt), None)
     if start is None:
         branch = path_to(loaded.records, case.prompt)
         start = len(branch) - 1
     if start < 0:
-        raise LeftOutError("Its prompt isn't in the session any more.")
-    return Source(loaded, branch, start)
+        raise NotReplayableError("Its prompt isn't in the session any more.")
+    return RecordedPrompt(loaded, branch, start)
 
 
 def figures(records: Sequence[Record], prices: Mapping[str, Price]) -> Figures:

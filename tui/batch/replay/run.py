@@ -29,7 +29,13 @@ from tui.batch.isolation import Isolation
 from tui.batch.replay.checks import in_words, run_checks
 from tui.batch.replay.folders import put_files, put_instructions, remove
 from tui.batch.replay.history import begin_session
-from tui.batch.replay.recorded import LeftOutError, Source, figures, relocated, source_of
+from tui.batch.replay.recorded import (
+    NotReplayableError,
+    RecordedPrompt,
+    figures,
+    relocated,
+    source_of,
+)
 from tui.batch.replay.state import CheckResult, ReplayState, Verdict, save
 from tui.batch.replay.suite import Case
 from tui.batch.resumption import first_record_of
@@ -95,7 +101,7 @@ class ReplayRun:
             ),
             lambda _: None,
         )
-        self._agents.spent_usd = lambda: self._run.spent_usd
+        self._agents.context = self._run
         self._group: GroupSession | None = None
         self._stopped = StopSignal()
 
@@ -175,7 +181,7 @@ class ReplayRun:
                 said = await store.take_over(task, place, home, self._clock)
                 self._run.say(f"{case.name} was running when the last replay died{said}")
             task = await self._worked(index, case, source, folder, store)
-        except LeftOutError as error:
+        except NotReplayableError as error:
             await self._rest(index, "left out", error.message)
             return
         if task.status == "failed" and self._run.fatal:
@@ -184,9 +190,9 @@ class ReplayRun:
             await self._judge(task, case, source, folder)
 
     async def _worked(
-        self, index: int, case: Case, source: Source, folder: Path, store: RunStore
+        self, index: int, case: Case, source: RecordedPrompt, folder: Path, store: RunStore
     ) -> TaskState:
-        """The task of a case, once its turn has come to rest. Raises LeftOutError."""
+        """The task of a case, once its turn has come to rest. Raises NotReplayableError."""
         task = store.task(index)
         if task.status == "completed":
             return task
@@ -205,10 +211,10 @@ class ReplayRun:
 
     # The files
 
-    async def _prepare(self, case: Case, source: Source, folder: Path) -> None:
-        """Make the folder of a case. Raises LeftOutError where its checks say nothing about it."""
+    async def _prepare(self, case: Case, source: RecordedPrompt, folder: Path) -> None:
+        """Make the folder of a case. Raises NotReplayableError where its checks tell nothing."""
         if not case.checks:
-            raise LeftOutError("It has no checks: name commands that judge it in the suite.")
+            raise NotReplayableError("It has no checks: name commands that judge it in the suite.")
         store = store_of(self._plan.launch.folders, source.root)
         try:
             await self._verify(case, source, store)
@@ -219,17 +225,19 @@ class ReplayRun:
         if text is not None:
             await asyncio.to_thread(put_instructions, folder, text)
 
-    async def _verify(self, case: Case, source: Source, store: CheckpointStore) -> None:
-        """Raise LeftOutError unless the checks are green with the files of then, and one of them is
-        red with those of the prompt's start."""
+    async def _verify(self, case: Case, source: RecordedPrompt, store: CheckpointStore) -> None:
+        """Raise NotReplayableError unless the checks are green with the files of then, and one of
+        them is red with those of the prompt's start."""
         if red := in_words(await self._checked(case, source, store, case.after or case.before)):
             needs = f" Not in the checkpoint: {', '.join(case.missing)}." if case.missing else ""
-            raise LeftOutError(f"No longer green, even with the files of then: {red}.{needs}")
+            raise NotReplayableError(f"No longer green, even with the files of then: {red}.{needs}")
         if not in_words(await self._checked(case, source, store, case.before)):
-            raise LeftOutError("Already green before the prompt: its checks don't judge the work.")
+            raise NotReplayableError(
+                "Already green before the prompt: its checks don't judge the work."
+            )
 
     async def _checked(
-        self, case: Case, source: Source, store: CheckpointStore, checkpoint: str
+        self, case: Case, source: RecordedPrompt, store: CheckpointStore, checkpoint: str
     ) -> Sequence[CheckResult]:
         """Run the checks of a case on the files of a checkpoint, in a folder of their own."""
         folder = self._plan.folder / "check"
@@ -246,7 +254,9 @@ class ReplayRun:
 
     # The verdict
 
-    async def _judge(self, task: TaskState, case: Case, source: Source, folder: Path) -> None:
+    async def _judge(
+        self, task: TaskState, case: Case, source: RecordedPrompt, folder: Path
+    ) -> None:
         """Judge what a turn has made."""
         folders, prices = self._plan.launch.folders, self._plan.launch.config.prices
         turn = await asyncio.to_thread(_turn_of, task, folders)
@@ -279,21 +289,25 @@ class _Agents(TaskAgents):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.cases: dict[Path, tuple[Source, Case]] = {}
+        self.cases: dict[Path, tuple[RecordedPrompt, Case]] = {}
 
     def new_session(self, launch: Launch) -> Session:
         """The session of a case: what was said before its prompt."""
         folder = launch.workspace.root
-        source, _ = self.cases[folder]
-        path = begin_session(source, folder, folders=launch.folders, clock=self.clock)
-        return Session.open(path, clock=self.clock) if path else super().new_session(launch)
+        source, case = self.cases[folder]
+        home = launch.folders
+        path = begin_session(source, case.name, folder, folders=home, clock=self.clock)
+        return Session.open(path, clock=self.clock)
 
     def launch_in(self, folder: Path) -> Launch:
-        """The launch in the folder of a case, from which what it links to can be read."""
+        """The launch in the folder of a case: what that links to can be read, and full outputs
+        stay in it."""
         launch = super().launch_in(folder)
         source, case = self.cases[folder]
         readable = tuple(Path(os.path.realpath(source.root / name)) for name in case.linked)
-        return core.replace(launch, workspace=core.replace(launch.workspace, readable=readable))
+        return core.replace(
+            launch, workspace=core.replace(launch.workspace, readable=readable, spare=None)
+        )
 
 
 def _turn_of(task: TaskState, folders: Folders) -> Sequence[Record]:

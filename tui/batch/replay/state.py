@@ -118,7 +118,7 @@ def load(folder: Path) -> ReplayState | None:
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(
             f"Can't read the replay in {path}: {error}.",
-            hint="Move its folder away; the next replay begins anew.",
+            hint="Move its folder away; the next replay begins from the start.",
         ) from error
 
 
