@@ -275,3 +275,33 @@ def test_what_cannot_be_replayed_is_refused_with_the_reason(
     git_less = holdfast("replay", str(suite), "--agents-md", "no-such-revision", code=2)
     assert "no-such-revision" in git_less.stderr or "isn't a suite" in git_less.stderr
     assert project.is_dir()
+
+
+@pytest.mark.slow
+def test_nothing_reaches_the_original_from_a_replay(
+    holdfast: Program, project: Path, home: Path, suite: Path, script: Script
+) -> None:
+    id_ = recorded(holdfast, script, writes(42), "Put the answer right.")
+    holdfast("replay", str(suite), "--add", id_)
+    link = "node_modules/dep"
+    check = f"touch {link}/checked {project}/checked; sh test.sh"
+    suite.write_text(suite.read_text().replace("sh test.sh", check))
+    calls = [
+        f'{{name = "read_file", input = {{path = "{link}/index.js"}}}}',
+        f'{{name = "write_file", input = {{path = "{link}/written", content = "x"}}}}',
+        f'{{name = "read_file", input = {{path = "{project}/answer.txt"}}}}',
+        f'{{name = "write_file", input = {{path = "{project}/written", content = "x"}}}}',
+        f'{{name = "run_command", input = {{command = "touch {link}/run; touch {project}/run"}}}}',
+        f'{{name = "run_command", input = {{command = "cd {project} && git tag x"}}}}',
+    ]
+    before = contents(project, *of(home, id_))
+    turns = script(turn(text="Trying.", tool=", ".join(calls)) + writes(42))
+    words = ("replay", str(suite), "--practice-script", turns, "--yolo", "--json")
+    (case,) = holdfast(*words, env={"HOLDFAST_SANDBOX": "auto"}).object["cases"]
+    assert case["verdict"] == "solved"
+    after = contents(project, *of(home, id_))
+    assert {name: after.get(name) for name in before} == before
+    assert {name for name in after if str(project) in name} <= before.keys()
+    shown = holdfast("sessions", "show", case["session_id"]).stdout.split("Looking.")[0]
+    assert shown.count("result (failed):") == 4
+    assert "1\t0" in shown  # what is linked can be read

@@ -115,7 +115,8 @@ def _plan(path: Path, home: Path, options: Options) -> ReplayPlan:
     plain = options.having(fallback_models=(), max_cost=None, headless=True)
     launch = launch_config.prepare(plain)
     config = msgspec.structs.replace(launch.config, fallback_models=())
-    launch = replace(launch, config=config, max_wait_s=None)
+    # the folder is a copy, and nobody is there to be asked about it
+    launch = replace(launch, config=config, max_wait_s=None, mode="accept_edits")
     stops = limits_of(options, launch, ModelPair(launch.model))
     require_walls(launch)
     variation = _variation(launch, options)

@@ -37,7 +37,10 @@ def begin_session(
     records: list[Record] = []
     for one in kept:
         parent = records[-1].id if records else None
-        records.append(replace(one, parent=parent, data=_moved(one.data, old, new)))
+        data = _moved(one.data, old, new)
+        if one.type == "directive":
+            data["elevated"] = False  # the options of the replay say that
+        records.append(replace(one, parent=parent, data=data))
     title, now = TitleChanged(f"Replay: {name}"), clock.now()
     parent = records[-1].id if records else None
     id_ = new_id(now, after=parent or "")

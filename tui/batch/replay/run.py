@@ -300,14 +300,15 @@ class _Agents(TaskAgents):
         return Session.open(path, clock=self.clock)
 
     def launch_in(self, folder: Path) -> Launch:
-        """The launch in the folder of a case: what that links to can be read, and full outputs
-        stay in it."""
+        """The launch in the folder of a case: what that links to can be read, full outputs stay in
+        it, and no file tool ever leaves it, so that the original is as it was."""
         launch = super().launch_in(folder)
         source, case = self.cases[folder]
         readable = tuple(Path(os.path.realpath(source.root / name)) for name in case.linked)
-        return core.replace(
-            launch, workspace=core.replace(launch.workspace, readable=readable, spare=None)
+        workspace = core.replace(
+            launch.workspace, extra=(), ceiling=folder, readable=readable, spare=None
         )
+        return core.replace(launch, workspace=workspace)
 
 
 def _turn_of(task: TaskState, folders: Folders) -> Sequence[Record]:
