@@ -15,9 +15,8 @@ import pytest
 
 from tests.batch.test_git import git
 from tests.e2e.conftest import Serve
-from tests.e2e.test_run import kill_all, turn
+from tests.e2e.test_run import turn
 from tests.support.machine import needs_proc
-from tests.support.processes import ended
 from tests.support.program import Program
 
 Script = Callable[[str], str]
@@ -170,34 +169,43 @@ def test_what_was_said_before_comes_along_and_the_variation_counts(
 
 @needs_proc
 @pytest.mark.slow
+@pytest.mark.parametrize("certain", [True, False])
 def test_a_replay_that_was_killed_continues(
-    holdfast: Program, project: Path, home: Path, suite: Path, script: Script
+    holdfast: Program, project: Path, home: Path, suite: Path, script: Script, certain: bool
 ) -> None:
     id_ = recorded(holdfast, script, writes(42), "Put the answer right.")
     holdfast("replay", str(suite), "--add", id_)
     again = suite.read_text().replace("put-the-answer-right", "another")
     suite.write_text(suite.read_text() + again)
-    command = "echo half > answer.txt; echo begun; exec sleep 300"
-    sleeps = f'{{name = "run_command", input = {{command = "{command}"}}}}'
-    turns = script(writes(42) + turn(text="Half of it.", tool=sleeps))
+    command = "until test -e go; do sleep 0.05; done; echo 42 > answer.txt"
+    waits = f'{{name = "run_command", input = {{command = "{command}"}}}}'
+    turns = script(writes(42) + turn(text="Half of it.", tool=waits))
     words = ("replay", str(suite), "--practice-script", turns, "--yolo")
     with holdfast.started(*words) as process:
         assert process.stdout
-        assert any("» run_command echo half" in line for line in process.stdout)
-        (state,) = suite.with_name("suite.replays").glob("*/.holdfast/run/state.json")
-        kill_all(process, home)
+        assert any("» run_command until" in line for line in process.stdout)
+        process.kill()
+        process.wait()
+    (state,) = suite.with_name("suite.replays").glob("*/.holdfast/run/state.json")
     first, second = json.loads(state.read_bytes())["tasks"]
     assert (first["status"], second["status"]) == ("completed", "running")
     place = state.parents[2] / "002"
 
-    Path(turns).write_text(writes(42))
+    if certain:
+        (place / "go").touch()
+        Path(turns).write_text(turn(text="It is 42 now."))
+    else:
+        (session,) = (home / "data" / "sessions").rglob(f"*{second['session_id']}.jsonl")
+        session.unlink()
+        Path(turns).write_text(writes(42))
     done = holdfast(*words, "--json")
     assert Path(done.object["folder"]) == state.parents[2]
     one, other = done.object["cases"]
     assert (one["verdict"], other["verdict"]) == ("solved", "solved")
     assert one["session_id"] == first["session_id"]
-    assert (place / "answer.txt").read_text() == "42"
-    assert ended(process.pid)
+    assert (other["session_id"] == second["session_id"]) is certain
+    assert other["now"]["calls"] == (1 if certain else 3)
+    assert not list(state.parents[2].glob(".*.*"))  # no draft of a folder is left
 
 
 def test_a_limit_of_cost_ends_it_and_the_rest_follows(
@@ -303,5 +311,5 @@ def test_nothing_reaches_the_original_from_a_replay(
     assert {name: after.get(name) for name in before} == before
     assert {name for name in after if str(project) in name} <= before.keys()
     shown = holdfast("sessions", "show", case["session_id"]).stdout.split("Looking.")[0]
-    assert shown.count("result (failed):") == 4
+    assert shown.count("result (failed):") == 5
     assert "1\t0" in shown  # what is linked can be read
