@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from math import isclose
@@ -16,13 +17,14 @@ import pytest
 from tests.batch.test_git import git
 from tests.e2e.conftest import Serve
 from tests.e2e.test_run import turn
+from tests.support.clock import PATIENCE_S
 from tests.support.machine import needs_proc
 from tests.support.program import Program
 
 Script = Callable[[str], str]
 CHECK = 'test "$(cat answer.txt)" = 42\n'
 READ = '{name = "read_file", input = {path = "answer.txt"}}'
-TEST = '{name = "run_command", input = {command = "sh test.sh"}}'
+TEST = '{name = "run_command", input = {command = "sh test.sh 2>&1 | tail -3"}}'
 
 
 def writes(answer: int) -> str:
@@ -206,6 +208,30 @@ def test_a_replay_that_was_killed_continues(
     assert (other["session_id"] == second["session_id"]) is certain
     assert other["now"]["calls"] == (1 if certain else 3)
     assert not list(state.parents[2].glob(".*.*"))  # no draft of a folder is left
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_the_case_to_the_next_time(
+    holdfast: Program, project: Path, suite: Path, script: Script
+) -> None:
+    id_ = recorded(holdfast, script, writes(42), "Put the answer right.")
+    holdfast("replay", str(suite), "--add", id_)
+    waits = '{name = "run_command", input = {command = "echo 1 > answer.txt; exec sleep 300"}}'
+    turns = script(turn(text="Half of it.", tool=waits))
+    words = ("replay", str(suite), "--practice-script", turns, "--yolo")
+    with holdfast.started(*words) as process:
+        assert process.stdout
+        assert any("» run_command echo" in line for line in process.stdout)
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(PATIENCE_S) == 130
+    assert "stopped early: interrupted" in rest
+    assert "The same command continues with the rest." in rest
+    Path(turns).write_text(writes(42))
+    (case,) = holdfast(*words, "--json").object["cases"]
+    assert (case["verdict"], case["now"]["calls"]) == ("solved", 3)
+    assert (suite.with_name("suite.replays") / "001").is_dir()
+    assert not (suite.with_name("suite.replays") / "002").exists()
 
 
 def test_a_limit_of_cost_ends_it_and_the_rest_follows(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.agent.agent import Agent
 from tui.agent.composition import make_agent
@@ -29,6 +30,9 @@ from tui.provider.prices import price_of
 from tui.provider.provider_wrapper import ProviderWrapper
 from tui.session.session import Session
 
+if TYPE_CHECKING:
+    from tui.tools.mcp import Servers
+
 ANSWER_TOKENS = 1024
 PATIENCE_S = 180.0
 _SYSTEM = "You judge why a task of an automatic run failed. You answer with JSON alone."
@@ -48,7 +52,13 @@ class RunComposition:
         approver: Approver,
         clock: Clock,
     ) -> None:
-        self._agents = TaskAgents(planned.launch, approver, clock, planned.stops.cost_usd)
+        self._agents = TaskAgents(
+            planned.launch,
+            approver,
+            clock,
+            planned.stops.cost_usd,
+            servers=make_servers(planned.launch),
+        )
         self.runner = Runner(
             RunSetup(
                 task_file=planned.task_file,
@@ -76,20 +86,26 @@ class RunComposition:
 
 
 class TaskAgents:
-    """Makes the agents of a run, which share one provider and the MCP servers. Must be closed at
-    the end.
+    """Makes the agents of a run, which share one provider, and the MCP `servers`, where these are
+    given. Must be closed at the end.
 
     `approver` decides what the rules leave open. With `max_cost` in dollars, an agent may spend
     what `context` has left of it: that of the run, once it is there.
     """
 
     def __init__(
-        self, launch: Launch, approver: Approver, clock: Clock, max_cost: float | None
+        self,
+        launch: Launch,
+        approver: Approver,
+        clock: Clock,
+        max_cost: float | None,
+        *,
+        servers: Servers | None = None,
     ) -> None:
         self._launch, self._approver, self.clock = launch, approver, clock
         self._max_cost = max_cost
         self._provider: Provider = make_provider(launch, clock)
-        self._servers = make_servers(launch)
+        self._servers = servers
         self.context: RunContext | None = None
 
     async def close(self) -> None:

@@ -114,7 +114,9 @@ def _plan(path: Path, home: Path, options: Options) -> ReplayPlan:
         )
     plain = options.having(fallback_models=(), max_cost=None, headless=True)
     launch = launch_config.prepare(plain)
-    config = msgspec.structs.replace(launch.config, fallback_models=())
+    config = launch.config
+    none = msgspec.structs.replace(config.checkpoints, mode="off")  # the folder has its own commit
+    config = msgspec.structs.replace(config, fallback_models=(), checkpoints=none)
     # the folder is a copy, and nobody is there to be asked about it
     launch = replace(launch, config=config, max_wait_s=None, mode="accept_edits")
     stops = limits_of(options, launch, ModelPair(launch.model))

@@ -31,13 +31,16 @@ from tui.session.reader import LoadedSession, path_to, read
 from tui.session.records import CHECKPOINT, Record, is_answer, is_prompt
 
 _CHECK: Final = late_pattern(
-    r"\b(?:py\.?test|unittest|doctest|nose2?|tox|nox|mypy|pyright|basedpyright|ruff|flake8|pylint"
+    r"(?<![a-z])(?:py\.?test|unittest|doctest|nose2?|tox|nox|mypy|pyright|basedpyright|ruff|flake8|pylint"
     r"|jest|vitest|mocha|eslint|tsc|biome|phpunit|rspec|rubocop|ctest|gotestsum|golangci-lint"
-    r"|shellcheck|clippy|checks?|tests?|lint|typecheck|verify|spec)\b"
-    r"|(?:^|[\s/])tests?[\w./-]*\.\w+|\b(?:go|cargo|dune|stack|cabal) (?:vet|build)\b",
+    r"|shellcheck|clippy|checks?|tests?|lint|typecheck|verify|spec)(?![a-z])"
+    r"|\b(?:go|cargo|dune|stack|cabal) (?:vet|build)\b",
     re.IGNORECASE,
 )
 """Words of commands that judge the work."""
+_PARTS: Final = late_pattern(r"&&|\|\||[;|\n]")
+_SHOWN: Final = late_pattern(r"(?:\s*2>&1)?\s*\|\s*(?:tail|head|cat|tee|less|grep)\b[^|&;\n]*\Z")
+"""The end of a command line that only shows its output, and whose exit code stands for it."""
 _LOOKS: Final = late_pattern(
     r"\s*(?:cat|ls|grep|rg|find|head|tail|sed|wc|echo|mkdir|rm|cp|mv|touch|git|pip|npm i)(?:\s|$)"
 )
@@ -159,7 +162,7 @@ def _green(source: RecordedPrompt, *, later: bool) -> tuple[tuple[str, ...], str
             until = source.branch[: begin + last + 1]
             taken = [one for one in until if one.type == CHECKPOINT]
             root = str(source.root)
-            checks = tuple(dict.fromkeys(_here(line, root) for line in found))
+            checks = tuple(dict.fromkeys(_SHOWN.sub("", _here(line, root)) for line in found))
             return checks, string_of(taken[-1].data.get("checkpoint")) if taken else ""
         if not later:
             break
@@ -191,7 +194,7 @@ def _green_in(records: Sequence[Record]) -> dict[str, int]:
 
 def is_check(line: str) -> bool:
     """True if a command looks like one that judges the work: tests, types, lint."""
-    return bool(_CHECK.search(line)) and not _LOOKS.match(line)
+    return any(_CHECK.search(part) and not _LOOKS.match(part) for part in _PARTS.split(line))
 
 
 def _here(line: str, root: str) -> str:
@@ -235,12 +238,20 @@ def source_of(case: Case, folders: Folders) -> RecordedPrompt:
         raise NotReplayableError(f"Its session can't be read: {error.message}") from error
     branch = loaded.branch
     start = next((n for n, one in enumerate(branch) if one.id == case.prompt), None)
+    if start is None:  # it was rewound
+        branch = _other_branch(loaded, case.prompt)
+        start = next((n for n, one in enumerate(branch) if one.id == case.prompt), None)
     if start is None:
-        branch = path_to(loaded.records, case.prompt)
-        start = len(branch) - 1
-    if start < 0:
         raise NotReplayableError("Its prompt isn't in the session any more.")
     return RecordedPrompt(loaded, branch, start)
+
+
+def _other_branch(loaded: LoadedSession, prompt: str) -> Sequence[Record]:
+    """The records of the last branch that has a prompt; none where there is no such."""
+    above = {record.parent for record in loaded.records}
+    leaves = (one.id for one in reversed(loaded.records) if one.id not in above)
+    paths = (path_to(loaded.records, leaf) for leaf in leaves)
+    return next((path for path in paths if any(one.id == prompt for one in path)), ())
 
 
 def figures(records: Sequence[Record], prices: Mapping[str, Price]) -> Figures:

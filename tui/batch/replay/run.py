@@ -177,7 +177,8 @@ class ReplayRun:
             self._agents.cases[folder] = source, case
             task = store.task(index)
             if task.status == "running":
-                place = TaskPlace(folder, Isolation())
+                there = await asyncio.to_thread(folder.is_dir)
+                place = TaskPlace(folder, Isolation()) if there else None
                 said = await store.take_over(task, place, home, self._clock)
                 self._run.say(f"{case.name} was running when the last replay died{said}")
             task = await self._worked(index, case, source, folder, store)
@@ -285,7 +286,8 @@ class ReplayRun:
 
 
 class _Agents(TaskAgents):
-    """Makes the agents of a replay. `cases` are those of its folders, each with its source."""
+    """Makes the agents of a replay, each with MCP servers of its own: shared ones would work in the
+    original's folder. `cases` are those of its folders, each with its source."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
