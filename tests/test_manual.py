@@ -30,6 +30,7 @@ from tui.app.options.flags import COMMANDS as SUBCOMMANDS
 from tui.app.options.flags import FAULTS, FORMATS, MAIN, Command, Flag, first_words
 from tui.app.options.parser import parse
 from tui.batch.events import BatchEvent, FromAgent
+from tui.batch.replay import suite
 from tui.cli import main
 from tui.core.errors import ErrorClass
 from tui.core.facts import Alive, Fact
@@ -162,9 +163,9 @@ def _names(kind: type[Any]) -> str:
     return ", ".join(kind.__struct_fields__)
 
 
-def run_flag_rows() -> list[str]:
-    """The options that only `run` has, or that mean something else there."""
-    run = next(command for command in SUBCOMMANDS if command.words == ("run",))
+def run_flag_rows(name: str) -> list[str]:
+    """The options that only `run` or `replay` has, or that mean something else there."""
+    run = next(command for command in SUBCOMMANDS if command.words == (name,))
     return flag_rows(flag for flag in run.flags if flag not in MAIN.flags)
 
 
@@ -208,7 +209,8 @@ def tables() -> dict[str, list[str]]:
     """The rows of every table that is made from the program, by its name."""
     return {
         "options": flag_rows(MAIN.flags),
-        "options of run": run_flag_rows(),
+        "options of run": run_flag_rows("run"),
+        "options of replay": run_flag_rows("replay"),
         "commands": command_rows(),
         "own keys": own_key_rows(),
         "settings": setting_rows(),
@@ -316,6 +318,8 @@ def test_every_example_of_the_configuration_is_valid(tmp_path: Path) -> None:
             layers.merge((layers.SettingsLayer("user", "manual", read),))
         elif head.startswith("# script.toml"):
             assert read_script(path)
+        elif head.startswith("# suite.toml"):
+            assert suite.parse(block.encode(), path.name).case
         else:
             assert head.startswith("# themes/")
             folder = tmp_path / "themes"

@@ -94,6 +94,7 @@ def make_agent(
         InstalledSkills(launch.folders, launch.workspace.root, launch.trust.allows),
         _KnownAgents(launch),
         on=launch.access.around is None and not launch.answers_only,
+        beside=launch.workspace.readable,
     )
     prompt = system_prompt.compose(
         launch.workspace,

@@ -39,9 +39,12 @@ class OfferedSkills:
         agents: KnownAgents | None = None,
         *,
         on: bool = True,
+        beside: tuple[Path, ...] = (),
     ) -> None:
-        """The kinds of sub-agents are searched with them."""
+        """The kinds of sub-agents are searched with them; folders `beside` those of skills are
+        read, too."""
         self._installed, self._agents, self._on = installed, agents, on
+        self._beside = beside
         self.read()
 
     def read(self) -> Sequence[Source]:
@@ -81,7 +84,7 @@ class OfferedSkills:
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders to be read outside the workspace."""
-        return self._installed.outside
+        return (*self._beside, *self._installed.outside)
 
     def notices(self, *, unasked: bool) -> Sequence[str]:
         """Return first notes for the person: that the list is too long, and what was left out where

@@ -11,7 +11,7 @@ from typing import Any, Literal, TextIO, TypeAlias
 from msgspec.structs import replace
 
 from tui.agent.agent import Agent
-from tui.agent.prompts import parse
+from tui.agent.prompts import ParsedPrompt, parse
 from tui.batch.state import PARTIAL_CHARS, TaskState
 from tui.core import facts
 from tui.core.dataclass import dataclass, field
@@ -88,16 +88,18 @@ async def attempt(
     publish: Callable[[Fact], None],
     stopping: Callable[[], bool],
     open_calls: Collection[str] = (),
+    recorded: bool = False,
 ) -> TaskAttempt:
     """Send a task to an agent; "" continues where the last attempt of its session failed, after
-    `open_calls` of it got their results.
+    `open_calls` of it got their results. In a `recorded` prompt, names after `@` count.
 
     Directives in the text have no effect. `stopping` is asked before the turn begins: until then
     the agent has nothing that could be cancelled. Raises StorageError if the log cannot be
     opened; if it cannot be written later, only the rest of the log is lost.
     """
     made = TaskAttempt(prompted=not prompt)
-    turn = agent.send(parse("", attached=prompt)) if prompt else agent.go_on(open_calls)
+    parsed = ParsedPrompt(prompt, prompt) if recorded else parse("", attached=prompt)
+    turn = agent.send(parsed) if prompt else agent.go_on(open_calls)
     with await asyncio.to_thread(_opened, log) as file:
         if stopping():
             return TaskAttempt("interrupted")

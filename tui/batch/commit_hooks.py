@@ -7,17 +7,12 @@ hooks` no hook runs.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import subprocess
-import time
-from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from threading import Event
 from typing import Final
 
+from tui.batch.confined_program import Bounds, ProgramStoppedError, StopSignal, run_confined
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.git.checkout import Checkout
@@ -28,7 +23,6 @@ from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level
 
 _PATIENCE_S: Final = 1800.0
-_LOOK_S: Final = 0.2
 _SHOWN: Final = 2000
 """Characters of a hook's output that are said, the last ones."""
 _COMMIT: Final = ("git", "commit", "-q", "--no-gpg-sign", "-F", "-")
@@ -44,7 +38,7 @@ class CommitHooks:
     """Commits with the hooks of a repository, each time in a sandbox like this one."""
 
     sandbox: Confinement
-    _stopped: Event = field(default_factory=Event)
+    _stopped: StopSignal = field(default_factory=StopSignal)
 
     def stop(self) -> None:
         """End the hooks that run, and let no other begin: the run ends. Doesn't block."""
@@ -67,56 +61,22 @@ class CommitHooks:
         env = {name: value for name, value in kept.items() if not name.startswith("GIT_")}
         env |= _ALONE | checkout.named_identity()
         try:
-            done = asyncio.run(self._done(confinement, checkout.top, message, env))
+            done = run_confined(
+                confinement,
+                _COMMIT,
+                env,
+                Bounds(_PATIENCE_S, self._stopped),
+                stdin=message.encode(),
+            )
+        except ProgramStoppedError as error:
+            raise HookRefusedError("The run was stopped while a git hook ran.") from error
         except (OSError, subprocess.SubprocessError) as error:
             raise HookRefusedError(f"The git hooks couldn't run: {error}.") from error
-        if done.returncode:
-            said = clean((done.stdout + done.stderr).decode("utf-8", "replace")).strip()
-            words = said[-_SHOWN:] or f"exit {done.returncode}"
+        if done.exit_code:
+            said = clean(done.output.decode("utf-8", "replace")).strip()
+            words = said[-_SHOWN:] or f"exit {done.exit_code}"
             raise HookRefusedError(f"A git hook refused the commit: {words}")
 
     def _around(self, folder: Path) -> Confinement:
         workspace = replace(self.sandbox.workspace, root=folder, temporary=None)
         return self.sandbox.around(workspace, f"commit {token_hex(8)}")
-
-    async def _done(
-        self, confinement: Confinement, top: Path, message: str, env: dict[str, str]
-    ) -> subprocess.CompletedProcess[bytes]:
-        try:
-            words = await confinement.command(_COMMIT, env, Level.WORKSPACE)
-            return await asyncio.to_thread(self._run, words, top, message, env)
-        finally:
-            await confinement.close()
-
-    def _run(
-        self, words: Sequence[str], top: Path, message: str, env: dict[str, str]
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Run the commit with its hooks, for as long as they may take and the run goes on."""
-        pipe, until = subprocess.PIPE, time.monotonic() + _PATIENCE_S
-        with subprocess.Popen(
-            words, cwd=top, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        ) as process:
-            given: bytes | None = message.encode()
-            try:
-                while not self._stopped.is_set():
-                    try:
-                        out, err = process.communicate(given, timeout=_LOOK_S)
-                    except subprocess.TimeoutExpired:
-                        given = None
-                        if time.monotonic() > until:
-                            raise
-                    else:
-                        return subprocess.CompletedProcess(words, process.returncode, out, err)
-            finally:
-                if process.poll() is None:
-                    _end(process)
-        raise HookRefusedError("The run was stopped while a git hook ran.")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a commit with all that it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    for stream in (process.stdout, process.stderr):  # not read to their end: somebody may hold them
-        if stream is not None:
-            stream.close()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui.agent.agent import Agent
 from tui.agent.composition import make_agent
@@ -17,7 +18,7 @@ from tui.agent.model_access import listed_model, make_provider
 from tui.batch.attempt import TaskAttempt
 from tui.batch.events import BatchEvent
 from tui.batch.plan import RunPlan
-from tui.batch.run_context import RunSetup
+from tui.batch.run_context import RunContext, RunSetup
 from tui.batch.runner import Runner
 from tui.core.clock import Clock
 from tui.core.errors import HoldfastError
@@ -29,16 +30,18 @@ from tui.provider.prices import price_of
 from tui.provider.provider_wrapper import ProviderWrapper
 from tui.session.session import Session
 
+if TYPE_CHECKING:
+    from tui.tools.mcp import Servers
+
 ANSWER_TOKENS = 1024
 PATIENCE_S = 180.0
 _SYSTEM = "You judge why a task of an automatic run failed. You answer with JSON alone."
 
 
 class RunComposition:
-    """Holds the runner of a run, and makes its agents, which share one provider and the MCP
-    servers.
+    """Holds the runner of a run, and its agents. Must be closed at the end.
 
-    `approver` decides what the rules leave open. Must be closed at the end.
+    `approver` decides what the rules leave open.
     """
 
     def __init__(
@@ -49,16 +52,20 @@ class RunComposition:
         approver: Approver,
         clock: Clock,
     ) -> None:
-        self._plan, self._approver, self._clock = planned, approver, clock
-        self._provider: Provider = make_provider(planned.launch, clock)
-        self._servers = make_servers(planned.launch)
+        self._agents = TaskAgents(
+            planned.launch,
+            approver,
+            clock,
+            planned.stops.cost_usd,
+            servers=make_servers(planned.launch),
+        )
         self.runner = Runner(
             RunSetup(
                 task_file=planned.task_file,
                 target=planned.target,
                 isolation=planned.isolation,
                 worktrees=planned.worktrees,
-                agents=self,
+                agents=self._agents,
                 models=planned.models,
                 clock=clock,
                 publish=publish,
@@ -71,6 +78,35 @@ class RunComposition:
                 prices=planned.launch.config.prices,
             )
         )
+        self._agents.context = self.runner.context
+
+    async def close(self) -> None:
+        """Leave the servers and the model's side."""
+        await self._agents.close()
+
+
+class TaskAgents:
+    """Makes the agents of a run, which share one provider, and the MCP `servers`, where these are
+    given. Must be closed at the end.
+
+    `approver` decides what the rules leave open. With `max_cost` in dollars, an agent may spend
+    what `context` has left of it: that of the run, once it is there.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        approver: Approver,
+        clock: Clock,
+        max_cost: float | None,
+        *,
+        servers: Servers | None = None,
+    ) -> None:
+        self._launch, self._approver, self.clock = launch, approver, clock
+        self._max_cost = max_cost
+        self._provider: Provider = make_provider(launch, clock)
+        self._servers = servers
+        self.context: RunContext | None = None
 
     async def close(self) -> None:
         """Leave the servers and the model's side."""
@@ -87,31 +123,31 @@ class RunComposition:
         return agent
 
     def _new_agent(self, folder: Path, path: Path | None) -> Agent:
-        launch = self._launch_in(folder)
-        most = self._plan.stops.cost_usd
-        if most is not None:
-            launch = replace(
-                launch, limits=Limits(max_cost=max(0.0, most - self.runner.context.spent_usd))
-            )
-        if path is None:
-            session = Session.create(folder, folders=launch.folders, clock=self._clock)
-        else:
-            session = Session.open(path, clock=self._clock)
+        launch = self.launch_in(folder)
+        if self._max_cost is not None:
+            spent = self.context.spent_usd if self.context else 0.0
+            left = max(0.0, self._max_cost - spent)
+            launch = replace(launch, limits=Limits(max_cost=left))
+        session = Session.open(path, clock=self.clock) if path else self.new_session(launch)
         agent = make_agent(
             launch,
             session,
             self._approver,
-            clock=self._clock,
+            clock=self.clock,
             provider=SharedProvider(self._provider),
             servers=self._servers,
         )
-        self._plan = replace(self._plan, launch=replace(self._plan.launch, notices=()))
+        self._launch = replace(self._launch, notices=())
         return agent
 
-    def _launch_in(self, folder: Path) -> Launch:
-        """The launch for work in a folder: that of the run, or the same in a worktree of it. What a
-        task's tools print in full stays when the worktree is removed."""
-        launch, target = self._plan.launch, self._plan.target
+    def new_session(self, launch: Launch) -> Session:
+        """The session of work that begins in a folder."""
+        return Session.create(launch.workspace.root, folders=launch.folders, clock=self.clock)
+
+    def launch_in(self, folder: Path) -> Launch:
+        """The launch for work in a folder: that of the run, or the same in another folder. What a
+        task's tools print in full stays when a worktree is removed."""
+        launch, target = self._launch, self._launch.workspace.root
         if folder == target:
             return launch
         usual = (
@@ -124,7 +160,7 @@ class RunComposition:
     async def ask(self, question: str) -> TaskAttempt:
         """One question to the small model, without tools. Raises HoldfastError, after PATIENCE_S
         too."""
-        launch = self._plan.launch
+        launch = self._launch
         model = launch.model if launch.access.practice else launch.config.small_model
         messages: list[Message] = [{"role": "user", "content": [text_block(question)]}]
         request = Request(model, [text_block(_SYSTEM)], messages, [], ANSWER_TOKENS)
@@ -143,7 +179,7 @@ class RunComposition:
         raise HoldfastError(f"{model} didn't finish its answer.")
 
     def model_info(self, name: str) -> ModelInfo:
-        return replace(listed_model(self._plan.launch, name), id=name)
+        return replace(listed_model(self._launch, name), id=name)
 
 
 class SharedProvider(ProviderWrapper):

@@ -98,6 +98,7 @@ class GroupSession:
                 publish=publish,
                 stopping=lambda: self.run.ending,
                 open_calls=open_calls,
+                recorded=self.run.setup.recorded,
             )
         except HoldfastError as error:
             self.run.say(f"  {error}")

@@ -119,14 +119,7 @@ def plan(options: Options) -> RunPlan:
     file = read_tasks(task_file)
     directive = find_boot(file.boot, task_file, target, launch.trust)
     models = ModelPair(launch.model, next((name for name in fallbacks if name != launch.model), ""))
-    batch = config.batch
-    stops = RunLimits(
-        cost_usd=options.limits.max_cost or batch.max_cost or None,
-        failures_in_a_row=options.limits.max_failures or batch.max_failures or None,
-        seconds=options.limits.max_time or batch.max_time_s or None,
-    )
-    if stops.cost_usd is not None:
-        _check_prices(launch, models)
+    batch, stops = config.batch, limits_of(options, launch, models)
     hooks = _commit_hooks(launch) if batch.hooks and not options.batch.batch_api else None
     worktrees = TaskWorktrees(target, options.batch.tasks.absolute(), hooks, batch.sign)
     if options.batch.parallel > 1:
@@ -150,6 +143,19 @@ def plan(options: Options) -> RunPlan:
         summary=options.batch.summary,
         at_once=options.batch.parallel,
     )
+
+
+def limits_of(options: Options, launch: Launch, models: ModelPair) -> RunLimits:
+    """The person's limits of a run. Raises UsageError for one of cost where a price is missing."""
+    batch = launch.config.batch
+    stops = RunLimits(
+        cost_usd=options.limits.max_cost or batch.max_cost or None,
+        failures_in_a_row=options.limits.max_failures or batch.max_failures or None,
+        seconds=options.limits.max_time or batch.max_time_s or None,
+    )
+    if stops.cost_usd is not None:
+        _check_prices(launch, models)
+    return stops
 
 
 def real_task_file(path: Path) -> Path:

@@ -45,7 +45,8 @@ class RunAgents(Protocol):
 class RunSetup:
     """The parts of a run. `task_file` and `target` are real paths.
 
-    `at_once` tasks are worked on at a time; more than one in `worktrees`.
+    `at_once` tasks are worked on at a time; more than one in `worktrees`. `recorded`: the tasks are
+    prompts of recorded sessions, sent as they were, and never again with a hint or a summary.
     """
 
     task_file: Path
@@ -61,6 +62,7 @@ class RunSetup:
     stops: RunLimits = field(default_factory=RunLimits)
     boot: str = ""
     at_once: int = 1
+    recorded: bool = False
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     rng: random.Random = field(default_factory=random.Random)
     folders: Folders = field(default_factory=folders)

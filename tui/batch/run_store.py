@@ -55,7 +55,8 @@ _MARKS: Final[dict[str, Mark]] = {
 class RunStore:
     """Keeps the state of a run of `task_file`. `say` takes lines for the person.
 
-    Use `opened` to make one. What is saved is saved before the call returns.
+    Use `opened` to make one. What is saved is saved before the call returns. `marks`: the tasks
+    have checkboxes in their file.
     """
 
     task_file: Path
@@ -64,6 +65,7 @@ class RunStore:
     say: Callable[[str], None]
     resumptions: dict[int, Resumption] = field(default_factory=dict[int, Resumption])
     """The tasks that continue where a killed run was, until they are taken up."""
+    marks: bool = True
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -105,8 +107,7 @@ class RunStore:
                 if task.worktree:
                     worked = await asyncio.to_thread(worktrees.existing, task.worktree)
                 try:
-                    result = await store._resumed(task, worked, folders, parallel=parallel)
-                    result = result or await store._recovered(task, worked, folders, clock)
+                    result = await store.take_over(task, worked, folders, clock, parallel=parallel)
                 finally:
                     if worked is not None:
                         worked.leave()
@@ -120,6 +121,20 @@ class RunStore:
         if any(task.session_id for task in store.state.tasks):  # a kill may have come between
             await asyncio.to_thread(store._mark, *store.state.tasks)
         return store
+
+    async def take_over(
+        self,
+        task: TaskState,
+        place: TaskPlace | None,
+        folders: Folders,
+        clock: Clock,
+        *,
+        parallel: bool = False,
+    ) -> str:
+        """Continue a task that a killed run was at, else make it interrupted, with its commands
+        ended and its files put back. Returns a report of it, to follow the task's name."""
+        resumed = await self._resumed(task, place, folders, parallel=parallel)
+        return resumed or await self._recovered(task, place, folders, clock)
 
     async def _resumed(
         self, task: TaskState, place: TaskPlace | None, folders: Folders, *, parallel: bool
@@ -302,6 +317,8 @@ class RunStore:
 
     def _mark(self, *tasks: TaskState) -> None:
         """Set the checkboxes of tasks. A task file that lacks one of the run's is left alone."""
+        if not self.marks:
+            return
         path = self.task_file
         try:
             data, _ = read_small(path, limit=FILE_MAX)

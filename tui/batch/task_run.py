@@ -197,6 +197,8 @@ class TaskRun:
         answer = answer_to(kind, met_before=kind in self._seen, last=last)
         self._seen.add(kind)
         match answer:
+            case "analyse" | "summarise" if self._setup.recorded:
+                return None
             case "give_up":
                 return None
             case "stop_run":

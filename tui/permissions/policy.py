@@ -561,7 +561,7 @@ def _own_files(facts: CallFacts, policy: Policy, workspace: Workspace) -> str:
         if is_opened(path, workspace) and (not writes or workspace.is_temporary(path)):
             continue
         if writes and workspace.only_reads(path):
-            return f"{path} belongs to a skill of the user's, which is only read."
+            return f"{path} is outside the workspace, in a folder that is only read."
         if is_in(path, policy.private):
             return (
                 f"{path} is in Holdfast's own folders, which hold its key, the user's rules "

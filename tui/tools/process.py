@@ -24,7 +24,7 @@ from tui.keeper.command import StartedBeforeError, Starter, SupervisedCommand
 from tui.keeper.monitor import GRACE_S
 
 _POLL_S = 0.05
-_QUIET = {
+QUIET = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_EDITOR": "true",
@@ -70,7 +70,7 @@ async def start_command(
         return await SupervisedCommand.start(
             (*shell(env.get("PATH")), line),
             cwd=cwd,
-            env={**env, **_QUIET},
+            env={**env, **QUIET},
             folder=folder,
             starter=starter,
             call={**call, "command": line, "cwd": str(cwd)},

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from tui.core.dataclass import dataclass, field, fields, is_dataclass, replace
 
 CommandName: TypeAlias = Literal[
-    "chat", "run", "sessions", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop", "doctor",
+    "chat", "run", "replay", "sessions", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop", "doctor",
     "import-settings", "rescue", "blame", "bisect", "tour", "drill", "help", "completion", "schema", "self-test",
 ]  # fmt: skip
 
@@ -96,7 +96,8 @@ class PrintOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """A run of a task file."""
+    """A run of a task file, or a replay of a suite; `add` are sessions whose prompts are added to
+    it."""
 
     tasks: Path | None = None
     status: bool = False
@@ -106,6 +107,10 @@ class BatchOptions:
     batch_api: bool = False
     cancel: bool = False
     summary: Path | None = None
+    suite: Path | None = None
+    add: tuple[str, ...] = ()
+    agents_md: str | None = None
+    junit: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

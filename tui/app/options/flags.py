@@ -72,8 +72,9 @@ class Flag:
 
 
 _KINDS: dict[str, Kind] = {
-    "DIR": "folder", "FILE": "file", "ID|FILE": "session", "MESSAGE": "name", "N": "count",
-    "N M": "count", "NAME": "name", "PATH": "file", "RULE": "name", "SECONDS": "seconds",
+    "DIR": "folder", "FILE": "file", "ID[:N]": "session", "ID|FILE": "session",
+    "MESSAGE": "name", "N": "count", "N M": "count", "NAME": "name", "PATH": "file",
+    "RULE": "name", "SECONDS": "seconds",
     "TIME": "span", "USD": "money", "WHEN": "moment",
 }  # fmt: skip
 """The kinds of values, by their names in the help; every other one is text."""
@@ -147,11 +148,11 @@ _RULES = (
 )
 
 
-def _models(fallback: Flag) -> tuple[Flag, ...]:
+def _models(*fallback: Flag) -> tuple[Flag, ...]:
     return _group(
         "Model",
         _flag("-m --model NAME", "the model to use; opus, sonnet, haiku, fable: the newest"),
-        fallback,
+        *fallback,
         _flag("--effort", "how hard the model thinks", choices=EFFORTS),
         _flag("--practice", "the offline practice model: no key, no network"),
         _flag("--practice-script FILE", "the practice model replays FILE (TOML)"),
@@ -176,6 +177,19 @@ _SESSION_LIMITS = (
         "--max-cost USD",
         "stop at this cost; unknown models need [prices] in the configuration",
     ),
+)
+
+_TEXTS = (
+    _flag("--system-prompt TEXT", "instead of Holdfast's own description of its work"),
+    _flag("--append-system-prompt TEXT", "instructions for this session, added to the rest"),
+)
+_RUN_LIMITS = (
+    _flag(
+        "--max-cost USD",
+        "stop at this cost; unknown models need [prices] in the configuration",
+    ),
+    _flag("--max-failures N", "stop after N failed tasks in a row"),
+    _flag("--max-time TIME", "start nothing after this time: 90s, 45m, 8h"),
 )
 
 MAIN = Command(
@@ -206,10 +220,7 @@ MAIN = Command(
             *_RULES,
             _MODE,
             _flag("--plan", "start in plan mode: read-only, until a plan is approved"),
-            _flag("--system-prompt TEXT", "instead of Holdfast's own description of its work"),
-            _flag(
-                "--append-system-prompt TEXT", "instructions for this session, added to the rest"
-            ),
+            *_TEXTS,
         ),
         *_group(
             "Headless, and limits",
@@ -280,15 +291,7 @@ COMMANDS = (
                 replace(_FALLBACK, help="the model to swap with after a rate limit or timeout")
             ),
             *_group(_FILES, replace(_CWD, names=("--dir", *_CWD.names)), _TRUST, *_RULES),
-            *_group(
-                "Limits",
-                _flag(
-                    "--max-cost USD",
-                    "stop at this cost; unknown models need [prices] in the configuration",
-                ),
-                _flag("--max-failures N", "stop after N failed tasks in a row"),
-                _flag("--max-time TIME", "start nothing after this time: 90s, 45m, 8h"),
-            ),
+            *_group("Limits", *_RUN_LIMITS),
             _flag("--parallel N", "work on N groups of tasks at a time, in git worktrees"),
             _flag(
                 "--batch-api",
@@ -304,6 +307,29 @@ COMMANDS = (
             _flag("--json", "no screen: one event per line; with --status, one object"),
         ),
         Positional("TASKS.md", "tasks", "the task file", "file", required=False),
+    ),
+    Command(
+        ("replay",),
+        "run recorded prompts again where they began, judged by the checks of then",
+        (
+            *_models(),
+            *_group(
+                "Variation",
+                *_TEXTS,
+                _flag("--agents-md FILE|REV", "AGENTS.md from FILE, or as git revision REV has it"),
+            ),
+            *_group(_FILES, _CWD, _TRUST, *_RULES),
+            *_group("Limits", *_RUN_LIMITS),
+            _flag(
+                "--add ID[:N]",
+                "put the prompts of a session, or prompt N of it, into SUITE (repeatable)",
+                repeat=True,
+            ),
+            _flag("--status", "show the replays of SUITE so far"),
+            _flag("--junit FILE", "also write the results, as JUnit's XML, to FILE"),
+            _JSON,
+        ),
+        Positional("SUITE", "suite", "the file of the suite (TOML)", "file"),
     ),
     _sessions(
         "list",
@@ -351,7 +377,7 @@ COMMANDS = (
         _flag("--at N", "the request", dest="request"),
         _flag("--unmask N", "send message N whole, which was hidden, left out or cut"),
         _flag("--yes", "send it without asking"),
-        *(flag for flag in _models(_FALLBACK) if flag is not _FALLBACK),
+        *_models(),
     ),
     _sessions("repair", "write a repaired copy; never changes the original", _ID, _DRY_RUN, _OUT),
     _sessions(
