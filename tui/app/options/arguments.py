@@ -10,9 +10,29 @@ from typing import Any, Literal, TypeAlias
 from tui.core.dataclass import dataclass, field, fields, is_dataclass, replace
 
 CommandName: TypeAlias = Literal[
-    "chat", "run", "replay", "sessions", "mcp", "plugin", "acp", "ps", "attach", "logs", "stop", "doctor",
-    "import-settings", "rescue", "blame", "bisect", "tour", "drill", "help", "completion", "schema", "self-test",
-]  # fmt: skip
+    "chat",
+    "run",
+    "replay",
+    "sessions",
+    "mcp",
+    "plugin",
+    "acp",
+    "ps",
+    "attach",
+    "logs",
+    "stop",
+    "doctor",
+    "import-settings",
+    "rescue",
+    "blame",
+    "bisect",
+    "tour",
+    "drill",
+    "help",
+    "completion",
+    "schema",
+    "self-test",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
