@@ -1,9 +1,9 @@
 """What an answer of 20,000 tokens costs at full speed, from Enter to its last line, in a pty.
 
 With the real SDK, against a loopback server that sends as fast as it is read. The first answer of a
-session also loads what reads, shows and counts it; the second shows what remains. Figures are
-medians; each row is one over its limit. The processor time is that of the program, until the turn
-is recorded and over.
+session also loads what reads, shows and counts it; the second shows what remains; in the third each
+event is an HTTP chunk of its own, as real servers send them. Figures are medians; each row is one
+over its limit. The processor time is that of the program, until the turn is recorded and over.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ TOKENS, PIECE = 20_000, 4
 FIRST_S, FIRST_CPU_S = 0.3, 0.3
 """On a quiet machine."""
 DELTA_US = 20
+CHUNK_US = 40
+"""Of these, HTTP itself takes some 12 for each chunk."""
 _IDLE_S = 2.0
 """Before an answer, in which what is left to load is loaded."""
 _AFTER_S = 0.5
@@ -40,17 +42,23 @@ class _Cost(NamedTuple):
 def run() -> list[tuple[str, float, float]]:
     """(what, ratio measured, ratio allowed) of each measurement."""
     taken = [_measured() for _ in range(RUNS)]
-    first, second = (_median([costs[n] for costs in taken]) for n in (0, 1))
+    first, second, third = (_median([costs[n] for costs in taken]) for n in range(3))
     print(f"      second {TOKENS:,}-token answer: {second.seconds:.2f} s, {second.cpu_s:.2f} CPU s")
     slow = slowness()
     most_s, most_cpu_s = FIRST_S * slow, FIRST_CPU_S * slow
-    what, delta = f"first {TOKENS:,}-token answer of a session", second.cpu_s / TOKENS * 1e6
+    what = f"first {TOKENS:,}-token answer of a session"
+    delta, chunk = (cost.cpu_s / TOKENS * 1e6 for cost in (second, third))
     return [
         (f"{what}, {first.seconds:.2f} of {most_s:.2f} s", first.seconds / most_s, 1),
         (f"{what}, {first.cpu_s:.2f} of {most_cpu_s:.2f} CPU s", first.cpu_s / most_cpu_s, 1),
         (
             f"one delta, wire to screen, {delta:.0f} of {DELTA_US} µs of processor",
             delta / DELTA_US,
+            1,
+        ),
+        (
+            f"one delta in a chunk of its own, {chunk:.0f} of {CHUNK_US} µs of processor",
+            chunk / CHUNK_US,
             1,
         ),
     ]
@@ -61,11 +69,11 @@ def _median(costs: list[_Cost]) -> _Cost:
 
 
 def _measured() -> list[_Cost]:
-    """What the first two answers of a session cost."""
-    ends = [f"This is the end of answer {number}." for number in (1, 2)]
+    """What the first three answers of a session cost."""
+    ends = [f"This is the end of answer {number}." for number in (1, 2, 3)]
     turns = [
-        {"text": f"{essay(TOKENS * PIECE - len(end) - 2)}\n\n{end}", "piece": PIECE, "burst": True}
-        for end in ends
+        {"text": f"{essay(TOKENS * PIECE - len(end) - 2)}\n\n{end}", "piece": PIECE, "burst": burst}
+        for end, burst in zip(ends, (True, True, "chunks"), strict=True)
     ]
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         home = Path(folder)
@@ -77,7 +85,7 @@ def _measured() -> list[_Cost]:
                 screen.wait_for("Ask for anything")
                 return [
                     _cost(screen, end, over)
-                    for end, over in zip(ends, ("1 prompt", "2 prompts"), strict=True)
+                    for end, over in zip(ends, ("1 prompt", "2 prompts", "3 prompts"), strict=True)
                 ]
 
 

@@ -285,7 +285,7 @@ async def test_24_an_answer_in_one_piece_is_an_answer() -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    ["data: " + "[" * 100_000 + "\n\n", "data: " + "x" * 300 + "\n" * 2, "d" * 400],
+    ["data: " + "[" * 100_000 + "\n\n", "data: " + "x" * 300 + "\n" * 2, "d" * 100_000],
     ids=["deep", "no JSON", "no end"],
 )
 async def test_23_what_no_answer_looks_like_is_tried_again(

@@ -14,6 +14,7 @@ from tests.provider.conversation import a_request, provider_for
 from tests.support.byte_server import ByteServer
 from tui.core.errors import ProviderError
 from tui.core.facts import TextDelta, ThinkingDelta, ToolInputDelta
+from tui.provider.anthropic.read_ahead import PIECE_BYTES
 from tui.provider.base import Completed, StreamPart
 
 STREAMS: Final = Path(__file__).parent / "streams"
@@ -24,20 +25,25 @@ def _head(name: str) -> dict[str, Any]:
     return json.loads((STREAMS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-async def read(*pieces: bytes, kind: str = "text/event-stream") -> dict[str, Any]:
-    """The record of an answer that comes in these reads: its content and end, or its error.
+async def read(
+    *chunks: bytes, kind: str = "text/event-stream", at_most: int = PIECE_BYTES
+) -> dict[str, Any]:
+    """The record of an answer that comes in these chunks: its content and end, or its error. No
+    more than so many bytes are handled as one piece.
 
     Asserts that nothing was shown which is not in the record, in its order.
     """
     parts: list[StreamPart] = []
     error: ProviderError | None = None
-    async with ByteServer(pieces, kind) as server:
+    async with ByteServer(chunks, kind) as server:
         provider = provider_for(server)
-        try:
-            async for part in provider.stream(a_request()):
-                parts.append(part)  # noqa: PERF401 - what came before the error counts
-        except ProviderError as caught:
-            error = caught
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tui.provider.anthropic.read_ahead.PIECE_BYTES", at_most)
+            try:
+                async for part in provider.stream(a_request()):
+                    parts.append(part)  # noqa: PERF401 - what came before the error counts
+            except ProviderError as caught:
+                error = caught
         await provider.aclose()
     shown = {
         "text": "".join(part.text for part in parts if isinstance(part, TextDelta)),
@@ -76,15 +82,19 @@ async def test_an_answer_has_the_same_record_wherever_it_is_cut(name: str) -> No
     dice = random.Random(name)
     for places in (12, 40):
         edges = [0, *sorted(dice.randrange(len(body) + 1) for _ in range(places)), len(body)]
-        pieces = [body[a:b] for a, b in itertools.pairwise(edges)]
-        assert await read(*pieces, kind=head["content_type"]) == head["record"]
+        chunks = [body[a:b] for a, b in itertools.pairwise(edges)]
+        for at_most in (dice.randrange(2, 300), PIECE_BYTES):
+            record = await read(*chunks, kind=head["content_type"], at_most=at_most)
+            assert record == head["record"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_answer_has_the_same_record_byte_by_byte(name: str) -> None:
     head, body = _head(name), (STREAMS / f"{name}.sse").read_bytes()
-    pieces = [body[at : at + 1] for at in range(len(body))]
-    assert await read(*pieces, kind=head["content_type"]) == head["record"]
+    chunks = [body[at : at + 1] for at in range(len(body))]
+    for at_most in (1, PIECE_BYTES):
+        record = await read(*chunks, kind=head["content_type"], at_most=at_most)
+        assert record == head["record"]
 
 
 _BEGUN: Final = (
@@ -129,7 +139,7 @@ async def test_an_error_within_an_answer_names_what_can_be_left_out(type_: str) 
 @pytest.mark.parametrize("one_read", [True, False])
 async def test_what_comes_after_the_end_counts_for_nothing(after: bytes, one_read: bool) -> None:
     whole = _BEGUN + _REASON + _STOP
-    record = await read(*([whole + after] if one_read else [whole, after]))
+    record = await read(whole + after, at_most=PIECE_BYTES if one_read else len(whole))
     assert record["content"] == [{"type": "text", "text": "Half"}]
     assert record["stop_reason"] == "end_turn"
 

@@ -1,4 +1,4 @@
-"""A loopback server that answers with bytes, in chunks that the client reads one by one."""
+"""A loopback server that answers with bytes, in HTTP chunks of a given size."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Self
 class ByteServer:
     """Answers every request with the same bytes. Use it as an async context manager.
 
-    Each of the `pieces` is a chunk of the transfer, which is one read of the client's.
+    Each of the `pieces` is a chunk of the transfer. `served` once a client has all, or has left.
     """
 
     def __init__(self, pieces: Sequence[bytes], kind: str = "text/event-stream") -> None:
         self.pieces, self.kind = pieces, kind
         self.asked = 0
+        self.served = asyncio.Event()
         self._server: asyncio.Server | None = None
 
     @property
@@ -42,4 +43,5 @@ class ByteServer:
             chunks = (b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self.pieces if piece)
             writer.write(b"".join(chunks) + b"0\r\n\r\n")
             await writer.drain()
+        self.served.set()
         writer.close()

@@ -224,7 +224,7 @@ class _Answer:
             if pace := turn.get("every_s"):
                 await self._paced(events, pace)
             elif turn.get("burst"):
-                await self._burst(events)
+                await self._burst(events, single=turn["burst"] == "chunks")
             elif turn.get("stepped"):
                 await self._stepped(events)
             else:
@@ -232,16 +232,18 @@ class _Answer:
         else:
             await self._json(200, reply.message)
 
-    async def _burst(self, events: Iterable[Event]) -> None:
-        """As fast as the client takes it: a large piece goes out as soon as it is full."""
+    async def _burst(self, events: Iterable[Event], *, single: bool) -> None:
+        """As fast as the client takes it: a large piece goes out as soon as it is full, as one
+        chunk of the transfer, or with each `single` event as a chunk of its own."""
         await self._head(200, "text/event-stream; charset=utf-8")
-        piece = bytearray()
+        piece, size = list[bytes](), 0
         for event in events:
-            piece += encoded(event)
-            if len(piece) >= _BURST_BYTES:
-                await self.connection.send(h11.Data(bytes(piece)))
-                piece.clear()
-        await self.connection.send(h11.Data(bytes(piece)), h11.EndOfMessage())
+            piece.append(encoded(event))
+            size += len(piece[-1])
+            if size >= _BURST_BYTES:
+                await self.connection.send(*_chunks(piece, single))
+                piece, size = [], 0
+        await self.connection.send(*_chunks(piece, single), h11.EndOfMessage())
 
     async def _stream(self, events: list[Event], fault: Json) -> None:
         await self._head(200, "text/event-stream; charset=utf-8")
@@ -390,6 +392,10 @@ async def _main(arguments: argparse.Namespace) -> None:
     await server.start()
     print(server.url, flush=True)
     await asyncio.Event().wait()
+
+
+def _chunks(events: list[bytes], single: bool) -> list[h11.Data]:
+    return [h11.Data(event) for event in events] if single else [h11.Data(b"".join(events))]
 
 
 if __name__ == "__main__":

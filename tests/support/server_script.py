@@ -49,7 +49,8 @@ A turn:
     until      a file: silence until it is there
     every_s    seconds between two deltas
     stepped    true = each delta waits for a `step` of the server
-    burst      true = write all events at once (for measuring)
+    burst      true = write all events at once (for measuring); "chunks" = each as a chunk of the
+               transfer, as real servers do
     faults     one per request; when they are used up, the turn itself is answered
 
 A fault is the first of these keys that it has:

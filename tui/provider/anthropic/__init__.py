@@ -4,6 +4,7 @@
     batches         AnthropicBatches: many requests at once, at half the price
     client_factory  loads the SDK late, in a thread, and makes its client
     convert         requests and models in the form of the SDK
+    read_ahead      the body of an answer, in few pieces
     stall_timeout   the time that an answer may be silent
     sse             bytes → events
     answer          events → deltas and the complete answer

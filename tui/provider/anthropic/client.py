@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -36,6 +36,7 @@ from tui.provider.anthropic.classify import (
     stream_error,
 )
 from tui.provider.anthropic.parallel_starts import ParallelStarts
+from tui.provider.anthropic.read_ahead import WAITED_S, ReadAhead
 from tui.provider.anthropic.sse import (
     EVENT_MAX,
     BadEventDataError,
@@ -80,7 +81,6 @@ _NOT_VALID: Final = {200, 400, 403, 422}
 """Statuses whose errors may name what the server does not know; some gateways say it by 403."""
 _LISTED_MAX: Final = 1000
 
-_WAITED_S: Final = 0.001
 _DRAIN_S: Final = 0.1
 
 
@@ -137,11 +137,10 @@ class AnthropicProvider:
             yield AttemptStarted(1, model)
             response, chunks = await self._open(client, request, silence)
             answer, decoder = AnswerBuilder(model), EventDecoder()
-            shown_at = asked = self._clock.monotonic()
+            shown_at = self._clock.monotonic()
             first_at: float | None = None
-            try:
-                while not answer.done and (chunk := await self._next(chunks, model, silence)):
-                    waited = self._clock.monotonic() - asked > _WAITED_S
+            async with aclosing(response), ReadAhead(chunks, self._clock) as ahead:
+                while not answer.done and (chunk := await self._next(ahead, model, silence)):
                     comments, shown, sign = decoder.comments, False, NOTHING
                     events, broken = _decoded(decoder.feed(chunk))
                     for event in events:
@@ -163,17 +162,14 @@ class AnthropicProvider:
                         yield Alive()
                     # A slow stream is gathered for a moment, so that not every word redraws the
                     # screen. On a busy machine a read may take long though more has arrived.
-                    if shown and waited and not answer.done and not _has_more(response):
+                    if shown and ahead.waited and not answer.done and not _has_more(response):
                         first_at = now if first_at is None else first_at
                         gathered_s = GATHER_SHARE * (now - first_at)
-                        await self._clock.sleep(min(GATHER_S, max(_WAITED_S, gathered_s)))
-                    asked = self._clock.monotonic()
+                        await self._clock.sleep(min(GATHER_S, max(WAITED_S, gathered_s)))
                 for delta in self._last_deltas(answer, decoder, response, request):
                     yield delta
-                await _drain(chunks)
+                await _drain(ahead)
                 yield answer.completed(response.headers.get("request-id"))
-            finally:
-                await response.aclose()
 
     async def count_tokens(self, request: Request) -> int:
         """Return the server's count of a request's input tokens; one attempt, 30 s at most."""
@@ -248,7 +244,7 @@ class AnthropicProvider:
 
     async def _open(
         self, client: AsyncAnthropic, request: Request, silence: Silence
-    ) -> tuple[httpx2.Response, AsyncIterator[bytes]]:
+    ) -> tuple[httpx2.Response, AsyncGenerator[bytes]]:
         """Send the request. Returns the response and its stream of events, or raises."""
         from anthropic import AsyncStream  # noqa: PLC0415 - loaded by now
 
@@ -272,9 +268,9 @@ class AnthropicProvider:
         response = stream.response
         kind = response.headers.get("content-type", "text/event-stream")
         if kind.partition(";")[0].strip().lower() in {"text/event-stream", "text/plain"}:
-            return response, response.aiter_bytes()
+            return response, _body(response)
         # Not named a stream: a message in one piece, something that is not the API, or a stream.
-        chunks, streams = response.aiter_bytes(), False
+        chunks, streams = _body(response), False
         try:
             most = EVENT_MAX if "json" in kind else _PAGE_BYTES
             page = await self._beginning_of(chunks, silence, most)
@@ -302,16 +298,13 @@ class AnthropicProvider:
                 beginning += chunk
         return beginning
 
-    async def _next(self, chunks: AsyncIterator[bytes], model: str, silence: Silence) -> bytes:
+    async def _next(self, ahead: ReadAhead, model: str, silence: Silence) -> bytes:
         """Return the next bytes of an answer, b"" at their end; a silence that is too long is an
         error."""
         try:
-            while (chunk := await silence.wait(anext(chunks, None))) is not None:
-                if chunk:
-                    return chunk
+            return await silence.wait(ahead.read())
         except _failures() as error:
             raise self._error(error, silence, self._attempt(model, began=True)) from error
-        return b""
 
     @contextmanager
     def _typed(
@@ -495,6 +488,12 @@ def _decoded(
     return read, None
 
 
+def _body(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """The chunks of a response, unpacked if they are packed."""
+    packed = "content-encoding" in response.headers
+    return response.aiter_bytes() if packed else response.aiter_raw()
+
+
 async def _after(beginning: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
     yield beginning
     async for chunk in chunks:
@@ -511,9 +510,9 @@ def _has_more(response: httpx2.Response) -> bool:
     return bool(stream and stream.get_extra_info("is_readable"))
 
 
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
+async def _drain(ahead: ReadAhead) -> None:
     """Read what follows the last event, so that the connection can be reused."""
     with suppress(*_failures()):
         async with asyncio.timeout(_DRAIN_S):
-            while await anext(chunks, None) is not None:
+            while await ahead.read():
                 pass
