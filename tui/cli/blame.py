@@ -63,11 +63,11 @@ def run(options: Options) -> int:
     found, lines = blame_file(path, folders(), reading_progress)
     first, last = _range(wanted, len(lines), path)
     prices = launch_config.prepare(options).config.prices
-    if options.sessions.notes:
+    if options.sessions.shape == "notes":
         return _notes(found, first, last)
     if options.json:
         return print_json(_described(found, lines, first, last, prices))
-    if options.sessions.porcelain:
+    if options.sessions.shape == "porcelain":
         _porcelain(found, lines, first, last)
     else:
         _show(found, lines, first, last, prices)

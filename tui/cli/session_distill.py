@@ -103,7 +103,7 @@ def distill(options: Options) -> int:
             case "skill":
                 wanted = corrections(records)
                 made.text, made.secrets = skill(counted, checks, wanted, session=id_, title=title)
-            case "script":
+            case _:
                 began = records[states[0].place].time
                 made = script(
                     counted,
@@ -248,7 +248,7 @@ def _written(
     if options.json:
         print_json(
             {
-                "as": options.sessions.shape,
+                "as": options.sessions.shape or "script",
                 "written": str(options.out.absolute()) if options.out else None,
                 **({} if options.out else {"text": made.text}),
                 "steps": [

@@ -137,7 +137,7 @@ class BatchOptions:
 class SessionsOptions:
     """Options of `sessions`, `blame`, `bisect`, `ps` and `logs`. `since` is a moment, or seconds
     back from now; `touched` a file that the sessions touched; `build` what has to succeed in a
-    state."""
+    state; `shape` what `distill` and `blame` make, "" for their usual one."""
 
     all: bool = False
     sub_agents: bool = False
@@ -156,10 +156,8 @@ class SessionsOptions:
     with_secrets: bool = False
     redact: bool = False
     follow: bool = False
-    porcelain: bool = False
-    notes: bool = False
     build: str | None = None
-    shape: Literal["script", "tasks", "skill"] = "script"
+    shape: Literal["", "script", "tasks", "skill", "porcelain", "notes"] = ""
     check: bool = False
 
 

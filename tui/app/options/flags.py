@@ -46,8 +46,9 @@ PLACES = (
 class Flag:
     """An option. `value` is how help names its value, "" for a switch.
 
-    `dest` is the attribute of `Options`, where the long name does not say it. `optional`: the value
-    may be left out; `repeat`: the flag may be given more than once and its values add up.
+    `dest` is the attribute of `Options`, where the long name does not say it, `const` what a switch
+    sets it to. `optional`: the value may be left out; `repeat`: the flag may be given more than
+    once and its values add up.
     """
 
     names: tuple[str, ...]
@@ -59,6 +60,7 @@ class Flag:
     repeat: bool = False
     pair: bool = False
     dest: str = ""
+    const: str | bool = True
     group: str = "Options"
 
     @property
@@ -473,8 +475,18 @@ COMMANDS = (
         ("blame",),
         "tell whence each line of a file comes: which prompt, call, person or commit",
         (
-            _flag("--porcelain", "print what git blame --porcelain prints, for editors"),
-            _flag("--notes", "note at git's commits which prompts wrote their lines"),
+            _flag(
+                "--porcelain",
+                "print what git blame --porcelain prints, for editors",
+                dest="shape",
+                const="porcelain",
+            ),
+            _flag(
+                "--notes",
+                "note at git's commits which prompts wrote their lines",
+                dest="shape",
+                const="notes",
+            ),
             _JSON,
             *_group(_FILES, _CWD),
         ),

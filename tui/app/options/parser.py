@@ -315,7 +315,7 @@ class _Version(argparse.Action):
 def _settings(flag: Flag) -> dict[str, Any]:
     common = {"dest": flag.field, "help": _escaped(flag.help)}
     if not flag.takes_value:
-        return {**common, "action": "store_true", "default": argparse.SUPPRESS}
+        return {**common, "action": "store_const", "const": flag.const}
     if flag.choices:
         return {**common, "choices": flag.choices}
     valued = {**common, "metavar": flag.value, "type": _CONVERT[flag.kind]}
