@@ -126,6 +126,18 @@ def test_our_own_front_matter_needs_no_yaml() -> None:
     assert "yaml" not in _modules_after(code)
 
 
+_MOST_TO_ASK_FOR_A_BACKGROUND_SESSION = 150
+"""All modules, Python's own too, that `holdfast --bg` loads in the process that the shell waits
+for; the one that works loads the rest."""
+
+
+def test_asking_for_a_background_session_loads_little() -> None:
+    code = "import tui.cli.main, tui.app.options.parser, tui.cli.background_launch"
+    loaded = _modules_after(code)
+    assert not {"asyncio", "msgspec", "tui.agent"} & loaded
+    assert len(loaded) <= _MOST_TO_ASK_FOR_A_BACKGROUND_SESSION
+
+
 _MOST_FOR_A_PROMPT = 312
 """The modules of ours that a prompt loads whose answer calls no tool. It may only fall."""
 _NOT_FOR_A_PROMPT = {

@@ -19,9 +19,10 @@ from tui.app.interruption import known
 from tui.context.repair import INTERRUPTED
 from tui.core import facts
 from tui.core.clock import SystemClock
+from tui.core.process_birth import born
 from tui.session.records import Finding, Record
 from tui.session.session import Session
-from tui.tools.process import born, end_group
+from tui.tools.process import end_group
 
 
 def of(records: list[Record], type_: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from tui.app.options.arguments import Options
 from tui.core.clock import timestamp
 from tui.core.errors import CredentialsError, SessionError, SessionInUseError, StorageError
 from tui.core.paths import Folders
-from tui.tools.process import born
+from tui.core.process_birth import born
 
 CLOCK = FakeClock()
 NOW = CLOCK.now()

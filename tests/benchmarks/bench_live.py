@@ -4,10 +4,10 @@ bytes while one streams, CPU, wake-ups and memory idle.
 The figures are CPU seconds and MB of the one process. Beside them stands a bare app of Textual that
 does the same through the SDK: gets one answer in the first four seconds (the median of some runs),
 shows 3,000 tokens at 100 a second in Textual's own Markdown (all of the process, its start
-included), and then rests. The other rows are figures over their limits: the same tokens without
-the start on a quiet machine, ten idle seconds, the wake-ups of an idle minute, and the memory with
-the SDK loaded. The bytes are those sent while the answer streams, over those of the parts of rows
-that change: their text, a move to each and the codes of its styles.
+included), and then rests. The other rows are figures over their limits: the same tokens without the
+start on a quiet machine, ten idle seconds, the wake-ups of an idle minute, and the memory before
+anything was asked, and with the SDK loaded. The bytes are those sent while the answer streams, over
+those of the parts of rows that change: their text, a move to each and the codes of its styles.
 """
 
 from __future__ import annotations
@@ -92,8 +92,11 @@ def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
     starts = [(_start(home, work, env), _bare_start(home, work, env)) for _ in range(STARTS + 1)]
     start, bare = map(statistics.median, zip(*starts[1:], strict=True))
     with Terminal(HOLDFAST, cwd=work, env=env, columns=120, rows=40) as screen:
-        _greet(screen)
         pid = screen.process.pid
+        screen.wait_for("Ask for anything")
+        _drain(screen, 3.0)
+        at_rest = _rss_mb(pid)
+        _greet(screen)
         _drain(screen, 3.0)
         woken = _wake_ups(pid)
         idle = _idle(screen)
@@ -132,6 +135,7 @@ def _measure(url: str, home: Path) -> list[tuple[str, float, float]]:
             for what, share in dialogs.items()
         ),
         (f"{sent / TOKENS:,.0f} bytes a token, of {changed / TOKENS:,.0f}", sent / changed, 2),
+        (f"memory while nothing was asked, {at_rest:.0f} MB of 70", at_rest / 70, 1),
         (f"memory with the SDK loaded, {memory:.0f} MB of 100", memory / 100, 1),
         (
             f"memory with the SDK loaded, {memory:.0f} MB ÷ bare libraries {bare_memory:.0f}",

@@ -16,7 +16,7 @@ from tui.app.background import BackgroundSession
 from tui.cli import main
 from tui.cli.background_commands import follow
 from tui.core.paths import folders
-from tui.tools.process import born
+from tui.core.process_birth import born
 
 
 async def test_logs_follow_until_nobody_writes(tmp_path: Path) -> None:

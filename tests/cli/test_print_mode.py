@@ -12,7 +12,7 @@ import pytest
 from tests.support.agents import Yes, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.cli import print_mode
-from tui.cli.print_mode import standard_input
+from tui.cli.standard_input import standard_input
 from tui.core.clock import SystemClock
 
 
@@ -38,7 +38,7 @@ def test_a_silent_standard_input_is_waited_for_and_said_to_be(
     with os.fdopen(reader) as pipe:
         monkeypatch.setattr(sys, "stdin", pipe)
         monkeypatch.setattr(sys, "stderr", err)
-        monkeypatch.setattr(print_mode, "STDIN_PATIENCE_S", 0)
+        monkeypatch.setattr("tui.cli.standard_input.STDIN_PATIENCE_S", 0)
         assert standard_input() == "late but here"
     assert "< /dev/null" in err.getvalue()
 

@@ -39,9 +39,9 @@ from tui.core.clock import SystemClock
 from tui.core.command_ends import END_UNKNOWN
 from tui.core.messages import blocks_of, object_of, string_of, tool_calls
 from tui.core.paths import folders
+from tui.core.process_birth import born
 from tui.keeper.command import command_folders, lives, note
 from tui.keeper.folder import STATE
-from tui.tools.process import born
 
 KINDS: Final = ("run", "parallel", "print", "background", "sub-agent", "jobs", "moved", "own")
 _OF_TASKS: Final = frozenset({"run", "parallel"})

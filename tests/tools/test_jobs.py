@@ -13,10 +13,10 @@ from tests.support.clock import PATIENCE_S
 from tests.support.processes import gone
 from tests.support.starting import HeldStarter
 from tests.tools.test_run_command import Bench
+from tui.core import process_birth
 from tui.core.clock import SystemClock
 from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
-from tui.tools import process
 from tui.tools.base import ToolContext
 from tui.tools.command_status import CommandStatus
 from tui.tools.jobs import Job, Jobs, Origin
@@ -61,9 +61,9 @@ def test_what_is_no_process_was_never_born(monkeypatch: pytest.MonkeyPatch) -> N
     def stat_of(_: int | str) -> list[str]:
         return ["S", *map(str, range(20))]  # as macOS has a process 0
 
-    monkeypatch.setattr(process, "_stat_of", stat_of)
-    assert process.born(1)
-    assert process.born(0) == process.born(-1) == ""
+    monkeypatch.setattr(process_birth, "_stat_of", stat_of)
+    assert process_birth.born(1)
+    assert process_birth.born(0) == process_birth.born(-1) == ""
 
 
 async def test_a_process_that_nobody_knows_is_not_said_to_be_0(background: Background) -> None:

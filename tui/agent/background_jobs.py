@@ -12,9 +12,9 @@ from tui.context.job_endings import TAIL_CHARS, TAIL_LINES, unreported
 from tui.core.dataclass import dataclass, field
 from tui.core.facts import Fact, JobFinished, JobMoved, JobStarted, ProcessBegan
 from tui.core.messages import string_of
+from tui.core.process_birth import born
 from tui.keeper.command import SupervisedCommand
 from tui.tools.jobs import Job, Origin
-from tui.tools.process import born
 
 COMMAND_CHARS = 200
 """Characters of a command in its records and events."""

@@ -23,13 +23,13 @@ from tui.core.fact_words import foreign_frame
 from tui.core.files import open_real, safe_name, sha256_of
 from tui.core.formatting import moment_of
 from tui.core.messages import Block, blocks_of, string_of, tool_calls
+from tui.core.process_birth import born
 from tui.core.text_cleaning import one_line
 from tui.keeper.command import Kept, lives
 from tui.provider import catalogue
 from tui.session.reader import read
 from tui.session.records import SUB_AGENT, Finding, Record
 from tui.session.session import file_of_child
-from tui.tools.process import born
 
 if TYPE_CHECKING:
     from tui.agent.agent_context import AgentContext

@@ -26,16 +26,14 @@ from typing import IO, Any, Final, Literal, TypeAlias, cast
 
 from tui.app import background_parent
 from tui.app.options.arguments import Options
-from tui.app.unattended_commands import unattended_commands
 from tui.core import errors
 from tui.core.clock import timestamp
 from tui.core.dataclass import asdict, dataclass, field, fields, replace
 from tui.core.errors import HoldfastError, SessionError, StorageError, os_error_as
 from tui.core.files import read_small, replace_file
 from tui.core.formatting import plural
-from tui.core.messages import list_of, object_of, string_of
 from tui.core.paths import Folders, shorten
-from tui.tools.process import born
+from tui.core.process_birth import born
 
 State: TypeAlias = Literal[
     "working", "waiting", "parked", "done", "failed", "stopped", "interrupted"
@@ -203,7 +201,7 @@ def moment(text: str, otherwise: datetime) -> datetime:
 def _read(path: Path) -> BackgroundSession | None:
     """None for a file that is not valid, or is being removed."""
     try:
-        value = object_of(json.loads(read_small(path, follow=False)[0]))
+        value = _json_object(read_small(path, follow=False)[0])
         known = {one.name: value[one.name] for one in fields(BackgroundSession)}
     except (OSError, ValueError, KeyError, RecursionError):
         return None
@@ -211,6 +209,14 @@ def _read(path: Path) -> BackgroundSession | None:
     valid = all(isinstance(text, str) for text in texts) and isinstance(known["pid"], int)
     valid = valid and known["id"] == path.stem and isinstance(known["options"], dict)
     return BackgroundSession(**known) if valid else None
+
+
+def _json_object(text: str | bytes) -> dict[str, Any]:
+    """Read a JSON object. Raises ValueError for anything else."""
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(text)  # noqa: TRY004 - as where it is no JSON
+    return cast("dict[str, Any]", value)
 
 
 # Options on their way
@@ -273,7 +279,7 @@ def start(
         output = giving.read().decode("utf-8", "replace").strip()
     # the last line is its report
     try:
-        report = object_of(json.loads(output.splitlines()[-1] if output else ""))
+        report = _json_object(output.splitlines()[-1] if output else "")
     except ValueError:
         why = output.splitlines()[-1] if output else "it said nothing"
         raise HoldfastError(
@@ -281,11 +287,11 @@ def start(
             hint=f"See the log in {shorten(home.log)}.",
         ) from None
     if "error" in report:
-        kind = getattr(errors, string_of(report.get("error")), HoldfastError)
-        raise kind(string_of(report.get("message")), hint=string_of(report.get("hint")))
-    for line in list_of(report.get("notices")):
-        tell(string_of(line))
-    session = _read(folder_of(home) / f"{string_of(report.get('id'))}.json")
+        kind = getattr(errors, report["error"], HoldfastError)
+        raise kind(report["message"], hint=report["hint"])
+    for line in report["notices"]:
+        tell(line)
+    session = _read(folder_of(home) / f"{report['id']}.json")
     if session is None:
         raise HoldfastError("The background process is gone.", hint="See `holdfast ps --all`.")
     return session
@@ -365,7 +371,7 @@ def withdraw(home: Folders, id_: str) -> None:
 def requested(home: Folders, id_: str) -> Literal["", "soon", "now"]:
     """Read if a process that runs asks for a session."""
     try:
-        request_data = object_of(json.loads(read_small(_request_of(home, id_), follow=False)[0]))
+        request_data = _json_object(read_small(_request_of(home, id_), follow=False)[0])
     except (OSError, ValueError, RecursionError):
         return ""
     pid, birth = request_data.get("pid"), request_data.get("born")
@@ -419,6 +425,10 @@ def lasting_options(options: Options) -> dict[str, Any]:
 def parting_words(home: Folders, id_: str, otherwise: str) -> str:
     """Return the words on leaving a session: where it continues in the background, how to get back,
     and that commands still run."""
+    from tui.app.unattended_commands import (  # noqa: PLC0415 - whoever starts one needs none of it
+        unattended_commands,
+    )
+
     running = [c for c in unattended_commands(home) if c.id == id_ and c.state == "running"]
     if running:
         otherwise += f"\n{plural(len(running), 'command')} still running: see `holdfast ps`"

@@ -29,10 +29,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import sha256
 from importlib import import_module
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 PROGRAM: Final = (sys.executable, "-P", "-m", "tui.cli.background")
 """A background process, or a parent, as what it finds as its standard input."""
@@ -211,7 +210,10 @@ def _installation() -> list[str]:
     """The files of the program, and where its libraries are; both with the time of their last
     change."""
     own = Path(__file__).parents[1]
-    libraries = Path(msgspec.__file__).parents[1]
+    library = PathFinder.find_spec("msgspec")  # any of them
+    assert library is not None
+    assert library.origin is not None
+    libraries = Path(library.origin).parents[1]
     stamps = [f"{libraries} {libraries.stat().st_mtime_ns}"]
     for folder, inner, names in os.walk(own):
         inner[:] = [name for name in inner if name != "__pycache__"]

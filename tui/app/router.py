@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tui.app.commands import find, split, unknown
-from tui.app.commands.own import command_turn, turn_variables
 from tui.app.commands.table import ELSEWHERE, QUIT_WORDS, SlashCommand
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.partly_typed import PartlyTyped, note_of
@@ -128,6 +127,11 @@ async def _user_command(
     await asyncio.to_thread(conversation.user_commands.load)
     own_commands = conversation.user_commands.commands
     if command := find_own(own_commands, name):
+        from tui.app.commands.own import (  # noqa: PLC0415 - as above
+            command_turn,
+            turn_variables,
+        )
+
         say, services = conversation.frontend.say, conversation.services
         session = conversation.agent.session.id if conversation.agent else None
         variables = turn_variables(services.workspace, session)

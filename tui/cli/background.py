@@ -1,4 +1,4 @@
-"""`holdfast --bg`, and the process that it starts: a conversation without a front end.
+"""The process that `holdfast --bg` starts: a conversation without a front end.
 
 Where the person would be asked, it waits; whoever attaches is asked instead. It ends when its turn
 has ended, when it is stopped, or when another process takes its session over.
@@ -27,7 +27,6 @@ from tui.app.outcome import Outcome
 from tui.app.router import route_own
 from tui.app.services import SessionChoice
 from tui.app.session_path import session_path
-from tui.cli.print_mode import standard_input
 from tui.core import facts, log
 from tui.core.clock import Clock, SystemClock, timestamp
 from tui.core.errors import (
@@ -42,26 +41,14 @@ from tui.core.facts import Fact
 from tui.core.formatting import local_time, money
 from tui.core.messages import object_of, string_of
 from tui.core.paths import Folders, folders
+from tui.core.process_birth import born
 from tui.core.questions import PlanReview, UserAnswers, UserQuestion
-from tui.core.standard_output import note, print_text
 from tui.core.text_cleaning import clean, one_line
 from tui.permissions.types import Answer, Call, Decision
-from tui.tools.process import born
 
 NOTIFY_LIMIT_S: Final = 10.0
 _LOG_BYTES: Final = 20_000_000
 _DETAIL_CHARS: Final = 100
-
-
-def launch(options: Options) -> int:
-    """Start a session for `holdfast --bg` and print its id. Returns the exit code; raises
-    HoldfastError."""
-    attached = standard_input()
-    if not ((options.prompt or "").strip() or attached):
-        raise UsageError("No prompt given.", hint='Type one: holdfast --bg "…", or pipe it in.')
-    one = background.start(folders(), options, attached=attached, tell=note)
-    print_text("\n".join(background.started_words(one)))
-    return 0
 
 
 class WaitingApprover:

@@ -271,7 +271,7 @@ def _carry_out(options: Options, first: EarlyPrompt | None) -> int:
         case "run":
             from tui.ui.tasks.run import open_run as run  # noqa: PLC0415
         case "chat" if options.opening.background:
-            from tui.cli.background import launch as run  # noqa: PLC0415
+            from tui.cli.background_launch import launch as run  # noqa: PLC0415
         case "chat" if options.printing.for_claude:
             from tui.cli.claude_stream import run  # noqa: PLC0415
         case "chat" if options.printing.headless:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import select
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, aclosing, suppress
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -25,20 +24,18 @@ from tui.agent.model_access import asked_model, refreshed_models
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
 from tui.app import launch_config
 from tui.app.commands import TAKEN, find, split
-from tui.app.commands.own import command_turn, turn_variables, user_commands
-from tui.app.interruption import interruption_report, summary_of, taken_over
 from tui.app.options.arguments import Options
 from tui.app.outcome import NO_RESULT, Outcome
 from tui.app.router import refuse_command
 from tui.app.session_path import session_path
 from tui.cli.event_output import Format, exit_code, json_line, to_stderr, write_event, write_line
+from tui.cli.standard_input import standard_input
 from tui.core import facts, gc_pause
 from tui.core.clock import Clock, SystemClock
 from tui.core.errors import StorageError, UsageError
 from tui.core.facts import Fact
 from tui.core.formatting import moment_of, plural, wait_time
 from tui.core.signals import heeded_signals
-from tui.core.standard_output import note
 from tui.session.session import Session
 from tui.settings.user_commands import find as find_own
 from tui.tools.submit_result import SubmitResult
@@ -50,12 +47,6 @@ ONLY_SWITCHED = (
     "Nothing was asked, so this session isn't kept, and what was switched ends with it. Write a "
     "prompt after it, or continue a session with -c."
 )
-
-MAX_STDIN = 10_000_000
-"""Bytes of standard input that `-p` takes: more would not fit any model's window."""
-
-STDIN_PATIENCE_S = 3.0
-"""Seconds of silence after which the person is told that standard input is awaited."""
 
 NOT_SAVED_HINT = (
     "Can't save the session. Make its folder writable, choose another with HOLDFAST_HOME, or "
@@ -170,6 +161,12 @@ async def _with_interruption(
     run, since no result of a call reports them."""
     if not agent.session.resumed:
         return attached
+    from tui.app.interruption import (  # noqa: PLC0415 - most sessions are new
+        interruption_report,
+        summary_of,
+        taken_over,
+    )
+
     work = await asyncio.to_thread(agent.interrupted_work)
     if work.supervised:
         to_stderr(err, taken_over(work))
@@ -272,6 +269,12 @@ async def _command(launch: Launch, typed: str, session_id: str) -> CommandTurn |
     named = split(typed.strip())
     if named is None or find(named[0]):
         return None
+    from tui.app.commands.own import (  # noqa: PLC0415 - few prompts name one
+        command_turn,
+        turn_variables,
+        user_commands,
+    )
+
     root = launch.workspace.root
     commands = user_commands(launch.folders, root, lambda: launch.trust, TAKEN)
     await asyncio.to_thread(commands.load)
@@ -291,23 +294,3 @@ def read_schema(path: Path) -> object:
         raise UsageError(f"Can't read {path}: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} isn't JSON: {error}.") from error
-
-
-def standard_input() -> str:
-    """Return what was piped in, "" from a terminal. It is data: directives in it do not count.
-
-    Blocks until the end of input, and tells the person so after a silence. Raises UsageError above
-    MAX_STDIN bytes.
-    """
-    if sys.stdin is None or sys.stdin.isatty():
-        return ""
-    with suppress(OSError, ValueError):  # some streams can't be polled
-        if not select.select([sys.stdin], [], [], STDIN_PATIENCE_S)[0]:
-            note("Waiting for standard input; if there is none, add: < /dev/null")
-    data = sys.stdin.buffer.read(MAX_STDIN + 1)
-    if len(data) > MAX_STDIN:
-        raise UsageError(
-            "Too much on standard input (over 10 MB).",
-            hint="Save it to a file and name the file in the prompt.",
-        )
-    return data.decode("utf-8", "replace").strip()

@@ -10,7 +10,7 @@ from tui.app.options.arguments import Options
 from tui.core.errors import UsageError
 from tui.core.paths import folders
 from tui.core.standard_output import print_data
-from tui.session import catalog, importers
+from tui.session import catalog
 from tui.session.branches import on_branch
 from tui.session.reader import LoadedSession, read
 
@@ -33,6 +33,8 @@ def load(path: Path) -> LoadedSession:
     home = folders().sessions.resolve()
     if home in path.resolve().parents or (path.is_file() and not path.stat().st_size):
         return read(path)
+    from tui.session import importers  # noqa: PLC0415 - most sessions are ours
+
     return importers.load(path)
 
 

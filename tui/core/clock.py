@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -27,6 +26,8 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # noqa: PLC0415 - loaded by whoever waits, and nobody else needs it
+
         await asyncio.sleep(seconds)
 
 

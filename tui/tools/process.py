@@ -1,5 +1,4 @@
-"""Starts a command line under a keeper, knows processes again that an earlier run started, and ends
-groups of processes."""
+"""Starts a command line under a keeper, and ends groups of processes."""
 
 from __future__ import annotations
 
@@ -8,7 +7,6 @@ import errno
 import os
 import shutil
 import signal
-import subprocess
 from asyncio.subprocess import Process
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +17,7 @@ from typing import Any
 from tui.core.clock import Clock
 from tui.core.config import Guard
 from tui.core.errors import ToolError
+from tui.core.process_birth import born
 from tui.core.redaction import child_environment
 from tui.keeper.command import StartedBeforeError, Starter, SupervisedCommand
 from tui.keeper.monitor import GRACE_S
@@ -88,27 +87,6 @@ async def start_command(
         raise _cannot_start(error) from error
 
 
-def born(pid: int) -> str:
-    """Return the birth of a process, as a text that no other process with the same number has.
-
-    "" if it is gone, a zombie, or if this is not known. Blocks.
-    """
-    if pid <= 0:  # a group, or none: macOS has a process 0
-        return ""
-    with suppress(OSError, ValueError, IndexError):
-        state, *fields = _stat_of(pid)
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return "" if state in "ZX" else f"{boot}/{fields[18]}"
-    if Path("/proc/self/stat").exists():
-        return ""
-    with suppress(OSError, subprocess.SubprocessError):  # macOS
-        command = ["ps", "-o", "lstart=", "-p", str(pid)]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=2
-        ).stdout.strip()
-    return ""
-
-
 async def end_group(pid: int, birth: str, clock: Clock) -> bool:
     """End the process group of a command of an earlier run, if it is still the same process.
 
@@ -153,12 +131,6 @@ def outcome(returncode: int) -> tuple[int, str]:
     except ValueError:
         name = f"signal {-returncode}"
     return 128 - returncode, f"killed by {name}"
-
-
-def _stat_of(pid: int | str) -> list[str]:
-    """Return the fields of /proc about a process after its name: state, parent, group and so on."""
-    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    return stat[stat.rindex(")") + 1 :].split()
 
 
 def _cannot_start(error: OSError | ValueError) -> ToolError:

@@ -25,9 +25,10 @@ from tui.context.interrupted_calls import Interrupted
 from tui.core.clock import Clock
 from tui.core.errors import SessionInUseError
 from tui.core.paths import folders
+from tui.core.process_birth import born
 from tui.session.lock import SessionLock, lock_of
 from tui.session.reader import read
-from tui.tools.process import born, end_group
+from tui.tools.process import end_group
 from tui.ui.app import HoldfastApp
 from tui.ui.widgets.panes import TextLines
 from tui.ui.widgets.questions import Choice, ChoiceDialog, Confirmation

@@ -14,12 +14,12 @@ from tui.core.dataclass import dataclass
 from tui.core.documents import PAGE_TOKENS
 from tui.core.facts import ProcessBegan, TodosChanged, ToolOutputChunk
 from tui.core.messages import ToolOutput
+from tui.core.process_birth import born
 from tui.core.questions import UserAnswers, UserQuestion
 from tui.core.text_cleaning import without_colours
 from tui.tools.base import Answer, CallHost, Todo, ToolContext
 from tui.tools.limits.clamp import Room, clamp_text
 from tui.tools.limits.pipeline import GuardLimits
-from tui.tools.process import born
 
 if TYPE_CHECKING:
     from tui.permissions.reading_rules import ReadingRules

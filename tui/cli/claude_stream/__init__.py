@@ -28,7 +28,7 @@ from tui.cli.claude_stream.mcp_servers import DriverServer
 from tui.cli.claude_stream.output import StreamWriter
 from tui.cli.claude_stream.session import DriverFrontend, DriverSession
 from tui.cli.event_output import EXIT_DONE, exit_code, to_stderr
-from tui.cli.print_mode import standard_input
+from tui.cli.standard_input import standard_input
 from tui.cli.stream_input import MAX_LINE, read_lines
 from tui.core.clock import SystemClock
 from tui.core.dataclass import dataclass, replace
