@@ -1,8 +1,9 @@
 """How soon a typed key is on the screen while the program has its hands full, in a pty.
 
-At rest; while an answer streams from a loopback server, at a model's speed and at full speed; while
-a command prints 20 MB into the output pane. Beside that the memory the output costs, and how long
-it takes beyond the printing. Each row is a figure over its limit.
+Of the first prompt, while what a request needs is loaded; at rest; while an answer streams from a
+loopback server, at a model's speed and at full speed; while a command prints 20 MB into the output
+pane. Beside that the memory the output costs, and how long it takes beyond the printing. Each row
+is a figure over its limit.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ OUTPUT_MB = 20
 _KEYS = "ΩΨΦΣΠΞΛΘΔΓЖЦЧШЩЭЮЯБД"
 """Nothing else on the screen has them."""
 _PAUSE_S = 0.1
+_STARTS, _FIRST_KEYS = 10, 8
 _ROUNDS = 5
 """The output is there so fast that there is time for a few keys only."""
 
@@ -50,12 +52,29 @@ def run() -> list[tuple[str, float, float]]:
         home = Path(folder)
         (home / "work").mkdir()
         (home / "print.py").write_text(_PRINT.format(megabytes=OUTPUT_MB))
-        return [*_at_rest_and_at_speed(home), *_in_full_flood(home), *_while_it_prints(home)]
+        return [
+            *_first_prompt(home),
+            *_at_rest_and_at_speed(home),
+            *_in_full_flood(home),
+            *_while_it_prints(home),
+        ]
 
 
 def _env(home: Path, **more: str) -> dict[str, str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("ANTHROPIC")}
     return env | {"HOLDFAST_HOME": str(home)} | more
+
+
+def _first_prompt(home: Path) -> list[tuple[str, float, float]]:
+    """While the SDK is loaded: of several starts, since each loads once."""
+    env = _env(home, ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    waits: list[float] = []
+    for _ in range(_STARTS):
+        with Terminal(HOLDFAST, cwd=home / "work", env=env, columns=120, rows=40) as screen:
+            screen.wait_for("Ask for anything")
+            _rest(screen, 2.0)
+            waits += _latencies(screen, lambda n: n == _FIRST_KEYS)
+    return _rows("a key of the first prompt", waits, middle_ms=6, most_ms=20)
 
 
 def _at_rest_and_at_speed(home: Path) -> list[tuple[str, float, float]]:

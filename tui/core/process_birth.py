@@ -1,4 +1,4 @@
-"""Knows a process again: a number may belong to another one meanwhile, a number and a birth never."""
+"""Knows a process again: its number may be of another one meanwhile, number and birth never."""
 
 from __future__ import annotations
 

@@ -47,6 +47,8 @@ from tui.ui.widgets.fact_log import FactLog
 from tui.ui.widgets.record_items import end_of, restored, result_text, warm, warm_turn
 
 if TYPE_CHECKING:
+    from textual.worker import Worker
+
     from tui.agent.agent import Agent
     from tui.agent.plans import ApprovedPlan
     from tui.ui.screens.chat import ChatScreen
@@ -115,7 +117,8 @@ class ScreenFrontend:
         app.run_worker(self.status.watch(), group="status")
         app.run_worker(self.terminal.ask_tmux(), group="terminal")
         self._model = ""
-        self._in_turn = self._expecting = False
+        self._in_turn = False
+        self._warming: Worker[None] | None = None
         self._commands: list[RunningCommand] = []
         screens = cast("Signal[Screen[Any]]", app.screen_change_signal)  # pyright: ignore[reportUnknownMemberType]
         screens.subscribe(chat, self._screen_changed, immediate=True)
@@ -339,11 +342,17 @@ class ScreenFrontend:
             command.settled.set()
 
     def expect_prompt(self) -> None:
-        """Begin to load what a request and its answer need, since a prompt is being written."""
+        """Begin to load what a request and its answer need, since a prompt is being written. One
+        after the other: two threads would take the interpreter from the keys twice."""
+        if self._warming is None:
+            self._warming = self.app.run_worker(self._load_all(), group="warm")
+        elif self._warming.is_finished:
+            self.conversation.expect_prompt()  # of another session
+
+    async def _load_all(self) -> None:
+        await self.app.painted()  # the first key
+        await self._warm_turn()
         self.conversation.expect_prompt()
-        if not self._expecting:
-            self._expecting = True
-            self.app.run_worker(self._warm_turn(), group="warm")
 
     async def _warm_turn(self) -> None:
         with gc_pause():
