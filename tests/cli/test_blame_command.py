@@ -186,3 +186,25 @@ def test_an_imported_session_tells_what_its_calls_say(
     told = json.loads(printed(capsys, "--json", f"src/module.py:{len(world.lines()) + 1}"))
     (maker,) = told["origins"][0]["makers"]
     assert (maker["tool"], maker["agent"]) == ("Edit", "claude_code")
+
+
+def test_no_text_of_a_session_is_a_field_or_a_line_of_its_own(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A session may come from anybody; and git's notes can be pushed."""
+    (session,) = world.sessions
+    path, key = session.file, "sk-ant-api03-" + "B" * 40
+    prompt = session.prompts[0][0]
+    evil = json.dumps(f"{prompt}\nauthor Nobody\nREADME:1 \x1b[2J")
+    text = path.read_text().replace(json.dumps(prompt), evil)
+    path.write_text(text.replace("Please do part 1", f"Use {key}"))
+    told = printed(capsys, "--porcelain", "src/module.py")
+    assert "holdfast-prompt" in told
+    assert not {"author Nobody", "README:1"} & {*told.splitlines()}
+    assert "\x1b" not in told
+    world.commit(words="with the edit")
+    printed(capsys, "--notes", "src/module.py")
+    note = world.git("notes", "--ref=holdfast", "show", "HEAD")
+    assert [line.partition(":")[0] for line in note.splitlines() if line] == ["src/module.py"]
+    assert "Use" in note
+    assert key not in note
