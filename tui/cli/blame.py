@@ -375,6 +375,7 @@ def _notes(found: FileBlame, first: int, last: int) -> int:
             continue
         said = mask(step.said)[0]  # notes can be pushed
         text = one_line(f"session {step.session} prompt {step.prompt} {said}")
+        text = text.encode("utf-8", "replace").decode()  # no half characters
         by_commit.setdefault(commit.commit, {}).setdefault(text, []).append(n + 1)
     if not by_commit:
         raise HoldfastError(f"No committed line of {name} is known to come from a session.")

@@ -83,7 +83,7 @@ def _link(root: Path, folder: Path, linked: Sequence[str]) -> None:
 
 
 def lent(root: Path, name: str) -> Path | None:
-    """The place in a workspace that a suite may link to; None for what isn't there, or is elsewhere:
+    """The place in a workspace that a suite may link to; None for what isn't there, or elsewhere:
     the suite may be anybody's, and a command may have put a link into the workspace."""
     inside = ".." not in Path(name).parts and not Path(name).is_absolute() and "\0" not in name
     place = Path(os.path.realpath(root)) / name
