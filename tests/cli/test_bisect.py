@@ -279,6 +279,17 @@ def test_the_command_can_write_nothing_but_its_copy(
 
 
 @pytest.mark.usefixtures("sandbox")
+def test_the_command_leaves_nothing_in_the_caches_of_the_workspace(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it left there, a build of the workspace would run."""
+    id_ = session(root, [write("b", "1\n"), write("c", "2\n")])
+    command = "mkdir -p ~/.cache && echo x > ~/.cache/left-behind && test ! -e c"
+    assert bisected(capsys, id_, "--json", "--", command)["outcome"] == "found"
+    assert not [*folders().cache.rglob("left-behind")]
+
+
+@pytest.mark.usefixtures("sandbox")
 def test_dependencies_are_lent_and_the_rest_is_named(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -186,3 +187,68 @@ def test_an_imported_session_tells_what_its_calls_say(
     told = json.loads(printed(capsys, "--json", f"src/module.py:{len(world.lines()) + 1}"))
     (maker,) = told["origins"][0]["makers"]
     assert (maker["tool"], maker["agent"]) == ("Edit", "claude_code")
+
+
+def test_no_text_of_a_session_is_a_field_or_a_line_of_its_own(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A session may come from anybody; and git's notes can be pushed."""
+    (session,) = world.sessions
+    path, key = session.file, "sk-ant-api03-" + "B" * 40
+    prompt = session.prompts[0][0]
+    evil = json.dumps(f"{prompt}\nauthor Nobody\nREADME:1 \x1b[2J")
+    text = path.read_text().replace(json.dumps(prompt), evil)
+    path.write_text(text.replace("Please do part 1", f"Use {key}"))
+    told = printed(capsys, "--porcelain", "src/module.py")
+    assert "holdfast-prompt" in told
+    assert not {"author Nobody", "README:1"} & {*told.splitlines()}
+    assert "\x1b" not in told
+    world.commit(words="with the edit")
+    printed(capsys, "--notes", "src/module.py")
+    note = world.git("notes", "--ref=holdfast", "show", "HEAD")
+    assert [line.partition(":")[0] for line in note.splitlines() if line] == ["src/module.py"]
+    assert "Use" in note
+    assert key not in note
+
+
+def test_notes_of_others_stay_whatever_is_in_them(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (session,) = world.sessions
+    path = session.file
+    path.write_text(path.read_text().replace("Please do part 1", "Half \\ud800 part"))
+    world.commit(words="with the edit")
+    odd = b"theirs:1 \0 \xff \x1b[2J\n" + b"long " * 50_000 + b"\n"
+    blob = subprocess.run(
+        ["git", "hash-object", "-w", "--stdin"], cwd=world.root, input=odd, check=True,
+        capture_output=True,
+    ).stdout.decode().strip()  # fmt: skip
+    world.git("notes", "--ref=holdfast", "add", "-C", blob, "HEAD")
+    for _ in range(2):
+        printed(capsys, "--notes", "src/module.py")
+    show = ["git", "notes", "--ref=holdfast", "show", "HEAD"]
+    shown = subprocess.run(show, cwd=world.root, capture_output=True, check=True).stdout
+    assert odd.split(b"\n")[0] in shown
+    assert shown.count(b"long") == 50_000
+    assert shown.count(b"src/module.py:") == 1
+
+
+def test_a_program_that_git_would_show_files_by_is_not_needed(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.git("config", "diff.odd.textconv", "touch ran; cat")
+    (world.root / ".git" / "info" / "attributes").write_text("*.py diff=odd\n")
+    ours = groups(printed(capsys, "--porcelain", "src/module.py:1"))
+    assert ours[0][0] == world.git("rev-parse", "HEAD").strip()
+    assert not (world.root / "ran").exists()
+
+
+def test_odd_bytes_in_a_name_and_an_author_stop_nothing(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = world.root / os.fsdecode(b"odd\xff")
+    path.write_text("a\nb\n")
+    world.git("add", "-A")
+    world.git("commit", "-qm", "odd", "--author", os.fsdecode(b"\xe9v <v@example.org>"))
+    for form in ((), ("--porcelain",), ("--json",)):
+        assert world.git("rev-parse", "HEAD")[:8] in printed(capsys, *form, str(path))

@@ -13,6 +13,7 @@ from tests.cli.test_bisect import edit, run, session, write
 from tests.session.checkpoints.test_scratch import tree_of
 from tui.batch.taskfile import parse
 from tui.cli.main import main
+from tui.core.paths import folders
 
 
 @pytest.fixture
@@ -122,3 +123,24 @@ def test_a_session_without_checkpoints_is_said(
     id_ = session(root, [])
     assert main(["sessions", "distill", id_]) == 1
     assert "no checkpoints" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -f .distilled*; mkdir -p .distilled-x; echo 1 > b",
+        "for f in .distilled*; do rm -f $f; mkdir $f; done; echo 1 > b",
+        "mkdir -p d && echo 1 > d/b && chmod 0 d/b d",
+        "mkfifo p; ln -s p q; echo 1 > b; truncate -s 30G huge",
+    ],
+)
+def test_a_script_that_leaves_odd_things_is_checked(
+    root: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    id_ = session(root, [run("echo 1 > b")])
+    (path,) = folders().data.rglob(f"*{id_}*.jsonl")
+    path.write_text(path.read_text().replace("echo 1 > b", command))
+    found = distilled(capsys, id_, "--check")
+    assert found["steps"][0]["command"] == command
+    assert found["check"]["exit_code"] == 0
+    assert "b" not in found["check"]["different"] or "chmod" in command

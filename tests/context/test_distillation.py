@@ -221,12 +221,21 @@ def test_a_task_file_has_a_task_for_each_prompt(
     prompts: list[tuple[str, list[str]]], title: str
 ) -> None:
     given_ = [DistilledPrompt(f"p{text}", title, tuple(checks)) for text, checks in prompts]
-    text, _ = task_file(given_, session="s", title=title)
+    text, _ = task_file(given_, session=f"s{title}", title=title)
     file = parse(text.encode("utf-8", "replace"))
     assert len(file.tasks) == len(prompts)
     assert all(task.text.startswith("p") and task.mark == " " for task in file.tasks)
     assert {task.group for task in file.tasks} <= {"distilled"}
     assert not file.boot
+
+
+def test_neither_a_title_nor_an_id_gets_out_of_its_place() -> None:
+    text, secrets = task_file([], session="s\n\n- [ ] more", title=f"use {KEY}")
+    assert not parse(text.encode()).tasks
+    assert (KEY in text, secrets) == (False, 1)
+    told = [Correction("with a refusal", "stop", "r\n\n# More")]
+    draft, _ = skill([], [], told, session="s", title="t")
+    assert "\n# More" not in draft
 
 
 @given(whole_texts, whole_texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -302,3 +303,38 @@ def test_limits_are_those_of_who_asks(
     assert files == ["500", "500"]
     assert len(parents(kept)) == 2
     assert parent_of(one) in parents(kept)
+
+
+def ignored(pid: int) -> int:
+    (line,) = (
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("SigIgn")
+    )
+    return int(line.split()[1], 16)
+
+
+def test_signals_that_the_first_ignored_are_heeded_by_the_others(
+    holdfast: Program, env: dict[str, str], serve: Serve, kept: Folders
+) -> None:
+    env["ANTHROPIC_BASE_URL"] = serve(WRITE, WRITE).url
+    script = ["sh", "-c", 'trap "" QUIT; exec "$@"', "sh", *HOLDFAST, "--bg", "do it"]
+    done = subprocess.run(script, cwd=holdfast.work, env=env, capture_output=True, check=True)
+    first = background.find(kept, done.stdout.decode().split()[4], SystemClock().now())
+    waiting(kept, first)
+    second = started(kept, holdfast)
+    waiting(kept, second)
+    assert parent_of(first) == parent_of(second)
+    quits = 1 << (signal.SIGQUIT - 1)
+    assert ignored(first.pid) & quits
+    assert not ignored(second.pid) & quits
+
+
+def test_nobody_waits_for_one_who_stopped_while_asking(
+    asked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_parent, "_PATIENCE_S", 0.0)
+    place = os.open(asked, os.O_RDONLY)
+    fcntl.flock(place, fcntl.LOCK_EX)
+    assert not background_parent.fork(asked, (0, 1, 2))
+    os.close(place)

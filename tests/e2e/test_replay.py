@@ -313,14 +313,17 @@ def test_what_cannot_be_replayed_is_refused_with_the_reason(
 
 @pytest.mark.slow
 def test_nothing_reaches_the_original_from_a_replay(
-    holdfast: Program, project: Path, home: Path, suite: Path, script: Script
+    holdfast: Program, project: Path, home: Path, suite: Path, script: Script, tmp_path: Path
 ) -> None:
     id_ = recorded(holdfast, script, writes(42), "Put the answer right.")
     holdfast("replay", str(suite), "--add", id_)
-    link = "node_modules/dep"
-    check = f"touch {link}/checked {project}/checked; sh test.sh"
-    suite.write_text(suite.read_text().replace("sh test.sh", check))
+    link, secret = "node_modules/dep", tmp_path / "secret"
+    secret.write_text("nobody's business")
+    check = f"touch {link}/checked {project}/checked; ! cat {secret} && sh test.sh"
+    named = suite.read_text().replace('linked = ["', f'linked = ["{secret}", "')
+    suite.write_text(named.replace("sh test.sh", check))
     calls = [
+        f'{{name = "read_file", input = {{path = "{secret}"}}}}',
         f'{{name = "read_file", input = {{path = "{link}/index.js"}}}}',
         f'{{name = "write_file", input = {{path = "{link}/written", content = "x"}}}}',
         f'{{name = "read_file", input = {{path = "{project}/answer.txt"}}}}',
@@ -337,5 +340,5 @@ def test_nothing_reaches_the_original_from_a_replay(
     assert {name: after.get(name) for name in before} == before
     assert {name for name in after if str(project) in name} <= before.keys()
     shown = holdfast("sessions", "show", case["session_id"]).stdout.split("Looking.")[0]
-    assert shown.count("result (failed):") == 5
+    assert shown.count("result (failed):") == 6
     assert "1\t0" in shown  # what is linked can be read

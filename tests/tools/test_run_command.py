@@ -20,6 +20,7 @@ from tui.core.errors import ToolError
 from tui.core.messages import ToolOutput, text_of
 from tui.core.text_cleaning import COLOURS, current_lines
 from tui.core.workspace import Workspace
+from tui.keeper.command import CommandEnd
 from tui.tools.base import ToolContext
 from tui.tools.file_ledger import FileLedger
 from tui.tools.jobs import Jobs
@@ -331,6 +332,20 @@ def test_colours_are_for_the_person_only(
     )
     assert capture.text == text
     assert current_lines(seen) == shown
+
+
+@pytest.mark.parametrize("cut", [b"\x1b]0;a title", b"\x1b[31", b"\xc3", b"\r", b"a line"])
+def test_nothing_goes_on_behind_what_was_passed_over(tmp_path: Path, cut: bytes) -> None:
+    capture = Capture(Guard())
+    capture.feed(b"begins\n" + cut)
+    capture.skip(10_000)
+    capture.feed(b"\xa9 goes on\nFAILED\n")
+    end = CommandEnd(0, bytes=capture.bytes, lines=500, written=20, stopped="no room")
+    capture.close(end, tmp_path, None)
+    head, tail = capture.text.split("\n\n[…")
+    assert head.startswith("begins\n")
+    assert tail.partition("…]")[2] == "\n\n\N{REPLACEMENT CHARACTER} goes on\nFAILED\n"
+    assert capture.raw.lines == 500
 
 
 @settings(max_examples=40)

@@ -25,6 +25,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from hashlib import sha256
@@ -40,6 +41,7 @@ LINGER_S: Final = 15.0
 """Seconds without a request after which a parent ends that is of no use."""
 _PATIENCE_S: Final = 15.0
 """Seconds for an answer: it may have to load the program first."""
+_LOOK_S: Final = 0.01
 _WAITING: Final = 128
 """Requests that may wait while it loads."""
 
@@ -76,6 +78,10 @@ _RIGHTS: Final = ("Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp", "Cpus_
 """How the lines begin in /proc/PID/status that say what a process may do, and where."""
 _PLACES: Final = ("cgroup", "limits", "loginuid", "sessionid", "oom_score_adj", "attr/current")
 _SO_PEERPIDFD: Final = 77
+_IGNORED: Final = frozenset(
+    {signal.SIGPIPE, getattr(signal, "SIGXFSZ", signal.SIGPIPE), signal.SIGHUP, signal.SIGUSR1}
+)
+"""Signals that Python, or a background process from its start on, ignores."""
 
 
 # Asking
@@ -130,7 +136,7 @@ def _connected(place: int) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(_PATIENCE_S)
     try:
-        fcntl.flock(place, fcntl.LOCK_EX)  # for a moment: others find the socket, or make it
+        _lock(place)  # for a moment: others find the socket, or make it
         try:
             connection.connect(address)
         except (FileNotFoundError, ConnectionRefusedError):
@@ -147,6 +153,18 @@ def _connected(place: int) -> socket.socket:
     finally:
         fcntl.flock(place, fcntl.LOCK_UN)
     return connection
+
+
+def _lock(place: int) -> None:
+    """Lock an open folder. Raises OSError where another process keeps it locked: it was stopped."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(_LOOK_S)
 
 
 def _sweep(place: int) -> None:
@@ -234,6 +252,7 @@ def serve(needed: Callable[[], bool]) -> None:
     """
     listener = socket.socket(fileno=os.dup(0))
     name = Path(listener.getsockname()).name
+    _heed_signals()
     for module in LOADED:
         _load(module)
     gc.collect()
@@ -265,6 +284,16 @@ def serve(needed: Callable[[], bool]) -> None:
         elif not ready and not (children and needed()):
             Path(name).unlink(missing_ok=True)
             os._exit(0)
+
+
+def _heed_signals() -> None:
+    """Ignore and block no signal only because whoever started this did: a script that goes on in
+    the background ignores SIGINT, for example."""
+    for number in signal.valid_signals():
+        if number not in _IGNORED and signal.getsignal(number) is signal.SIG_IGN:
+            interrupts = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if interrupts else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _load(place: str) -> None:

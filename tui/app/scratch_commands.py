@@ -147,6 +147,7 @@ def scratch_commands(launch: Launch, workspace: Path, what: str) -> Generator[Sc
             Workspace.at(folder), f"{what} {token_hex(8)}"
         )
         confinement.hidden = (*confinement.hidden, workspace)
+        confinement.cache = confinement.folder / "cache"  # builds of the workspace trust theirs
         confined = launch.config.sandbox.engine != "off"
         try:
             if confined and Level.WORKSPACE not in runner.run(confinement.levels()):

@@ -27,6 +27,7 @@ from tui.core.git.checkout import Checkout
 from tui.core.git.history import CommittedLine
 from tui.core.git.notes import put_note, read_note
 from tui.core.paths import folders
+from tui.core.redaction import mask
 from tui.core.standard_output import note, print_data, print_text
 from tui.core.text_cleaning import clean, one_line
 from tui.provider.prices import price_of
@@ -340,7 +341,7 @@ def _fields(found: FileBlame, line: int) -> list[str]:
         f"{who}{what} {value}"
         for who in ("author", "committer")
         for what, value in (
-            ("", one_line(author)), ("-mail", f"<{mail}>"), ("-time", time), ("-tz", "+0000"),
+            ("", author), ("-mail", f"<{mail}>"), ("-time", time), ("-tz", "+0000"),
         )
     ]  # fmt: skip
     own = {
@@ -350,12 +351,13 @@ def _fields(found: FileBlame, line: int) -> list[str]:
         "call": step.call,
     }
     extra = [f"holdfast-{name} {value}" for name, value in own.items() if value]
-    return [
+    fields = [
         *people,
-        f"summary {one_line(summary)}",
+        f"summary {summary}",
         *(extra if not unsure else extra[:1]),
         f"filename {commit.name if commit else found.name}",
     ]
+    return list(map(one_line, fields))  # nothing of a session or a name can be another field
 
 
 # In git
@@ -371,7 +373,9 @@ def _notes(found: FileBlame, first: int, last: int) -> int:
         step, commit = found.makers(n)[0], found.commit(n)
         if commit is None or not found.certain(n) or not step.call:
             continue
-        text = f"session {step.session} prompt {step.prompt} {one_line(step.said)}".rstrip()
+        said = mask(step.said)[0]  # notes can be pushed
+        text = one_line(f"session {step.session} prompt {step.prompt} {said}")
+        text = text.encode("utf-8", "replace").decode()  # no half characters
         by_commit.setdefault(commit.commit, {}).setdefault(text, []).append(n + 1)
     if not by_commit:
         raise HoldfastError(f"No committed line of {name} is known to come from a session.")

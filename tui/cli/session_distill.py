@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -190,30 +190,36 @@ def _check(options: Options, text: str, files: SessionFiles, first: State, last:
         place = commands.folder / f".distilled-{token_hex(8)}.sh"
         place.write_text(text, encoding="utf-8", errors="replace")
         end = commands.run(["bash", place.name])
-        place.unlink(missing_ok=True)
+        with suppress(OSError):  # it may have put anything there
+            place.unlink()
         different = [
             os.fsdecode(path)
-            for path, pair in differing(_state_of(commands.folder), last).items()
+            for path, pair in differing(_state_of(commands.folder, last), last).items()
             if not _is_passed_over(path, pair, last)
         ]
     return _Checked(end, tuple(different))
 
 
-def _state_of(folder: Path) -> dict[bytes, PathEntry]:
-    """Read the files of a folder as entries of a state."""
+def _state_of(folder: Path, wanted: State) -> dict[bytes, PathEntry]:
+    """Read the files of a folder as entries of a state. Files that can't be those of `wanted` have
+    no hash: one may be larger than the memory."""
     found: dict[bytes, PathEntry] = {}
     for place, names, others in os.walk(folder):
         for name in (*names, *others):
             path = Path(place, name)
             state = path.lstat()
+            key = os.fsencode(path.relative_to(folder))
             kind, data = Kind.FOLDER, None
             if stat.S_ISLNK(state.st_mode):
                 kind, data = Kind.LINK, os.fsencode(path.readlink())
-            elif stat.S_ISREG(state.st_mode):
-                kind, data = Kind.FILE, path.read_bytes()
+            elif not stat.S_ISDIR(state.st_mode):
+                kind = Kind.FILE
+                entry = wanted.get(key)
+                if entry and stat.S_ISREG(state.st_mode) and entry.size == state.st_size:
+                    with suppress(PermissionError):
+                        data = path.read_bytes()
             digest = None if data is None else sha256(data).digest()
             mode = stat.S_IMODE(state.st_mode)
-            key = os.fsencode(path.relative_to(folder))
             found[key] = PathEntry(kind, mode, state.st_size, NEVER, digest, ignored=False)
     return found
 

@@ -51,8 +51,9 @@ def prompts_that_counted(
 def task_file(prompts: Sequence[DistilledPrompt], *, session: str, title: str) -> tuple[str, int]:
     """A task file of the prompts, with their green commands as checks; and how many secrets were
     removed from it."""
-    lines = [f"# {_prose(title)}", "", f"Distilled from session {session}.", "", "## distilled", ""]
-    secrets = 0
+    named, secrets = mask(title)
+    lines = [f"# {_prose(named)}", "", f"Distilled from session {_prose(session)}."]
+    lines += ["", "## distilled", ""]
     for prompt in prompts:
         text, count = mask(prompt.text)
         secrets += count
@@ -86,7 +87,7 @@ def skill(
     """The draft of a SKILL.md, with what the person corrected; and how many secrets were removed
     from it."""
     name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_NAME_CHARS].strip("-")
-    about = f"Draft, from session {session}. {_prose(mask(title)[0])}"[:_DESCRIPTION_CHARS]
+    about = _prose(f"Draft, from session {session}. {mask(title)[0]}")[:_DESCRIPTION_CHARS]
     text = "\n".join(
         [
             "---",
@@ -132,7 +133,7 @@ def _corrections(corrected: Sequence[Correction]) -> Iterator[str]:
         yield from ("", "## What the person corrected", "")
         for one in corrected:
             yield f"> {_prose(one.text)}"
-            yield f">\n> ({one.why}, record {one.record})\n"
+            yield f">\n> ({one.why}, record {_prose(one.record)})\n"
 
 
 def _code(text: str) -> str:

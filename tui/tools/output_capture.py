@@ -109,6 +109,7 @@ class Capture:
         self._open_end = False
         self._cleaner = Cleaner()
         self._terminal = TerminalText()
+        self._dropped = 0
         self._first: list[bytes] = []
         self._head: list[str] = []
         self._head_room = memory_chars // 2
@@ -132,7 +133,11 @@ class Capture:
         return self._take(self._terminal.feed(self._cleaner.feed(data)))
 
     def skip(self, count: int) -> None:
-        """Pass over bytes that are in the file, or lost."""
+        """Pass over bytes that are in the file, or lost. No character, sequence or line goes on
+        behind them."""
+        self._take_rest()
+        self._dropped += self._terminal.dropped
+        self._cleaner, self._terminal = Cleaner(), TerminalText()
         self.bytes += count
         self._first = []
         self._head_room = 0
@@ -148,8 +153,7 @@ class Capture:
         if end is not None and end.bytes > self.bytes:
             self.skip(max(0, end.bytes - self.bytes - len(end.tail)))
             last = self.feed(end.tail[-(end.bytes - self.bytes) :]) if end.tail else ""
-        last += self._take(self._terminal.feed(self._cleaner.feed(b"", final=True)))
-        last += self._take(self._terminal.close())
+        last += self._take_rest()
         self._lost = truncation_reason(end, self._limits) if end else ""
         in_file = end.written if end is not None else self.bytes
         if in_file and place and self.bytes > SPILL_AFTER:
@@ -158,6 +162,10 @@ class Capture:
             except (OSError, StorageError) as error:
                 self._lost = str(error)
         return last
+
+    def _take_rest(self) -> str:
+        rest = self._take(self._terminal.feed(self._cleaner.feed(b"", final=True)))
+        return rest + self._take(self._terminal.close())
 
     def _take(self, shown: ShownText) -> str:
         self._keep(shown.final)
@@ -171,14 +179,15 @@ class Capture:
     @property
     def raw(self) -> RawOutput:
         end = self._end
-        whole = end is not None and end.written == end.bytes == self.bytes
+        counted = end is not None and end.bytes == self.bytes
+        whole = counted and end is not None and end.written == end.bytes
         return RawOutput(
             self.bytes,
-            end.lines if whole and end else self._newlines + self._open_end,
+            end.lines if counted and end else self._newlines + self._open_end,
             self.truncated,
             self._lost,
             b"".join(self._first) if self.bytes <= SPILL_AFTER else None,
-            self._terminal.dropped,
+            self._dropped + self._terminal.dropped,
             end.sha256 if whole and end else "",
         )
 

@@ -4,6 +4,7 @@ widgets."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from tui.agent.plans import ApprovedPlan
     from tui.ui.screens.chat import ChatScreen
     from tui.ui.toolkit.base_app import ThemedApp
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -355,8 +358,13 @@ class ScreenFrontend:
         self.conversation.expect_prompt()
 
     async def _warm_turn(self) -> None:
-        with gc_pause():
-            await asyncio.to_thread(warm_turn)
+        """Load it ahead. What fails, as after an upgrade, fails again where it is needed: nobody
+        who is typing is to lose the screen to it."""
+        try:
+            with gc_pause():
+                await asyncio.to_thread(warm_turn)
+        except Exception:
+            log.exception("loading ahead failed")
 
     async def painted(self) -> None:
         await self.app.painted()

@@ -179,3 +179,14 @@ def test_a_copy_that_the_tool_wrote_is_synced_and_named_by_the_hash_of_what_it_h
     assert receipt is not None
     assert (receipt.sha256, receipt.bytes_kept) == (digest, 60_000)
     assert synced == [full.stat().st_ino]
+
+
+def test_lines_that_were_not_read_count(tmp_path: Path) -> None:
+    """Of a flood that was moved to the background, only the ends were read; its copy is whole."""
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(b"line\n" * 50_000)
+    raw = RawOutput(250_000, 100, partial=True)
+    given_ = ToolOutput([text_block("line\n" * 100)], full=copy, raw=raw)
+    guarded = cut(given_, str(tmp_path), "ends", GuardLimits(Guard()))
+    assert guarded.receipt is not None
+    assert (guarded.receipt.total.bytes, guarded.receipt.total.lines) == (250_000, 50_000)

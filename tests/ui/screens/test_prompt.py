@@ -13,6 +13,7 @@ from tests.ui.widgets.test_whole_characters import SCRIPTS
 from tui.core import facts
 from tui.core.messages import Usage
 from tui.core.text_cleaning import as_typed
+from tui.ui import frontend
 from tui.ui.commands import views
 from tui.ui.screens.external_programs import EditedText
 from tui.ui.screens.sessions import SessionsScreen
@@ -34,6 +35,23 @@ async def test_the_prompt_grows_to_eight_rows() -> None:
             await pilot.press("x", "ctrl+j")
         await pilot.pause()
         assert app.chat.prompt.size.height == 8
+
+
+async def test_what_cannot_be_loaded_ahead_takes_no_prompt_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The program was upgraded while it ran, and a module that the turn would need is gone."""
+
+    def gone() -> None:
+        raise ImportError
+
+    monkeypatch.setattr(frontend, "warm_turn", gone)
+    world = World()
+    async with running(world) as (app, pilot):
+        await say(pilot, "keep this")
+        await until(pilot, lambda: not app.conversation.busy)
+        assert app.failure is None
+        assert world.agent.sent
 
 
 async def test_nothing_is_sent_from_an_empty_prompt() -> None:

@@ -75,12 +75,19 @@ def _fill(store: CheckpointStore, checkpoint: str, folder: Path) -> None:
 def _link(root: Path, folder: Path, linked: Sequence[str]) -> None:
     """Let paths lead to the workspace of today, as far as they are there and nothing else is."""
     for name in linked:
-        here, there = folder / name, root / name
-        inside = ".." not in Path(name).parts and not Path(name).is_absolute()
-        if inside and there.exists() and not os.path.lexists(here):
+        here, there = folder / name, lent(root, name)
+        if there is not None and not os.path.lexists(here):
             with suppress(OSError):  # a file in the place of its folder
                 here.parent.mkdir(parents=True, exist_ok=True)
                 here.symlink_to(there)
+
+
+def lent(root: Path, name: str) -> Path | None:
+    """The place in a workspace that a suite may link to; None for what isn't there, or elsewhere:
+    the suite may be anybody's, and a command may have put a link into the workspace."""
+    inside = ".." not in Path(name).parts and not Path(name).is_absolute() and "\0" not in name
+    place = Path(os.path.realpath(root)) / name
+    return place if inside and place.exists() and os.path.realpath(place) == str(place) else None
 
 
 def _begin_repository(folder: Path, linked: Sequence[str]) -> None:
@@ -109,8 +116,12 @@ def put_instructions(folder: Path, text: str) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder of ours with all that is in it, also what cannot be written."""
-    for here, _, _ in os.walk(folder):  # follows no link
+    """Remove a folder of ours with all that is in it, also what cannot be written. Of a link in its
+    place, only the link is removed."""
+    if folder.is_symlink():
+        folder.unlink()
+        return
+    for here, _, _ in os.walk(folder):  # follows no link below it
         with suppress(OSError):
             os.chmod(here, 0o700)  # noqa: PTH101 - as `os.walk` names it
     with suppress(FileNotFoundError):

@@ -13,7 +13,6 @@ For each case, in this order; a kill at any moment loses at most the step that i
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from tui.batch.events import BatchEvent
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation
 from tui.batch.replay.checks import in_words, run_checks
-from tui.batch.replay.folders import put_files, put_instructions, remove
+from tui.batch.replay.folders import lent, put_files, put_instructions, remove
 from tui.batch.replay.history import begin_session
 from tui.batch.replay.recorded import (
     NotReplayableError,
@@ -306,7 +305,8 @@ class _Agents(TaskAgents):
         it, and no file tool ever leaves it, so that the original is as it was."""
         launch = super().launch_in(folder)
         source, case = self.cases[folder]
-        readable = tuple(Path(os.path.realpath(source.root / name)) for name in case.linked)
+        found = (lent(source.root, name) for name in case.linked)
+        readable = tuple(place for place in found if place is not None)
         workspace = core.replace(
             launch.workspace, extra=(), ceiling=folder, readable=readable, spare=None
         )

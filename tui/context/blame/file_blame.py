@@ -110,7 +110,8 @@ def blame_file(
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(kept, type=FileBlame), lines
     found = asking.answer(data, lines, changed)
-    index.keep_answer(folders.cache, str(path), asked, msgspec.json.encode(found))
+    with suppress(UnicodeEncodeError):  # a name, or git's words, with odd bytes
+        index.keep_answer(folders.cache, str(path), asked, msgspec.json.encode(found))
     return found, lines
 
 

@@ -42,8 +42,9 @@ def steps_in(
         if steps is None:
             progress(len(fresh), stale)
             with suppress(SessionError, OSError):
-                steps = steps_of(read(Path(path)))
-                fresh.append((key_of(path), changed, size, encoded(steps)))
+                data = encoded(steps_of(read(Path(path))))
+                steps = decoded(data)
+                fresh.append((key_of(path), changed, size, data))
         found.append((Path(path), steps))
     if fresh:
         progress(stale, stale)

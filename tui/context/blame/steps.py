@@ -6,6 +6,7 @@ names and hashes, and no content.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
@@ -413,8 +414,12 @@ def _foreign(given: Mapping[str, Any], tool: str, step: int, time: str) -> list[
 
 
 def encoded(steps: SessionSteps) -> bytes:
-    """The form in which they are kept."""
-    return msgspec.json.encode(steps)
+    """The form in which they are kept, without halves of characters."""
+    try:
+        return msgspec.json.encode(steps)
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(steps), ensure_ascii=False)
+        return text.encode("utf-8", "replace")
 
 
 def decoded(data: bytes) -> SessionSteps:

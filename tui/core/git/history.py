@@ -65,7 +65,9 @@ def committed_lines(checkout: Checkout, commit: str, path: str) -> list[Committe
     known: dict[str, dict[str, str]] = {}
     found: list[CommittedLine] = []
     at = ""
-    for line in checkout.git("blame", "--porcelain", commit, "--", path).split("\n"):
+    for line in checkout.git("blame", "--no-textconv", "--porcelain", commit, "--", path).split(
+        "\n"
+    ):
         if line.startswith("\t"):
             found.append(_line(at, known[at]))
             continue

@@ -17,8 +17,8 @@ def add_note(checkout: Checkout, ref: str, text: str) -> str:
 
 def put_note(checkout: Checkout, ref: str, commit: str, text: str) -> None:
     """Put a note in the place of a commit's own, or make it."""
-    note = ("notes", f"--ref={ref}", "add", "-f", "-m", text, commit)
-    checkout.git(*note, env=checkout.identity())
+    note = ("notes", f"--ref={ref}", "add", "-f", "-F", "-", commit)
+    checkout.git(*note, stdin=text, env=checkout.identity())
 
 
 def read_note(checkout: Checkout, ref: str, commit: str) -> str:

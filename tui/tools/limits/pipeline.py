@@ -199,9 +199,10 @@ class _Result:
         copy = copy or self._copy() or self._write()
         count = tokenizer.count if "share" in stages else estimate.tokens
         tokens = sum(map(count, shown))
+        lines = copy.lines if copy.bytes == raw.bytes else raw.lines  # some may not have been read
         return Receipt(
             stages=stages,
-            total=Size(raw.bytes, raw.lines, self._tokens(raw, copy, count)),
+            total=Size(raw.bytes, lines, self._tokens(raw, copy, count)),
             shown=Size(sum(map(byte_length, shown)), sum(map(line_count, shown)), tokens),
             kept=self.keep,
             path=copy.path,
