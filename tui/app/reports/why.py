@@ -107,10 +107,10 @@ def _step(answer: WhyAnswer, step: RecordedStep, commit: CommittedLine | None) -
     if time:
         yield Row("time", (time,))
     yield Row("session", (step.session,))
-    yield from (Row(*way) for way in ways(answer, step))
+    yield from (Row(*way) for way in commands_for(answer, step))
 
 
-def ways(answer: WhyAnswer, step: RecordedStep) -> Iterator[tuple[str, tuple[str]]]:
+def commands_for(answer: WhyAnswer, step: RecordedStep) -> Iterator[tuple[str, tuple[str]]]:
     """Yield what leads to a step's prompt, and to a session that begins before it."""
     if step.session == answer.own:
         yield "open", ("This is the session that is open.",)

@@ -2,12 +2,12 @@
 
 `steps` reads what a session may have changed, `index` keeps that; `timeline` folds it with
 checkpoints into the states of a file, `trace` follows the lines through them, by `line_match` and
-`reformatting`. `words` says what was found.
+`reformatting`. `wording` says what was found.
 """
 
 from tui.context.blame.file_blame import FileBlame, LineOrigin, blame_file
 from tui.context.blame.steps import RecordedStep
-from tui.context.blame.words import (
+from tui.context.blame.wording import (
     allowed_by,
     asked_lines,
     cost,
