@@ -126,7 +126,11 @@ class Agent:
             )
             tools[SubAgentTool.name] = SubAgentTool(starter)
 
-    async def _recall(self, asked: RecallParams, limits: PageLimits) -> tuple[str, str]:
+    async def _recall(
+        self, asked: RecallParams, limits: PageLimits, path: Path | None
+    ) -> tuple[str, str]:
+        if path is not None:
+            return await self.context.blame(path, asked.lines)
         return await self.context.recall(asked, limits, for_person=False)
 
     @property

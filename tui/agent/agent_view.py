@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tui.agent.agent_context import AgentContext
 from tui.agent.compaction import CompactionPreview, Compactor
@@ -28,6 +29,9 @@ from tui.core.facts import Fact, Overlay, Pinned
 from tui.provider.base import Request
 from tui.tools.paging import PageLimits
 from tui.tools.recall import RecallParams
+
+if TYPE_CHECKING:
+    from tui.agent.recall import RecallSources
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +200,22 @@ class AgentView:
     ) -> tuple[str, str]:
         """Search or read what is not in the window: the text, and what it is in a few words.
         Raises ToolError where there is no such message."""
-        from tui.agent.recall import RecallSources, recalled  # noqa: PLC0415 - on demand
+        from tui.agent.recall import recalled  # noqa: PLC0415 - on demand
+
+        return await recalled(self._recall_sources(), asked, limits, for_person=for_person)
+
+    async def blame(self, path: Path, lines: str) -> tuple[str, str]:
+        """Tell the model whence lines of a file come: the text, and what it is in a few words.
+        `path` is one that it may read. Raises HoldfastError where there is no answer."""
+        from tui.agent.recall_blame import blamed  # noqa: PLC0415 - on demand
+
+        return await blamed(self._recall_sources(), path, lines, self._ctx.config.prices)
+
+    def _recall_sources(self) -> RecallSources:
+        from tui.agent.recall import RecallSources  # noqa: PLC0415 - on demand
 
         ctx = self._ctx
-        sources = RecallSources(
+        return RecallSources(
             list(ctx.records),
             prepare(self._requests).view.states,
             ctx.workspace.tool_results,
@@ -207,4 +223,3 @@ class AgentView:
             ctx.folders,
             ctx.workspace.root,
         )
-        return await recalled(sources, asked, limits, for_person=for_person)

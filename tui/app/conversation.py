@@ -7,10 +7,17 @@ person does, show what happens, and put the questions.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+)
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tui.agent.interrupted_work import turn_is_open
 from tui.agent.prompts import CommandTurn, ParsedPrompt, parse
@@ -38,6 +45,8 @@ Submitted: TypeAlias = Literal["sent", "joined", "queued", "refused"]
 """The fate of a prompt: a turn began with it, it joined the one that runs, it waits for a turn of
 its own, or it was refused with a message; then it stays with the person."""
 
+SIGN_S = 0.3
+"""Seconds that work may take without anything to see."""
 SAVE_LIMIT_S = 10.0
 """After this many seconds nobody waits for the model's notes any longer."""
 
@@ -384,6 +393,26 @@ class Conversation:
         self._work.begin("side", self._follow_side_work(phase, stream), self._between_turns)
         self.frontend.began("side", phase)
         return True
+
+    async def run_reading(self, phase: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Carry out a command that only reads and may take a while, beside what runs. Where nothing
+        does, `phase` is shown if it takes long, and what stops the agent stops it."""
+        if self.busy:
+            await work()
+            return
+        self._work.begin("shell", self._reading(phase, work), self._between_turns)
+        await self._work.at_rest()
+
+    async def _reading(self, phase: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def sign() -> None:
+            await self.services.clock.sleep(SIGN_S)
+            self.frontend.began("side", phase)
+
+        signing = asyncio.create_task(sign(), name="sign")
+        try:
+            await work()
+        finally:
+            signing.cancel()
 
     def cancel(self) -> bool:
         """Stop what runs. False when nothing did."""

@@ -6,7 +6,6 @@ Nothing is written but the cache, and git's notes where they are asked for.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,10 +18,20 @@ from tui.app import launch_config
 from tui.app.options.arguments import Options
 from tui.app.session_path import workspace_of
 from tui.cli.session_io import print_json, reading_progress
-from tui.context.blame import FileBlame, RecordedStep, blame_file
+from tui.context.blame import (
+    FileBlame,
+    RecordedStep,
+    asked_lines,
+    blame_file,
+    cost,
+    in_ranges,
+    label,
+    line_range,
+    words,
+)
 from tui.core.config import Price
-from tui.core.errors import HoldfastError, UsageError
-from tui.core.formatting import moment_of, money, plural
+from tui.core.errors import HoldfastError
+from tui.core.formatting import moment_of, plural
 from tui.core.git.checkout import Checkout
 from tui.core.git.history import CommittedLine
 from tui.core.git.notes import put_note, read_note
@@ -30,10 +39,8 @@ from tui.core.paths import folders
 from tui.core.redaction import mask
 from tui.core.standard_output import note, print_data, print_text
 from tui.core.text_cleaning import clean, one_line
-from tui.provider.prices import price_of
 
 NOTES: Final = "refs/notes/holdfast"
-_LINES: Final = re.compile(r"(\d+)(?:[-,](\+?)(\d+))?")
 _KINDS: Final = {
     "edit": "edit",
     "command": "command",
@@ -54,15 +61,14 @@ _COLOURS: Final = {
     "unsure": "33",
 }
 _COLOUR: Final = "36"
-_LABEL_CHARS: Final = 40
 _WIDTH: Final = 80
 
 
 def run(options: Options) -> int:
     """Print, or note in git, whence lines come. Returns the exit code."""
-    path, wanted = _asked(options)
+    path, wanted = asked_lines(str(options.target or ""), workspace_of(options))
     found, lines = blame_file(path, folders(), reading_progress)
-    first, last = _range(wanted, len(lines), path)
+    first, last = line_range(wanted, len(lines), path.name)
     prices = launch_config.prepare(options).config.prices
     if options.sessions.shape == "notes":
         return _notes(found, first, last)
@@ -75,35 +81,6 @@ def run(options: Options) -> int:
     for text in found.notes:
         note(text)
     return 0
-
-
-def _asked(options: Options) -> tuple[Path, str]:
-    """The file that is meant, and its lines as they were given; "" for all."""
-    given = str(options.target or "")
-    folder = workspace_of(options)
-    path = folder / Path(given).expanduser()
-    name, colon, lines = given.rpartition(":")
-    if colon and name and not path.exists():
-        if not _LINES.fullmatch(lines):
-            raise UsageError(
-                f"{lines or 'Nothing'} names no lines.", hint="FILE:10, FILE:10-20 or FILE:10,+5"
-            )
-        return folder / Path(name).expanduser(), lines
-    return path, ""
-
-
-def _range(wanted: str, count: int, path: Path) -> tuple[int, int]:
-    """The first and the last line, counted from 1. Raises UsageError where there are none."""
-    match = _LINES.fullmatch(wanted)
-    if match is None:
-        return 1, count
-    first = int(match[1])
-    last = int(match[3]) if match[3] else first
-    if match[2]:
-        last = first + last - 1
-    if not 1 <= first <= count or last < first:
-        raise UsageError(f"{path.name} has {plural(count, 'line')}: there is no line {wanted}.")
-    return first, min(last, count)
 
 
 # For people
@@ -170,53 +147,8 @@ def _source(found: FileBlame, origin: int, number: int, prices: Mapping[str, Pri
         first, *more = words(step, found.commit(place) if certain else None, prices)
         texts.append(f"{head} {first}" if certain else f"    - {first}")
         texts += [f"    {text}" for text in (*more, *_commands(step))]
-    texts += [f"    written in another way by {_label(found.steps[n])}" for n in one.formatters]
+    texts += [f"    written in another way by {label(found.steps[n])}" for n in one.formatters]
     return [text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in texts]
-
-
-def words(
-    step: RecordedStep, commit: CommittedLine | None, prices: Mapping[str, Price]
-) -> list[str]:
-    """A step in words: who did what for which prompt, then with which model, at what price."""
-    at = f", commit {commit.commit[:8]} by {one_line(commit.author)}" if commit else ""
-    match step.kind:
-        case "before":
-            return [f"From before the first state that is known{at}."]
-        case "person":
-            return [f"The person, or a program outside Holdfast{at}."]
-        case "commit":
-            said = one_line(step.said)
-            return [f"Commit {step.commit[:8]} by {one_line(step.author)}: “{said}”"]
-        case "lost":
-            return ["A session that is gone."]
-        case "job":
-            return [f"A background command of session {step.session}."]
-        case "rewind":
-            return [f"A rewind in session {step.session}."]
-        case _:
-            said = f" for “{one_line(step.said)}”" if step.said else ""
-            usd = cost(step, prices)
-            facts = (one_line(step.model), "" if usd is None else money(usd), _allowed(step))
-            return [f"{_label(step)}{said}", *filter(None, [" · ".join(filter(None, facts))])]
-
-
-def _label(step: RecordedStep) -> str:
-    if step.kind == "edit" or not step.label:
-        return one_line(step.tool) or "an edit by a sub-agent"
-    return f"`{one_line(step.label)[:_LABEL_CHARS]}`"
-
-
-def _allowed(step: RecordedStep) -> str:
-    by = {"person": "you", "rule": "a rule", "default": "default", "hook": "a hook"}
-    return f"allowed by {by.get(step.by, one_line(step.by))}" if step.by else ""
-
-
-def cost(step: RecordedStep, prices: Mapping[str, Price]) -> float | None:
-    """USD of the request that made a call; None where it isn't known."""
-    price = price_of(step.model, prices) if step.usage else None
-    if price is None or step.usage is None:
-        return None
-    return (price.in_batch() if step.batch else price).cost(step.usage)
 
 
 def _commands(step: RecordedStep) -> list[str]:
@@ -385,17 +317,7 @@ def _notes(found: FileBlame, first: int, last: int) -> int:
             for line in read_note(checkout, NOTES, commit).splitlines()
             if line and not line.startswith(f"{name}:")
         ]
-        own = [f"{name}:{_ranges(numbers)} {text}" for text, numbers in prompts.items()]
+        own = [f"{name}:{in_ranges(numbers)} {text}" for text, numbers in prompts.items()]
         put_note(checkout, NOTES, commit, "\n".join([*others, *own]))
     note(f"{plural(len(by_commit), 'commit')} noted. git log --notes=holdfast shows them.")
     return 0
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], number]
-        else:
-            runs.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

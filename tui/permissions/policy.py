@@ -66,7 +66,7 @@ from tui.permissions.types import Call, Decision, Mode
 if TYPE_CHECKING:
     from tui.permissions.risk import CommandPart, RiskVerdict
 
-_READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patch"})
+_READING_TOOLS = frozenset({"read_file", "grep_search", "edit_file", "apply_patch", "recall"})
 """Tools that show the content of an existing file, in part at least where something fails."""
 _SHOWN_CHARS = 60
 _IN_SESSION = "You allowed this for this session."

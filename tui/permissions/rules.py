@@ -186,6 +186,7 @@ READS_FILES = "read_file"
 _AS_WELL: Mapping[str, tuple[str, ...]] = {
     "apply_patch": FILE_EDITORS,
     "grep_search": (READS_FILES,),
+    "recall": (READS_FILES,),
 }
 """Tools that do what others do: rules that forbid those, or ask, apply to them, too."""
 
@@ -208,9 +209,10 @@ def matching_rule(
     """The first rule that forbids or asks: it matches the whole, any part, or any spelling.
 
     A patch does the same as the other tools that write files, so their rules apply to it, too; a
-    search reads.
+    search reads, and so does recall where it names a file.
     """
-    tools = (call.tool, *_AS_WELL.get(call.tool, ()))
+    reads = bool(call.paths) or call.effect != "none"
+    tools = (call.tool, *(_AS_WELL.get(call.tool, ()) if reads else ()))
     subjects = {call.subject, *call.paths, *forms} if verdict is None else {call.subject}
     if verdict is not None:
         subjects.add(str(call.command).strip())

@@ -178,8 +178,8 @@ class PlainFrontend:
     def began(self, kind: Kind, phase: str) -> None:
         self.began_work.set()
         self._turn_began = self.services.clock.monotonic()
-        if kind == "side" and phase.startswith("saving"):
-            self.say("Saving to memory.", hint=f"{self.stop_key} stops it.")
+        if kind == "side" and phase.startswith(("saving", "reading")):
+            self.say(f"{phase.capitalize()}.", hint=f"{self.stop_key} stops it.")
         if self._stop_next:
             self._stop_next = False
             self.conversation.cancel()

@@ -37,6 +37,7 @@ async def new(conversation: Conversation, _: str) -> None:
 
 
 async def resume(conversation: Conversation, wanted: str) -> None:
+    """Open a session that is chosen, or named by its id; at the message whose id follows."""
     if conversation.opening:
         conversation.frontend.say("A session is being opened. Answer its question first.")
         return
@@ -44,10 +45,11 @@ async def resume(conversation: Conversation, wanted: str) -> None:
         if choice := await conversation.frontend.pick_session():
             await switch_session(conversation, choice)
         return
+    wanted, _, message = wanted.partition(" ")
     rows = await conversation.services.list_sessions()
     matches = [row for row in rows if row.id.startswith(wanted)]
     if len(matches) == 1:
-        await switch_session(conversation, SessionChoice(matches[0].path))
+        await switch_session(conversation, SessionChoice(matches[0].path, message=message.strip()))
         return
     many = f"{len(matches)} sessions start" if matches else "No session in this folder starts"
     conversation.frontend.say(f"{many} with {wanted}.", "warning", hint="See /sessions.")

@@ -29,6 +29,10 @@ class SlashCommand:
         return bool(self.argument) and not self.argument.startswith("[")
 
     @property
+    def takes_file(self) -> bool:
+        return self.argument.startswith("FILE")
+
+    @property
     def offers(self) -> tuple[str, ...]:
         """The words that may serve as the argument."""
         return tuple(word for word in self.argument.strip("[]").split("|") if word.islower())
@@ -72,6 +76,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     ),
     _command("output [%]", "show, hide or resize the output pane"),
     _command("diff", "files changed in this session"),
+    _command("why FILE[:LINES]", "which prompt wrote a line, at what price", "commands.why"),
     _command("bg [PROMPT]", "work on in the background, or start there", "to_background"),
     _command("tasks", "task run status"),
     _command("todos", "show the agent's to-do list"),

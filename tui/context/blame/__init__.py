@@ -2,10 +2,33 @@
 
 `steps` reads what a session may have changed, `index` keeps that; `timeline` folds it with
 checkpoints into the states of a file, `trace` follows the lines through them, by `line_match` and
-`reformatting`.
+`reformatting`. `wording` says what was found.
 """
 
 from tui.context.blame.file_blame import FileBlame, LineOrigin, blame_file
 from tui.context.blame.steps import RecordedStep
+from tui.context.blame.wording import (
+    allowed_by,
+    asked_lines,
+    cost,
+    in_ranges,
+    is_call,
+    label,
+    line_range,
+    words,
+)
 
-__all__ = ["FileBlame", "LineOrigin", "RecordedStep", "blame_file"]
+__all__ = [
+    "FileBlame",
+    "LineOrigin",
+    "RecordedStep",
+    "allowed_by",
+    "asked_lines",
+    "blame_file",
+    "cost",
+    "in_ranges",
+    "is_call",
+    "label",
+    "line_range",
+    "words",
+]

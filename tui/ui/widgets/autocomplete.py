@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from tui.app.commands import find
 from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import one_line
 
@@ -95,6 +96,9 @@ def asked(text: str, cursor: int) -> CompletionQuery | None:
     if match := _COMMAND.match(before):
         return CompletionQuery("command", match[1], 1)
     if match := _ARGUMENT.match(before):
+        command = find(match[1])
+        if command is not None and command.takes_file:
+            return CompletionQuery("file", match[2].removeprefix("@"), match.start(2))
         return CompletionQuery("argument", match[2], match.start(2), match[1].lower())
     if match := _FILE_QUERY.search(before):
         query = match[1].removeprefix('"')
