@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import tui.session.checkpoints.store as store_module
 from tests.support.blame_world import World
+from tui.context.blame import file_blame
+from tui.context.blame.line_map import LineMap, Reformatted, line_map
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +44,29 @@ def test_the_answer_is_kept_and_made_again_from_the_record(tmp_path: Path) -> No
     for file in world.folders.cache.iterdir():
         file.write_bytes(b"damaged")
     assert world.blame() == first
+    world.close()
+
+
+def test_one_more_edit_compares_only_what_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = worked(tmp_path, 12)
+    world.blame()
+    session = world.session()
+    session.edit("edit_file", world.changed(world.lines()))
+    session.save()
+    compared: list[int] = []
+
+    def counted(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -> LineMap:
+        compared.append(len(new))
+        return line_map(old, new, reformatted)
+
+    monkeypatch.setattr(file_blame, "line_map", counted)
+    told = world.blame()
+    assert len(compared) <= 3
+    for file in world.folders.cache.iterdir():
+        file.unlink()
+    assert world.blame() == told
     world.close()
 
 
