@@ -109,6 +109,28 @@ def test_a_pruned_checkpoint_is_said(tmp_path: Path) -> None:
     world.close()
 
 
+def test_a_command_whose_end_was_never_recorded_may_have_written(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 9)
+    killed = world.session()
+    call = killed.call("run_command", {"command": "make it"})
+    killed.checkpoint(call=call)
+    killed.write(
+        "intent", call_id=call, tool="run_command", effect="run", args_sha256="", label="make it"
+    )
+    killed.save()
+    world.tick()
+    world.put(world.root, [*world.lines(), ("by whom?", "?")])
+    session = world.session()
+    world.put(world.root, [*world.lines(), ("by the person", "person")])
+    session.prompt()
+    session.save()
+    found, count = world.blame(), len(world.lines())
+    makers = {step.label or step.kind for step in found.makers(count - 2)}
+    assert makers == {"make it", "person"}
+    assert found.certain(count - 1)
+    world.close()
+
+
 def test_background_commands_and_the_person_are_never_mixed_up(tmp_path: Path) -> None:
     world = World(tmp_path / "world", 7)
     session = world.session()

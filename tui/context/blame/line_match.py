@@ -115,7 +115,7 @@ def _going_on(old: Sequence[str], new: Sequence[str], part: LineHunk) -> tuple[i
     for i in range(low, min(low + _NEAR, high - _RUN + 1)):
         places.setdefault(old[i], i)
     for j in range(start, min(start + _NEAR, end - _RUN + 1)):
-        i = places.get(new[j], high)
+        i = places.get(new[j], len(old))
         run = old[i : i + _RUN]
         if run == new[j : j + _RUN] and 2 * len(set(run)) >= _RUN:
             return i, j
