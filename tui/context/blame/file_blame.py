@@ -113,7 +113,7 @@ def blame_file(
         if kept is not None and kept.asked == asked:
             return msgspec.json.decode(kept.blame, type=FileBlame), lines
     found, maps = asking.answer(data, lines, changed, kept.maps if kept else b"")
-    answer = index.KeptAnswer(asked, msgspec.json.encode(found), maps)
+    answer = index.CachedAnswer(asked, msgspec.json.encode(found), maps)
     index.keep_answer(folders.cache, str(path), answer)
     return found, lines
 
@@ -184,7 +184,7 @@ class _Asking:
         """The answer, and the maps that it was made with; `maps` are those of an earlier one."""
         try:
             found = self._answer(data, lines, changed, maps)
-            return found, self._maps.kept()
+            return found, self._maps.encoded()
         finally:
             for store in self._stores.values():
                 store.close()
@@ -206,7 +206,7 @@ class _Asking:
         try:
             tracer = Tracer(self)
             tracer.run(changes)
-        except _NotKeptError:
+        except _PrunedError:
             self._maps = _Maps(self._contents, b"")
             tracer = Tracer(self)
             tracer.run(changes)
@@ -473,7 +473,7 @@ def commit_step(line: CommittedLine) -> RecordedStep:
     return RecordedStep("commit", time, said=line.summary, commit=line.commit, author=line.author)
 
 
-class _NotKeptError(Exception):
+class _PrunedError(Exception):
     """A content that a kept map leads to is gone: it was pruned since."""
 
 
@@ -488,7 +488,7 @@ class _Maps:
             self._kept = msgspec.json.decode(kept or b"{}", type=dict[str, LineMap])
 
     def between(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
-        """See `trace.BlameSources`. Raises _NotKeptError where the old content isn't kept."""
+        """See `trace.BlameSources`. Raises _PrunedError where the old content isn't kept."""
         key = f"{old} {new} {reformatted}"
         found = self._used.get(key) or self._kept.get(key)
         if found is None:
@@ -497,12 +497,12 @@ class _Maps:
                 return None
             before = self._contents.lines(old)
             if before is None:
-                raise _NotKeptError
+                raise _PrunedError
             found = line_map(before, after, reformatted)
         self._used[key] = found
         return found
 
-    def kept(self) -> bytes:
+    def encoded(self) -> bytes:
         """The maps that were used, to be kept."""
         return msgspec.json.encode(self._used)
 

@@ -70,7 +70,7 @@ def _keep(database: sqlite3.Connection, fresh: Sequence[tuple[bytes, int, int, b
         database.executemany("INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?)", fresh)
 
 
-class KeptAnswer(NamedTuple):
+class CachedAnswer(NamedTuple):
     """What a file's answer was made of, by a hash; the answer, and the maps between the states."""
 
     asked: bytes
@@ -78,18 +78,18 @@ class KeptAnswer(NamedTuple):
     maps: bytes
 
 
-def known_answer(cache: Path, file: str) -> KeptAnswer | None:
+def known_answer(cache: Path, file: str) -> CachedAnswer | None:
     """The answer that was kept for a file."""
 
-    def fetch(database: sqlite3.Connection) -> KeptAnswer | None:
+    def fetch(database: sqlite3.Connection) -> CachedAnswer | None:
         query = "SELECT asked, blame, maps FROM answer WHERE file = ?"
         row = database.execute(query, (key_of(file),)).fetchone()
-        return None if row is None else KeptAnswer(*map(bytes, row))
+        return None if row is None else CachedAnswer(*map(bytes, row))
 
     return _DATABASE.use(cache, fetch)
 
 
-def keep_answer(cache: Path, file: str, answer: KeptAnswer) -> None:
+def keep_answer(cache: Path, file: str, answer: CachedAnswer) -> None:
     """Keep the newest answer for a file."""
 
     def put(database: sqlite3.Connection) -> None:
