@@ -35,6 +35,14 @@ def test_unique_lines_are_found_where_most_lines_are_alike() -> None:
     assert sum(block.size for block in matching_blocks(old, new)) == len(old)
 
 
+def test_lines_that_come_again_at_the_end_hide_nothing_before_them() -> None:
+    tail = [f"tail {n}" for n in range(30)]
+    old = ["one", "kept", "two", *tail]
+    new = ["other", *tail, "kept", "more", *tail]
+    kept = [block for block in matching_blocks(old, new) if old[block.old] == "kept"]
+    assert kept
+
+
 def test_a_blank_line_amid_replaced_lines_is_a_new_one() -> None:
     old = ["head", "one", "", "two", "", "tail"]
     new = ["head", "three", "", "four", "", "tail"]

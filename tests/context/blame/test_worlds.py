@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import tui.session.checkpoints.store as store_module
 from tests.support.blame_world import World
+from tui.context.blame import file_blame
+from tui.context.blame.line_map import LineMap, Reformatted, line_map
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +44,29 @@ def test_the_answer_is_kept_and_made_again_from_the_record(tmp_path: Path) -> No
     for file in world.folders.cache.iterdir():
         file.write_bytes(b"damaged")
     assert world.blame() == first
+    world.close()
+
+
+def test_one_more_edit_compares_only_what_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = worked(tmp_path, 12)
+    world.blame()
+    session = world.session()
+    session.edit("edit_file", world.changed(world.lines()))
+    session.save()
+    compared: list[int] = []
+
+    def counted(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -> LineMap:
+        compared.append(len(new))
+        return line_map(old, new, reformatted)
+
+    monkeypatch.setattr(file_blame, "line_map", counted)
+    told = world.blame()
+    assert len(compared) <= 3
+    for file in world.folders.cache.iterdir():
+        file.unlink()
+    assert world.blame() == told
     world.close()
 
 
@@ -80,6 +106,28 @@ def test_a_pruned_checkpoint_is_said(tmp_path: Path) -> None:
     assert {one.why for one in world.blame().origins} == {
         "the checkpoint of that moment isn't kept any more"
     }
+    world.close()
+
+
+def test_a_command_whose_end_was_never_recorded_may_have_written(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 9)
+    killed = world.session()
+    call = killed.call("run_command", {"command": "make it"})
+    killed.checkpoint(call=call)
+    killed.write(
+        "intent", call_id=call, tool="run_command", effect="run", args_sha256="", label="make it"
+    )
+    killed.save()
+    world.tick()
+    world.put(world.root, [*world.lines(), ("by whom?", "?")])
+    session = world.session()
+    world.put(world.root, [*world.lines(), ("by the person", "person")])
+    session.prompt()
+    session.save()
+    found, count = world.blame(), len(world.lines())
+    makers = {step.label or step.kind for step in found.makers(count - 2)}
+    assert makers == {"make it", "person"}
+    assert found.certain(count - 1)
     world.close()
 
 

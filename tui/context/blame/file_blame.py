@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from tui.context.blame import index
+from tui.context.blame.line_map import LineMap, Reformatted, line_map
 from tui.context.blame.line_match import matching_blocks
 from tui.context.blame.steps import ForeignEdit, RecordedStep, SessionSteps
 from tui.context.blame.timeline import StateChange, StoreView, present, timeline
@@ -49,6 +50,8 @@ FILE_BYTES_MAX: Final = 20_000_000
 _RENAMES_MAX: Final = 20
 _SIMILAR: Final = 0.5
 """The share of lines that a renamed file has in common with what it was."""
+_TEXTS_MAX: Final = 32
+"""Contents whose lines are held at once."""
 _HEAD_S: Final = 1.0
 """Git's times are whole seconds."""
 
@@ -105,13 +108,14 @@ def blame_file(
     lines = lines_of(data)
     asking = _Asking(path, folders, progress)
     asked = asking.key(data)
-    kept = index.known_answer(folders.cache, str(path), asked)
-    if kept is not None:
-        with suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(kept, type=FileBlame), lines
-    found = asking.answer(data, lines, changed)
+    kept = index.known_answer(folders.cache, str(path))
+    with suppress(msgspec.MsgspecError):
+        if kept is not None and kept.asked == asked:
+            return msgspec.json.decode(kept.blame, type=FileBlame), lines
+    found, maps = asking.answer(data, lines, changed, kept.maps if kept else b"")
     with suppress(UnicodeEncodeError):  # a name, or git's words, with odd bytes
-        index.keep_answer(folders.cache, str(path), asked, msgspec.json.encode(found))
+        answer = index.CachedAnswer(asked, msgspec.json.encode(found), maps)
+        index.keep_answer(folders.cache, str(path), answer)
     return found, lines
 
 
@@ -157,6 +161,7 @@ class _Asking:
         self._files = self._session_files(path)
         self._stores: dict[str, CheckpointStore] = {}
         self._contents = _Contents()
+        self._maps = _Maps(self._contents, b"")
         self._sessions: list[SessionSteps] = []
         self._names: list[str] = []
         self._places: dict[str, _Place] = {}
@@ -174,14 +179,18 @@ class _Asking:
         ]
         return sha256(repr(parts).encode("utf-8", "surrogatepass")).digest()
 
-    def answer(self, data: bytes, lines: Sequence[str], changed: float) -> FileBlame:
+    def answer(
+        self, data: bytes, lines: Sequence[str], changed: float, maps: bytes
+    ) -> tuple[FileBlame, bytes]:
+        """The answer, and the maps that it was made with; `maps` are those of an earlier one."""
         try:
-            return self._answer(data, lines, changed)
+            found = self._answer(data, lines, changed, maps)
+            return found, self._maps.encoded()
         finally:
             for store in self._stores.values():
                 store.close()
 
-    def _answer(self, data: bytes, lines: Sequence[str], changed: float) -> FileBlame:
+    def _answer(self, data: bytes, lines: Sequence[str], changed: float, maps: bytes) -> FileBlame:
         self._read_sessions()
         digest = self._contents.add(data)
         here = _Place(self._path, self._checkout)
@@ -194,14 +203,24 @@ class _Asking:
             places.append(place)
             changes[str(path)] = self._chain(place)
         self._places = {str(place.path): place for place in places}
-        tracer = Tracer(self)
-        tracer.run(changes)
+        self._maps = _Maps(self._contents, maps)
+        try:
+            tracer = Tracer(self)
+            tracer.run(changes)
+        except _PrunedError:
+            self._maps = _Maps(self._contents, b"")
+            tracer = Tracer(self)
+            tracer.run(changes)
         state = tracer.now[str(self._path)]
         return self._blame(state.origins, lines)
 
     def lines(self, digest: str) -> Sequence[str] | None:
         """See `trace.BlameSources`."""
         return self._contents.lines(digest)
+
+    def line_map(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
+        """See `trace.BlameSources`."""
+        return self._maps.between(old, new, reformatted)
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
         """See `trace.BlameSources`."""
@@ -376,8 +395,8 @@ class _Asking:
                 with suppress(GitError):
                     text = committed_text(place.checkout, after[-1].commit, name)
                     if text is not None:
-                        lines = lines_of(text.encode("utf-8", "surrogateescape"))
-                        return _Committed(place.checkout, after[-1].commit, name, lines, since)
+                        digest = self._contents.add(text.encode("utf-8", "surrogateescape"))
+                        return _Committed(place.checkout, after[-1].commit, name, digest, since)
         return None
 
     def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:
@@ -435,7 +454,7 @@ class _Committed:
     checkout: Checkout
     commit: str
     name: str
-    lines: Sequence[str]
+    digest: str
     since: float
 
     def steps(self) -> list[RecordedStep]:
@@ -453,6 +472,40 @@ def commit_step(line: CommittedLine) -> RecordedStep:
 
     time = timestamp(datetime.fromtimestamp(line.time, UTC))
     return RecordedStep("commit", time, said=line.summary, commit=line.commit, author=line.author)
+
+
+class _PrunedError(Exception):
+    """A content that a kept map leads to is gone: it was pruned since."""
+
+
+class _Maps:
+    """The maps between contents, each made once; those of an earlier answer are taken over."""
+
+    def __init__(self, contents: _Contents, kept: bytes) -> None:
+        self._contents = contents
+        self._kept: dict[str, LineMap] = {}
+        self._used: dict[str, LineMap] = {}
+        with suppress(msgspec.MsgspecError):
+            self._kept = msgspec.json.decode(kept or b"{}", type=dict[str, LineMap])
+
+    def between(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
+        """See `trace.BlameSources`. Raises _PrunedError where the old content isn't kept."""
+        key = f"{old} {new} {reformatted}"
+        found = self._used.get(key) or self._kept.get(key)
+        if found is None:
+            after = self._contents.lines(new)
+            if after is None:
+                return None
+            before = self._contents.lines(old)
+            if before is None:
+                raise _PrunedError
+            found = line_map(before, after, reformatted)
+        self._used[key] = found
+        return found
+
+    def encoded(self) -> bytes:
+        """The maps that were used, to be kept."""
+        return msgspec.json.encode(self._used)
 
 
 class _Contents:
@@ -483,8 +536,12 @@ class _Contents:
 
     def lines(self, digest: str) -> list[str] | None:
         """The lines of a content; None where it isn't kept, or is no text."""
+        if not digest:
+            return []
         if digest not in self._texts:
             data = self.data(digest)
+            if len(self._texts) >= _TEXTS_MAX:
+                self._texts.pop(next(iter(self._texts)))
             self._texts[digest] = None if data is None else lines_of(data)
         return self._texts[digest]
 

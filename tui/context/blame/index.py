@@ -1,6 +1,8 @@
-"""The steps of sessions, kept in the cache folder so that each file is read once. Blocks.
+"""The steps of sessions and the answers about files, kept in the cache folder. Blocks.
 
-A file is read again when its size or its time of change differs. Without the cache all are read.
+A session file is read again when its size or its time of change differs, and a file's answer is
+made again when any source of it does; then what it was made of, the maps between its states, is
+there. Without the cache all is made anew.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tui.context.blame.steps import SessionSteps, decoded, encoded, steps_of
 from tui.core.errors import SessionError
@@ -19,12 +21,12 @@ from tui.session.reader import read
 
 _DATABASE: Final = CacheDatabase(
     "blame.sqlite3",
-    1,
+    2,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, steps BLOB
 ) WITHOUT ROWID;
-CREATE TABLE answer(file BLOB PRIMARY KEY, asked BLOB, blame BLOB) WITHOUT ROWID
+CREATE TABLE answer(file BLOB PRIMARY KEY, asked BLOB, blame BLOB, maps BLOB) WITHOUT ROWID
 """,
 )
 
@@ -69,23 +71,31 @@ def _keep(database: sqlite3.Connection, fresh: Sequence[tuple[bytes, int, int, b
         database.executemany("INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?)", fresh)
 
 
-def known_answer(cache: Path, file: str, asked: bytes) -> bytes | None:
-    """The answer that was kept for a file, if it was asked with the same sources."""
+class CachedAnswer(NamedTuple):
+    """What a file's answer was made of, by a hash; the answer, and the maps between the states."""
 
-    def fetch(database: sqlite3.Connection) -> bytes | None:
-        query = "SELECT blame FROM answer WHERE file = ? AND asked = ?"
-        row = database.execute(query, (key_of(file), asked)).fetchone()
-        return None if row is None else bytes(row[0])
+    asked: bytes
+    blame: bytes
+    maps: bytes
+
+
+def known_answer(cache: Path, file: str) -> CachedAnswer | None:
+    """The answer that was kept for a file."""
+
+    def fetch(database: sqlite3.Connection) -> CachedAnswer | None:
+        query = "SELECT asked, blame, maps FROM answer WHERE file = ?"
+        row = database.execute(query, (key_of(file),)).fetchone()
+        return None if row is None else CachedAnswer(*map(bytes, row))
 
     return _DATABASE.use(cache, fetch)
 
 
-def keep_answer(cache: Path, file: str, asked: bytes, blame: bytes) -> None:
+def keep_answer(cache: Path, file: str, answer: CachedAnswer) -> None:
     """Keep the newest answer for a file."""
 
     def put(database: sqlite3.Connection) -> None:
         with suppress(sqlite3.OperationalError), transaction(database):
-            row = (key_of(file), asked, blame)
-            database.execute("INSERT OR REPLACE INTO answer VALUES (?, ?, ?)", row)
+            row = (key_of(file), *answer)
+            database.execute("INSERT OR REPLACE INTO answer VALUES (?, ?, ?, ?)", row)
 
     _DATABASE.use(cache, put)

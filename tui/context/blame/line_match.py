@@ -1,8 +1,9 @@
 """The lines that two versions of a text share, in their order. Pure.
 
-Common ends go first; then lines that are there once in both are the anchors (a patience diff), and
-what lies between two of them is matched by itself. Where no line is unique, a short part is
-compared as a whole, and a long one counts as replaced: time stays about linear.
+Common ends go first, then what goes on alike soon after a change; then lines that are there once in
+both are the anchors (a patience diff), and what lies between two of them is matched by itself.
+Where no line is unique, a short part is compared as a whole, and a long one counts as replaced:
+time stays about linear.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ _CHANCE: Final = 2
 """So many lines that are alike all over a file are shared by chance, amid changed ones."""
 _AT_ONCE: Final = 64
 """So many lines are compared in one piece."""
+_NEAR: Final = 256
+"""Lines after a change among which both versions may go on alike."""
+_RUN: Final = 24
+"""Equal lines, half of them unlike each other, that no chance gives."""
 _COMPARED: Final = 250_000
 """Pairs of lines up to which a part without unique lines is compared as a whole."""
 
@@ -54,7 +59,10 @@ def matching_blocks(old: Sequence[str], new: Sequence[str]) -> list[LineBlock]:
         low, high, start, end = part
         if low == high or start == end:
             continue
-        if anchors := _anchors(old, new, part):
+        if again := _going_on(old, new, part):
+            i, j = again
+            waiting += [LineHunk(low, i, start, j), LineHunk(i, high, j, end)]
+        elif anchors := _anchors(old, new, part):
             found += anchors
             for i, j, size in anchors:
                 if i > low or j > start:
@@ -97,6 +105,21 @@ def _common_end(old: Sequence[str], new: Sequence[str], part: LineHunk) -> int:
     while size < most and old[high - 1 - size] == new[end - 1 - size]:
         size += 1
     return size
+
+
+def _going_on(old: Sequence[str], new: Sequence[str], part: LineHunk) -> tuple[int, int] | None:
+    """Where both versions go on alike after a change: most parts of a large file needn't be looked
+    at line by line."""
+    low, high, start, end = part
+    places: dict[str, int] = {}
+    for i in range(low, min(low + _NEAR, high - _RUN + 1)):
+        places.setdefault(old[i], i)
+    for j in range(start, min(start + _NEAR, end - _RUN + 1)):
+        i = places.get(new[j], len(old))
+        run = old[i : i + _RUN]
+        if run == new[j : j + _RUN] and 2 * len(set(run)) >= _RUN:
+            return i, j
+    return None
 
 
 def hunks(old: Sequence[str], new: Sequence[str], blocks: Sequence[LineBlock]) -> list[LineHunk]:

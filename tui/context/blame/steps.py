@@ -257,6 +257,7 @@ class _Reading:
         call = string_of(record.data.get("call_id"))
         if record.data.get("effect") == "run":
             self._running[call] = None
+            self._calls[call] = msgspec.structs.replace(self._step(call), time=record.time)
         if call not in self._calls:
             label = string_of(record.data.get("label"))[:_LABEL_CHARS]
             tool = string_of(record.data.get("tool"))

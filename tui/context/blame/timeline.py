@@ -8,6 +8,7 @@ else those did whose commands ran meanwhile; else the person. Pure.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -28,6 +29,7 @@ GONE: Final = "the checkpoint of that moment isn't kept any more"
 NO_RECORD: Final = "the session that took the checkpoint is gone, or its record of it"
 AT_ONCE: Final = "several ran at once"
 JOB: Final = "a background command ran, and the person may have edited meanwhile"
+UNENDED: Final = "a command ran whose end was never recorded"
 CLAIMED: Final = "another agent's call says so, and the file before it isn't known"
 _LATE_S: Final = 5.0
 """A write or a checkpoint is recorded within this time after it."""
@@ -132,6 +134,7 @@ def timeline(
     unseen = list(_unseen(path, sessions, views))
     intervals = {view.root: _intervals(view, sessions) for view in views}
     taken = _calls_by_time(sessions)
+    unended = _unended(sessions)
     fold = _Fold()
     waiting = list(writes)
     events: list[tuple[float, int, object]] = [
@@ -159,6 +162,9 @@ def timeline(
                 _write(fold, *linked)
             if event.digest != fold.now:
                 makers, why = _makers(event, intervals[event.view.root], taken, fold.now is None)
+                ran = [step for begun, end, step in unended if begun < time <= end]
+                if ran and fold.now is not None and not any(one in ran for one in makers):
+                    makers, why = _distinct([*ran, *makers]), UNENDED
                 fold.becomes(event.digest, makers, time, why=why)
         elif event in waiting:
             waiting.remove(event)  # type: ignore[arg-type]
@@ -270,6 +276,19 @@ def _calls_by_time(sessions: Iterable[SessionSteps]) -> list[tuple[float, float,
         for one in session.checkpoints
         if one.by == "call" and one.step >= 0
     ]
+
+
+def _unended(sessions: Iterable[SessionSteps]) -> list[tuple[float, float, RecordedStep]]:
+    """The commands whose end was never recorded, from their begin to the next checkpoint that was
+    taken: what it shows may be theirs."""
+    times = sorted(one.time for session in sessions for one in session.checkpoints)
+    found: list[tuple[float, float, RecordedStep]] = []
+    for session in sessions:
+        for step in (session.steps[number] for number in session.unended):
+            begun = seconds_of(step.time)
+            at = bisect_right(times, begun)
+            found.append((begun, times[at] if at < len(times) else float("inf"), step))
+    return found
 
 
 def _makers(

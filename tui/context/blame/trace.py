@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, cast
 
-from tui.context.blame.line_match import LineHunk, hunks, matching_blocks
-from tui.context.blame.reformatting import made_of, same_substance, substance
+from tui.context.blame.line_map import MOVED_CHARS, LineMap, LineRun, Reformatted, letters
 from tui.context.blame.steps import RecordedStep
 from tui.context.blame.timeline import CLAIMED, GONE, PERSON, StateChange
 from tui.core.dataclass import dataclass, field
@@ -21,11 +21,6 @@ from tui.core.workspace import worktree_of
 
 _LEFT: Final = 16
 """States that git left, which it may bring back in part."""
-_MOVED_LINES: Final = 2
-_MOVED_CHARS: Final = 40
-"""Letters and digits of a block that is told to have moved, as in git's own blame."""
-_PLACES: Final = 50
-"""Places of a line from which a block may have moved."""
 _BRINGS_BACK: Final = frozenset({"git", "rewind", "person", "lost"})
 
 
@@ -43,20 +38,20 @@ class StepOrigin(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """The lines of a state, each with its origin."""
+    """A state by the hash of its content, with the origin of each line."""
 
-    lines: Sequence[str]
+    digest: str
     origins: Sequence[StepOrigin]
 
 
-NOTHING: Final = Traced((), ())
+NOTHING: Final = Traced("", ())
 
 
 class CommittedFile(Protocol):
     """A file as a commit has it."""
 
     @property
-    def lines(self) -> Sequence[str]: ...
+    def digest(self) -> str: ...
 
     def steps(self) -> Sequence[RecordedStep]:
         """The commit of each line, as a step. Asks git."""
@@ -68,6 +63,11 @@ class BlameSources(Protocol):
 
     def lines(self, digest: str) -> Sequence[str] | None:
         """The lines of a content with a hash; None where it isn't kept."""
+        ...
+
+    def line_map(self, old: str, new: str, reformatted: Reformatted) -> LineMap | None:
+        """Whence the lines of a content come in another, both by their hashes; None where the new
+        one isn't kept."""
         ...
 
     def merged(self, place: str, since: float, until: float) -> CommittedFile | None:
@@ -107,29 +107,25 @@ class Tracer:
         before = self.now.get(place)
         makers = (*self.pending.pop(place, ()), *change.makers)
         if not change.digest:
-            if before is not None and before.lines:
+            if before is not None and before.origins:
                 self.left.append(before)
             self.now[place] = NOTHING
             return
-        lines = self.sources.lines(change.digest)
-        if lines is None:
+        why = (change.why or GONE) if len(makers) > 1 else ""
+        state = self._next(place, before, change, StepOrigin(makers, why))
+        if state is None:
             self.pending[place] = list(makers)
             return
-        why = (change.why or GONE) if len(makers) > 1 else ""
-        self.now[place] = state = self._next(place, before, lines, change, StepOrigin(makers, why))
-        self.seen[change.digest] = state
+        self.now[place] = self.seen[change.digest] = state
         self.since[place] = change.time
 
     def _next(
-        self,
-        place: str,
-        before: Traced | None,
-        lines: Sequence[str],
-        change: StateChange,
-        origin: StepOrigin,
-    ) -> Traced:
+        self, place: str, before: Traced | None, change: StateChange, origin: StepOrigin
+    ) -> Traced | None:
+        """The next state; None where its content isn't kept."""
         kinds = {step.kind for step in origin.makers}
-        known = self.seen.get(change.digest)
+        digest = change.digest
+        known = self.seen.get(digest)
         merged = None
         if kinds & {"git", "person", "command", "job", "lost"} and "edit" not in kinds:
             merged = self.sources.merged(place, change.since, change.time)
@@ -139,19 +135,31 @@ class Tracer:
             if before is not None and by_git:
                 self.left.append(before)
             return known
-        if before is None and made:
-            return Traced(lines, [origin] * len(lines))
         if before is None:
-            origin, merged = self._begun(place, change, origin)
-            found = self._taken_over(place, NOTHING, lines, [None] * len(lines), merged)
-            return Traced(lines, _claimed(lines, [one or origin for one in found], change))
-        found = self._followed(before, lines, change, origin)
+            return self._first(place, change, origin, made)
+        found = self._followed(before, change, origin.makers[0])
+        if found is None:
+            return None
         if by_git:
-            found = self._taken_over(place, before, lines, found, merged)
+            self._take_over(place, before, digest, found, merged)
             self.left.append(before)
         elif kinds <= {"person", "lost"}:
-            self._copied(place, lines, found)
-        return Traced(lines, [one or origin for one in found])
+            self._copied(place, digest, found)
+        return Traced(digest, _filled(found, origin))
+
+    def _first(
+        self, place: str, change: StateChange, origin: StepOrigin, made: bool
+    ) -> Traced | None:
+        """The first state in a place; `made` there by a call."""
+        lines = self.sources.lines(change.digest)
+        if lines is None:
+            return None
+        if made:
+            return Traced(change.digest, [origin] * len(lines))
+        origin, merged = self._begun(place, change, origin)
+        found: list[StepOrigin | None] = [None] * len(lines)
+        self._take_over(place, NOTHING, change.digest, found, merged)
+        return Traced(change.digest, _claimed(lines, _filled(found, origin), change))
 
     def _begun(
         self, place: str, change: StateChange, origin: StepOrigin
@@ -165,46 +173,44 @@ class Tracer:
         return StepOrigin((PERSON,)), self.sources.merged(other, since, change.time)
 
     def _followed(
-        self, before: Traced, lines: Sequence[str], change: StateChange, origin: StepOrigin
-    ) -> list[StepOrigin | None]:
-        """The origins of the lines that were there before, in whatever form; None for new ones."""
-        maker = origin.makers[0]
-        if maker.kind == "formatter" or (
-            maker.kind in {"command", "person", "job"} and same_substance(before.lines, lines)
-        ):
-            return _reformatted(before, lines, maker)
-        blocks = matching_blocks(before.lines, lines)
-        found: list[StepOrigin | None] = [None] * len(lines)
-        for i, j, size in blocks:
-            found[j : j + size] = before.origins[i : i + size]
-        if change.formatter is not None:
-            for part in hunks(before.lines, lines, blocks):
-                if _only_form(before.lines, lines, part):
-                    _rewritten(before, lines, part, change.formatter, found)
-        _moved(before, lines, _gone(len(before.lines), blocks), found)
+        self, before: Traced, change: StateChange, maker: RecordedStep
+    ) -> list[StepOrigin | None] | None:
+        """The origins of the lines that were there before, in whatever form; None for new ones.
+        None where the content isn't kept."""
+        reformatted: Reformatted = "nothing"
+        if maker.kind == "formatter":
+            reformatted = "all"
+        elif maker.kind in {"command", "person", "job"}:
+            reformatted = "all or nothing"
+        elif change.formatter is not None:
+            reformatted = "parts"
+        mapped = self.sources.line_map(before.digest, change.digest, reformatted)
+        if mapped is None:
+            return None
+        formatter = change.formatter or maker
+        found: list[StepOrigin | None] = [None] * mapped.length
+        for new, old, size, rewritten in mapped.runs:
+            part = before.origins[old : old + size]
+            found[new : new + size] = (_by(one, formatter) for one in part) if rewritten else part
         return found
 
-    def _taken_over(
+    def _take_over(
         self,
         place: str,
         before: Traced,
-        lines: Sequence[str],
+        digest: str,
         found: list[StepOrigin | None],
         merged: CommittedFile | None,
-    ) -> list[StepOrigin | None]:
+    ) -> None:
         """Fill in the origins of lines that git took over, from the states that are known, and from
         its commits."""
         if None not in found:
-            return found
+            return
         known = [*self.left, *(one for other, one in self.now.items() if other != place)]
         matches = [
-            {
-                block.new + k: state.origins[block.old + k]
-                for block in matching_blocks(state.lines, lines)
-                for k in range(block.size)
-            }
+            {j: state.origins[i] for i, j in self._shared(state.digest, digest)}
             for state in known
-            if state.lines and state is not before
+            if state.origins and state is not before
         ]
         while matches:
             best = max(matches, key=lambda match: sum(found[j] is None for j in match))
@@ -215,38 +221,46 @@ class Tracer:
                 found[j] = best[j]
             matches.remove(best)
         if merged is not None and None in found:
-            blocks = matching_blocks(merged.lines, lines)
-            open_ = [
-                (block.old + k, block.new + k)
-                for block in blocks
-                for k in range(block.size)
-                if found[block.new + k] is None
-            ]
+            open_ = [(i, j) for i, j in self._shared(merged.digest, digest) if found[j] is None]
             steps = merged.steps() if open_ else ()
             for i, j in open_:
                 if i < len(steps) and steps[i].kind == "commit":
                     found[j] = StepOrigin((steps[i],))
-        return found
 
-    def _copied(self, place: str, lines: Sequence[str], found: list[StepOrigin | None]) -> None:
+    def _runs(self, old: str, new: str) -> list[LineRun]:
+        mapped = self.sources.line_map(old, new, "nothing")
+        return mapped.runs if mapped else []
+
+    def _shared(self, old: str, new: str) -> list[tuple[int, int]]:
+        """The lines that two contents share, by their places in both."""
+        return [(run.old + k, run.new + k) for run in self._runs(old, new) for k in range(run.size)]
+
+    def _copied(self, place: str, digest: str, found: list[StepOrigin | None]) -> None:
         """Fill in the origins of blocks that another work tree has: git took them over, though HEAD
         doesn't say so, as after a squash."""
         for other, state in self.now.items():
-            if other == place or None not in found:
+            if other == place or not state.origins or None not in found:
                 continue
-            for i, j, size in matching_blocks(state.lines, lines):
+            lines = self.sources.lines(digest) or ()
+            for j, i, size, _ in self._runs(state.digest, digest):
                 at = 0
                 while at < size:
                     end = at
                     while end < size and found[j + end] is None:
                         end += 1
-                    if _letters(lines[j + at : j + end]) >= _MOVED_CHARS:
+                    if letters(lines[j + at : j + end]) >= MOVED_CHARS:
                         found[j + at : j + end] = state.origins[i + at : i + end]
                     at = end + 1
 
 
-def _letters(lines: Sequence[str]) -> int:
-    return sum(map(str.isalnum, "".join(lines)))
+def _filled(found: list[StepOrigin | None], origin: StepOrigin) -> list[StepOrigin]:
+    """The origins of all lines: new ones have that of the step."""
+    at = -1
+    with suppress(ValueError):
+        while True:
+            at = found.index(None, at + 1)
+            found[at] = origin
+    return cast("list[StepOrigin]", found)
 
 
 def _claimed(
@@ -263,85 +277,8 @@ def _claimed(
     return found
 
 
-def _only_form(old: Sequence[str], new: Sequence[str], part: LineHunk) -> bool:
-    return part.old < part.old_end and same_substance(
-        old[part.old : part.old_end], new[part.new : part.new_end]
-    )
-
-
-def _reformatted(
-    before: Traced, lines: Sequence[str], formatter: RecordedStep
-) -> list[StepOrigin | None]:
-    """The origins of lines that a formatter has written in another way; None for its own."""
-    old, new = list(map(substance, before.lines)), list(map(substance, lines))
-    blocks = matching_blocks(old, new)
-    found: list[StepOrigin | None] = [None] * len(lines)
-    for i, j, size in blocks:
-        for k in range(size):
-            one, same = before.origins[i + k], before.lines[i + k] == lines[j + k]
-            found[j + k] = one if same else _by(one, formatter)
-    for part in hunks(old, new, blocks):
-        _rewritten(before, lines, part, formatter, found)
-    return found
-
-
-def _rewritten(
-    before: Traced,
-    lines: Sequence[str],
-    part: LineHunk,
-    formatter: RecordedStep,
-    found: list[StepOrigin | None],
-) -> None:
-    old, new = before.lines[part.old : part.old_end], lines[part.new : part.new_end]
-    for n, source in enumerate(made_of(old, new)):
-        if source is not None:
-            found[part.new + n] = _by(before.origins[part.old + source], formatter)
-
-
 def _by(origin: StepOrigin, formatter: RecordedStep) -> StepOrigin:
     """An origin with one more formatter; some of the last ones are named."""
     if origin.formatters[-1:] == (formatter,):
         return origin
     return origin._replace(formatters=(*origin.formatters[-2:], formatter))
-
-
-def _gone(count: int, blocks: Sequence[tuple[int, int, int]]) -> list[int]:
-    """The places of old lines that are in no matching block."""
-    gone: list[int] = []
-    at = 0
-    for i, _, size in (*blocks, (count, 0, 0)):
-        gone += range(at, i)
-        at = i + size
-    return gone
-
-
-def _moved(
-    before: Traced, lines: Sequence[str], gone: Sequence[int], found: list[StepOrigin | None]
-) -> None:
-    """Find blocks that one step took away in one place and put in another."""
-    if not gone or None not in found:
-        return
-    places: dict[str, list[int]] = {}
-    for i in gone:
-        if any(map(str.isalnum, before.lines[i])):
-            places.setdefault(before.lines[i], []).append(i)
-    free, end = set(gone), 0
-    for j in [n for n, one in enumerate(found) if one is None]:
-        if j < end:
-            continue
-        best, length = -1, 0
-        for i in places.get(lines[j], ())[:_PLACES]:
-            size = 0
-            while i + size in free and _new_as(before.lines[i + size], lines, j + size, found):
-                size += 1
-            if size > length:
-                best, length = i, size
-        end = j + length
-        if length >= _MOVED_LINES and _letters(lines[j:end]) >= _MOVED_CHARS:
-            found[j:end] = before.origins[best : best + length]
-            free.difference_update(range(best, best + length))
-
-
-def _new_as(text: str, lines: Sequence[str], j: int, found: Sequence[StepOrigin | None]) -> bool:
-    """True if a new line without an origin has this text."""
-    return j < len(lines) and found[j] is None and lines[j] == text

@@ -63,13 +63,17 @@ def committed_text(checkout: Checkout, commit: str, path: str) -> str | None:
 def committed_lines(checkout: Checkout, commit: str, path: str) -> list[CommittedLine]:
     """The commits of a file's lines, as `git blame` follows them from a commit on."""
     known: dict[str, dict[str, str]] = {}
+    lines: dict[str, CommittedLine] = {}
     found: list[CommittedLine] = []
     at = ""
     for line in checkout.git("blame", "--no-textconv", "--porcelain", commit, "--", path).split(
         "\n"
     ):
         if line.startswith("\t"):
-            found.append(_line(at, known[at]))
+            # what is said of a commit comes whole before its first line
+            if at not in lines:
+                lines[at] = _line(at, known[at])
+            found.append(lines[at])
             continue
         word, _, rest = line.partition(" ")
         if len(word) in {40, 64} and rest[:1].isdigit():

@@ -1,0 +1,129 @@
+"""Whence the lines of one version of a text come in the version before: a function of both. Pure.
+
+Lines that both share are kept; blocks that were taken away in one place and put in another have
+moved; what a formatter may have made of others was rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from tui.context.blame.line_match import LineHunk, hunks, matching_blocks
+from tui.context.blame.reformatting import made_of, same_substance, substance
+
+_MOVED_LINES: Final = 2
+MOVED_CHARS: Final = 40
+"""Letters and digits of a block that is told to have moved, as in git's own blame."""
+_PLACES: Final = 50
+"""Places of a line from which a block may have moved."""
+
+Reformatted: TypeAlias = Literal["nothing", "parts", "all or nothing", "all"]
+"""What is compared without regard to its form: every part that was replaced; the whole, unless more
+than its form has changed; the whole."""
+
+
+class LineRun(NamedTuple):
+    """new[new:new + size] comes from old[old:old + size]; `rewritten` in another form."""
+
+    new: int
+    old: int
+    size: int
+    rewritten: bool = False
+
+
+class LineMap(NamedTuple):
+    """The runs of a version of `length` lines, in no order; lines in none of them are new."""
+
+    length: int
+    runs: list[LineRun]
+
+
+def line_map(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -> LineMap:
+    """Find whence each line of the new version comes."""
+    if reformatted == "all":
+        return LineMap(len(new), _reformatted(old, new))
+    blocks = matching_blocks(old, new)
+    parts = hunks(old, new, blocks)
+    if reformatted == "all or nothing" and parts:
+        first, last = parts[0], parts[-1]
+        if same_substance(old[first.old : last.old_end], new[first.new : last.new_end]):
+            return LineMap(len(new), _reformatted(old, new))
+    runs = [LineRun(block.new, block.old, block.size) for block in blocks]
+    rewritten: list[LineRun] = []
+    if reformatted == "parts":
+        for part in parts:
+            if part.old < part.old_end and same_substance(*_sides(old, new, part)):
+                rewritten += _rewritten(old, new, part)
+    moved = _moved(old, new, parts, {n for run in rewritten for n in _range(run)})
+    return LineMap(len(new), [*runs, *rewritten, *moved])
+
+
+def letters(lines: Iterable[str]) -> int:
+    """The number of letters and digits."""
+    return sum(map(str.isalnum, "".join(lines)))
+
+
+def _sides(
+    old: Sequence[str], new: Sequence[str], part: LineHunk
+) -> tuple[Sequence[str], Sequence[str]]:
+    return old[part.old : part.old_end], new[part.new : part.new_end]
+
+
+def _range(run: LineRun) -> range:
+    return range(run.new, run.new + run.size)
+
+
+def _reformatted(old: Sequence[str], new: Sequence[str]) -> list[LineRun]:
+    """The lines that a formatter has left, or written in another way."""
+    before, after = list(map(substance, old)), list(map(substance, new))
+    blocks = matching_blocks(before, after)
+    runs: list[LineRun] = []
+    for i, j, size in blocks:
+        at = 0
+        while at < size:
+            end, same = at, old[i + at] == new[j + at]
+            while end < size and (old[i + end] == new[j + end]) == same:
+                end += 1
+            runs.append(LineRun(j + at, i + at, end - at, not same))
+            at = end
+    for part in hunks(before, after, blocks):
+        runs += _rewritten(old, new, part)
+    return runs
+
+
+def _rewritten(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[LineRun]:
+    return [
+        LineRun(part.new + n, part.old + source, 1, rewritten=True)
+        for n, source in enumerate(made_of(*_sides(old, new, part)))
+        if source is not None
+    ]
+
+
+def _moved(
+    old: Sequence[str], new: Sequence[str], parts: Sequence[LineHunk], taken: set[int]
+) -> list[LineRun]:
+    """Find blocks that were taken away in one place and put in another."""
+    gone = {i for part in parts for i in range(part.old, part.old_end)}
+    added = [j for part in parts for j in range(part.new, part.new_end) if j not in taken]
+    places: dict[str, list[int]] = {}
+    for i in sorted(gone):
+        if any(map(str.isalnum, old[i])):
+            places.setdefault(old[i], []).append(i)
+    found: list[LineRun] = []
+    open_, end = set(added), 0
+    for j in added:
+        if j < end:
+            continue
+        best = LineRun(j, -1, 0)
+        for i in places.get(new[j], ())[:_PLACES]:
+            size = 0
+            while i + size in gone and j + size in open_ and old[i + size] == new[j + size]:
+                size += 1
+            if size > best.size:
+                best = LineRun(j, i, size)
+        end = j + best.size
+        if best.size >= _MOVED_LINES and letters(new[j:end]) >= MOVED_CHARS:
+            found.append(best)
+            gone.difference_update(range(best.old, best.old + best.size))
+    return found
