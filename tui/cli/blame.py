@@ -32,7 +32,7 @@ from tui.core.text_cleaning import clean, one_line
 from tui.provider.prices import price_of
 
 NOTES: Final = "refs/notes/holdfast"
-_LINES: Final = re.compile(r"(\d+)(?:[-,](\+?)(\d+))?")
+_LINES: Final = re.compile(r"(\d{1,18})(?:[-,](\+?)(\d{1,18}))?", re.ASCII)
 _KINDS: Final = {
     "edit": "edit",
     "command": "command",
@@ -82,11 +82,9 @@ def _asked(options: Options) -> tuple[Path, str]:
     folder = workspace_of(options)
     path = folder / Path(given).expanduser()
     name, colon, lines = given.rpartition(":")
-    if colon and name and not path.exists():
+    if colon and name and not os.path.lexists(path):
         if not _LINES.fullmatch(lines):
-            raise UsageError(
-                f"{lines or 'Nothing'} names no lines.", hint="FILE:10, FILE:10-20 or FILE:10,+5"
-            )
+            raise UsageError(f"“{given}” names no lines.", hint="FILE:10, FILE:10-20 or FILE:10,+5")
         return folder / Path(name).expanduser(), lines
     return path, ""
 
@@ -100,7 +98,9 @@ def _range(wanted: str, count: int, path: Path) -> tuple[int, int]:
     last = int(match[3]) if match[3] else first
     if match[2]:
         last = first + last - 1
-    if not 1 <= first <= count or last < first:
+    if last < first:
+        raise UsageError(f"{wanted} names no lines: it ends before it begins.")
+    if not 1 <= first <= count:
         raise UsageError(f"{path.name} has {plural(count, 'line')}: there is no line {wanted}.")
     return first, min(last, count)
 

@@ -43,7 +43,8 @@ def steps_in(
             progress(len(fresh), stale)
             with suppress(SessionError, OSError):
                 steps = steps_of(read(Path(path)))
-                fresh.append((key_of(path), changed, size, encoded(steps)))
+                with suppress(UnicodeEncodeError):  # odd bytes in a path: read again next time
+                    fresh.append((key_of(path), changed, size, encoded(steps)))
         found.append((Path(path), steps))
     if fresh:
         progress(stale, stale)
