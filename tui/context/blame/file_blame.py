@@ -110,7 +110,8 @@ def blame_file(
         with suppress(msgspec.MsgspecError):
             return msgspec.json.decode(kept, type=FileBlame), lines
     found = asking.answer(data, lines, changed)
-    index.keep_answer(folders.cache, str(path), asked, msgspec.json.encode(found))
+    with suppress(UnicodeEncodeError):  # odd bytes in a path: asked again next time
+        index.keep_answer(folders.cache, str(path), asked, msgspec.json.encode(found))
     return found, lines
 
 
@@ -142,6 +143,9 @@ class _Place:
         default_factory=list[tuple[StoreView, CheckpointStore]]
     )
     moves: list[HeadMove] = field(default_factory=list[HeadMove])
+    """Where HEAD went in this work tree, but for what was only committed."""
+    made: frozenset[str] = frozenset()
+    """The commits that were made in this work tree."""
 
 
 class _Asking:
@@ -280,7 +284,9 @@ class _Asking:
                 place.views.append((StoreView(root, history), store))
         if place.checkout is not None:
             with suppress(GitError):
-                place.moves = [m for m in head_moves(place.checkout) if not m.is_commit]
+                moves = head_moves(place.checkout)
+                place.moves = [move for move in moves if not move.is_commit]
+                place.made = frozenset(move.commit for move in moves if move.made_here)
 
     def _store(self, root: str) -> CheckpointStore:
         if root not in self._stores:
@@ -376,7 +382,8 @@ class _Asking:
                     text = committed_text(place.checkout, after[-1].commit, name)
                     if text is not None:
                         lines = lines_of(text.encode("utf-8", "surrogateescape"))
-                        return _Committed(place.checkout, after[-1].commit, name, lines, since)
+                        commit, made = after[-1].commit, place.made
+                        return _Committed(place.checkout, commit, name, lines, made)
         return None
 
     def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:
@@ -435,12 +442,13 @@ class _Committed:
     commit: str
     name: str
     lines: Sequence[str]
-    since: float
+    made: frozenset[str]
+    """The commits that were made here: their lines have another origin, or the person's."""
 
     def steps(self) -> list[RecordedStep]:
         with suppress(GitError):
             return [
-                RecordedStep("git") if line.committed >= self.since - _HEAD_S else commit_step(line)
+                RecordedStep("git") if line.commit in self.made else commit_step(line)
                 for line in committed_lines(self.checkout, self.commit, self.name)
             ]
         return []
