@@ -142,3 +142,23 @@ def test_a_commit_made_elsewhere_after_the_last_state_is_not_the_persons(
     first.save()
     assert [one for one in world.told() if one[0] in {own, theirs} and one[1] != one[2]] == []
     world.close()
+
+
+def test_a_sub_agents_command_is_its_own_and_nothing_earlier(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 10)
+    early, late = "early_line = by_hand(1)", "late_line = by_the_command(2)"
+    parent, child = world.session(), world.session()
+    world.put(world.root, [*world.lines(), (early, "person")])
+    parent.prompt()
+    call = child.call("run_command", {"command": "python tools/rework.py"})
+    parent.checkpoint(call=call)
+    world.tick()
+    world.put(world.root, [*world.lines(), (late, f"call:{call}")])
+    child.result(call, "run_command", {"changed_files": [world.name(world.root)]})
+    parent.checkpoint("call", call)
+    parent.save()
+    child.save()
+    assert [one for one in world.told() if one[0] in {early, late} and one[1] != one[2]] == []
+    step = world.blame().makers(len(world.lines()) - 1)[0]
+    assert (step.session, step.label) == (child.id, "python tools/rework.py")
+    world.close()

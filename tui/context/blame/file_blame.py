@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -241,6 +241,7 @@ class _Asking:
                 msgspec.structs.replace(steps, root=os.path.realpath(steps.root or "/"))
             )
             self._contents.known(file, steps)
+        self._sessions = list(_with_sub_agents(self._sessions))
         damaged = [steps.id for steps in self._sessions if steps.lost]
         if lost:
             self._notes.append(f"{lost} of the sessions can't be read.")
@@ -539,6 +540,15 @@ class _Contents:
                 return None
             text = text.replace(old, new)
         return self.add(text.encode("utf-8", "surrogateescape"))
+
+
+def _with_sub_agents(sessions: Sequence[SessionSteps]) -> Iterator[SessionSteps]:
+    """Sessions with the calls of their sub-agents as these have recorded them: a parent's
+    checkpoints and file changes know no more than their ids."""
+    known = {step.call: step for one in sessions for step in one.steps if step.call and step.tool}
+    for one in sessions:
+        steps = tuple(step if step.tool else known.get(step.call, step) for step in one.steps)
+        yield msgspec.structs.replace(one, steps=steps)
 
 
 def _inputs_in(file: Path) -> dict[str, tuple[str, dict[str, Any]]]:

@@ -19,7 +19,7 @@ from tui.session.reader import read
 
 _DATABASE: Final = CacheDatabase(
     "blame.sqlite3",
-    1,
+    2,
     """
 CREATE TABLE session(
     path BLOB PRIMARY KEY, changed INTEGER, size INTEGER, steps BLOB
