@@ -139,6 +139,9 @@ def test_nothing_is_written_to_git_unasked(
         (["src/module.py:9999"], "there is no line 9999"),
         (["src/module.py:0"], "there is no line 0"),
         (["src/module.py:x"], "names no lines"),
+        (["src/module.py:"], "“src/module.py:” names no lines"),
+        (["src/module.py:3-2"], "3-2 names no lines: it ends before it begins"),
+        ([f"src/module.py:{'9' * 5000}"], "names no lines"),
         (["binary"], "is a binary file"),
         (["src"], "Can't read"),
         (["pipe"], "Can't read"),
@@ -151,6 +154,15 @@ def test_what_cannot_be_told_is_said(
     subprocess.run(["mkfifo", world.root / "pipe"], check=True)
     assert main(["blame", *words]) in {1, 2}
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", [(), ("--json",), ("--porcelain",)])
+def test_a_file_whose_name_is_not_utf8(
+    world: World, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
+) -> None:
+    name = os.fsdecode(b"odd\xff.txt")
+    (world.root / name).write_text("what it holds\n")
+    assert "what it holds" in printed(capsys, *form, name)
 
 
 def test_a_file_outside_git_that_no_session_knows(

@@ -160,3 +160,53 @@ def test_two_commands_at_once_are_both_named(tmp_path: Path) -> None:
     assert makers == {"make one", "make two"}
     assert not found.certain(len(world.lines()) - 1)
     world.close()
+
+
+@pytest.mark.parametrize(
+    "pull",
+    [("merge", "-q", "--ff-only"), ("merge", "-q", "--no-ff", "--no-edit"), ("rebase", "-q")],
+)
+def test_a_commit_made_elsewhere_after_the_last_state_is_not_the_persons(
+    tmp_path: Path, pull: tuple[str, ...]
+) -> None:
+    world = World(tmp_path / "world", 9)
+    own, theirs = "own_line = written(here)", "their_line = written(elsewhere)"
+    first = world.session()
+    world.tick()
+    clone = tmp_path / "clone"
+    world.git("clone", "-q", str(world.root), str(clone))
+    there = clone / world.name(world.root)
+    there.write_text(f"{theirs}\n{there.read_text()}")
+    world.git("commit", "-qam", "from elsewhere", root=clone)
+    world.tick()
+    if "--ff-only" not in pull:
+        world.put(world.root, [*world.lines(), (own, "person")])
+        world.commit(words="own work")
+    world.git("fetch", "-q", str(clone), "main")
+    world.git(*pull, "FETCH_HEAD")
+    world.tick()
+    world.truth[world.root] = [(theirs, "commit:from elsewhere"), *world.lines()]
+    world.session().save()
+    first.save()
+    assert [one for one in world.told() if one[0] in {own, theirs} and one[1] != one[2]] == []
+    world.close()
+
+
+def test_a_sub_agents_command_is_its_own_and_nothing_earlier(tmp_path: Path) -> None:
+    world = World(tmp_path / "world", 10)
+    early, late = "early_line = by_hand(1)", "late_line = by_the_command(2)"
+    parent, child = world.session(), world.session()
+    world.put(world.root, [*world.lines(), (early, "person")])
+    parent.prompt()
+    call = child.call("run_command", {"command": "python tools/rework.py"})
+    parent.checkpoint(call=call)
+    world.tick()
+    world.put(world.root, [*world.lines(), (late, f"call:{call}")])
+    child.result(call, "run_command", {"changed_files": [world.name(world.root)]})
+    parent.checkpoint("call", call)
+    parent.save()
+    child.save()
+    assert [one for one in world.told() if one[0] in {early, late} and one[1] != one[2]] == []
+    step = world.blame().makers(len(world.lines()) - 1)[0]
+    assert (step.session, step.label) == (child.id, "python tools/rework.py")
+    world.close()

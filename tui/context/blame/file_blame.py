@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -147,6 +147,9 @@ class _Place:
         default_factory=list[tuple[StoreView, CheckpointStore]]
     )
     moves: list[HeadMove] = field(default_factory=list[HeadMove])
+    """Where HEAD went in this work tree, but for what was only committed."""
+    made: frozenset[str] = frozenset()
+    """The commits that were made in this work tree."""
 
 
 class _Asking:
@@ -257,6 +260,7 @@ class _Asking:
                 msgspec.structs.replace(steps, root=os.path.realpath(steps.root or "/"))
             )
             self._contents.known(file, steps)
+        self._sessions = list(_with_sub_agents(self._sessions))
         damaged = [steps.id for steps in self._sessions if steps.lost]
         if lost:
             self._notes.append(f"{lost} of the sessions can't be read.")
@@ -300,7 +304,9 @@ class _Asking:
                 place.views.append((StoreView(root, history), store))
         if place.checkout is not None:
             with suppress(GitError):
-                place.moves = [m for m in head_moves(place.checkout) if not m.is_commit]
+                moves = head_moves(place.checkout)
+                place.moves = [move for move in moves if not move.is_commit]
+                place.made = frozenset(move.commit for move in moves if move.made_here)
 
     def _store(self, root: str) -> CheckpointStore:
         if root not in self._stores:
@@ -396,7 +402,8 @@ class _Asking:
                     text = committed_text(place.checkout, after[-1].commit, name)
                     if text is not None:
                         digest = self._contents.add(text.encode("utf-8", "surrogateescape"))
-                        return _Committed(place.checkout, after[-1].commit, name, digest, since)
+                        commit, made = after[-1].commit, place.made
+                        return CommittedFile(place.checkout, commit, name, digest, made)
         return None
 
     def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:
@@ -455,12 +462,13 @@ class _Committed:
     commit: str
     name: str
     digest: str
-    since: float
+    made: frozenset[str]
+    """The commits that were made here: their lines have another origin, or the person's."""
 
     def steps(self) -> list[RecordedStep]:
         with suppress(GitError):
             return [
-                RecordedStep("git") if line.committed >= self.since - _HEAD_S else commit_step(line)
+                RecordedStep("git") if line.commit in self.made else commit_step(line)
                 for line in committed_lines(self.checkout, self.commit, self.name)
             ]
         return []
@@ -589,6 +597,15 @@ class _Contents:
                 return None
             text = text.replace(old, new)
         return self.add(text.encode("utf-8", "surrogateescape"))
+
+
+def _with_sub_agents(sessions: Sequence[SessionSteps]) -> Iterator[SessionSteps]:
+    """Sessions with the calls of their sub-agents as these have recorded them: a parent's
+    checkpoints and file changes know no more than their ids."""
+    known = {step.call: step for one in sessions for step in one.steps if step.call and step.tool}
+    for one in sessions:
+        steps = tuple(step if step.tool else known.get(step.call, step) for step in one.steps)
+        yield msgspec.structs.replace(one, steps=steps)
 
 
 def _inputs_in(file: Path) -> dict[str, tuple[str, dict[str, Any]]]:

@@ -44,9 +44,11 @@ def steps_in(
         if steps is None:
             progress(len(fresh), stale)
             with suppress(SessionError, OSError):
-                data = encoded(steps_of(read(Path(path))))
-                steps = decoded(data)
-                fresh.append((key_of(path), changed, size, data))
+                steps = steps_of(read(Path(path)))
+                with suppress(UnicodeEncodeError):  # odd bytes in a path: read again next time
+                    data = encoded(steps)
+                    steps = decoded(data)
+                    fresh.append((key_of(path), changed, size, data))
         found.append((Path(path), steps))
     if fresh:
         progress(stale, stale)

@@ -330,6 +330,8 @@ class _Reading:
         data = record.data
         taken, call = string_of(data.get("checkpoint")), string_of(data.get("call_id"))
         by = string_of(data.get("by"))
+        if call and call not in self._calls:  # a sub-agent's; before it began, or when it ended
+            self._calls[call] = msgspec.structs.replace(self._step(call), time=record.time)
         step = self._number(call) if by == "call" and call else -1
         if by == "rewind":
             step = len(self._steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from tui.core.git.history import CommittedLine
 from tui.core.text_cleaning import one_line
 from tui.provider.prices import price_of
 
-_LINES: Final = re.compile(r"(\d{1,9})(?:[-,](\+?)(\d{1,9}))?")
+_LINES: Final = re.compile(r"(\d{1,18})(?:[-,](\+?)(\d{1,18}))?", re.ASCII)
 _LABEL_CHARS: Final = 40
 _BY: Final = {"person": "you", "rule": "a rule", "default": "default", "hook": "a hook"}
 _OF_NO_CALL: Final = frozenset({"before", "person", "commit", "lost", "job", "rewind"})
@@ -27,11 +28,9 @@ def asked_lines(given: str, folder: Path) -> tuple[Path, str]:
     """
     path = folder / Path(given).expanduser()
     name, colon, lines = given.rpartition(":")
-    if colon and name and not path.exists():
+    if colon and name and not os.path.lexists(path):
         if not _LINES.fullmatch(lines):
-            raise UsageError(
-                f"{lines or 'Nothing'} names no lines.", hint="FILE:10, FILE:10-20 or FILE:10,+5"
-            )
+            raise UsageError(f"“{given}” names no lines.", hint="FILE:10, FILE:10-20 or FILE:10,+5")
         return folder / Path(name).expanduser(), lines
     return path, ""
 
@@ -46,7 +45,9 @@ def line_range(lines: str, count: int, name: str) -> tuple[int, int]:
     last = int(match[3]) if match[3] else first
     if match[2]:
         last = first + last - 1
-    if not 1 <= first <= count or last < first:
+    if last < first:
+        raise UsageError(f"{lines} names no lines: it ends before it begins.")
+    if not 1 <= first <= count:
         raise UsageError(f"{name} has {plural(count, 'line')}: there is no line {lines}.")
     return first, min(last, count)
 

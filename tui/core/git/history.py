@@ -10,6 +10,8 @@ from tui.core.git.checkout import Checkout
 
 _MOVES_MAX: Final = 20_000
 _FIELD: Final = "%x00"
+_PICKED: Final = ("(pick)", "(reword)", "(edit)", "(squash)", "(fixup)", "(continue)")
+"""Steps of a rebase that make a commit, as HEAD's log names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,14 @@ class HeadMove:
     def is_commit(self) -> bool:
         """True if what was checked out was committed, and no file changed by it."""
         return self.words.startswith(("commit:", "commit (initial)", "commit (amend)"))
+
+    @property
+    def made_here(self) -> bool:
+        """True if the commit was made in this checkout; else it came from elsewhere, as with a pull
+        that only goes forward, or HEAD went back to it."""
+        made = ("commit", "cherry-pick", "revert", "am", "holdfast")
+        by, _, what = self.words.partition(":")
+        return by.startswith(made) or by.endswith(_PICKED) or what.startswith(" Merge made")
 
 
 class CommittedLine(NamedTuple):
