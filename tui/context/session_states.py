@@ -9,7 +9,7 @@ contents blocks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +20,7 @@ from tui.core.dataclass import dataclass, field, replace
 from tui.core.files import read_small
 from tui.core.messages import blocks_of, object_of, string_of
 from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
-from tui.session.checkpoints.scratch import State
+from tui.session.checkpoints.scratch import State, folders_above
 from tui.session.checkpoints.store import CheckpointStore
 from tui.session.records import CHECKPOINT, FILE_CHANGE, Record
 
@@ -164,7 +164,7 @@ class SessionFiles:
                 size = len(self.content(digest))
                 ignored = old.ignored if old is not None else False
                 made[path] = PathEntry(Kind.FILE, mode, size, NEVER, digest, ignored)
-            for folder in _above(path):
+            for folder in folders_above(path):
                 made.setdefault(folder, PathEntry(Kind.FOLDER, 0o755, 0, NEVER, None, False))
         return made
 
@@ -202,9 +202,3 @@ def _read(source: Path | str) -> bytes:
     if isinstance(source, str):
         return source.encode()
     return read_small(source, limit=READ_MAX, follow=False, real=True)[0]
-
-
-def _above(path: bytes) -> Iterator[bytes]:
-    while b"/" in path:
-        path = path.rpartition(b"/")[0]
-        yield path
