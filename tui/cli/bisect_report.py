@@ -102,7 +102,7 @@ class _Made:
     usd: float | None
     sub_agent: str = ""
     beside: tuple[str, ...] = ()
-    """Commands that ran in the background."""
+    """Commands that ran in the background, and may have changed files, too."""
 
     @property
     def title(self) -> str:
@@ -150,9 +150,9 @@ def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
 
 def _made(state: BisectState, prices: Mapping[str, Price]) -> _Made:
     records, files = state.session.branch, state.files
+    beside = tuple(background_commands(records[: files.place + 1]))
     if files.by != "call":
-        beside = background_commands(records[: files.place + 1]) if files.by == "job" else []
-        return _Made(state, None, None, None, beside=tuple(beside))
+        return _Made(state, None, None, None, beside=beside)
     origin = origin_of(records[: files.place + 1], files.call_id)
     # the permission and the result may be recorded after the state
     origin = origin_of(records, files.call_id) if origin is not None else None
@@ -160,7 +160,9 @@ def _made(state: BisectState, prices: Mapping[str, Price]) -> _Made:
         return _Made(state, None, None, None)
     usd = session_cost([origin.answer], prices).session.usd if origin.answer else None
     child = string_of(state.record.data.get("session")) if state.record.type == FILE_CHANGE else ""
-    return _Made(state, origin, seen_at(records, origin.request), usd, child)
+    if files.writes:  # a file tool's, by its hash
+        beside = ()
+    return _Made(state, origin, seen_at(records, origin.request), usd, child, beside)
 
 
 def _failure_lines(
@@ -214,6 +216,8 @@ def _call(made: _Made) -> Iterator[str]:
 def _origin_rows(made: _Made, origin: CallOrigin) -> Iterator[tuple[str, str]]:
     if origin.prompt_text:
         yield "prompt", origin.prompt_text
+    if made.beside:
+        yield "beside", f"{one_line('; '.join(made.beside))}, in the background"
     if made.sub_agent:
         yield "sub-agent", f"in its session {made.sub_agent}"
     if origin.model:
@@ -402,6 +406,7 @@ def _made_json(made: _Made) -> dict[str, Any]:
         "task": state.task or None,
         "time": state.record.time,
         "title": made.title,
+        "background": list(made.beside),
     }
     if origin is None:
         return about

@@ -506,7 +506,7 @@ class _Contents:
 
     def _written(self, digest: str, file: Path, call: str, before: str, path: str) -> bytes | None:
         """The content that a call wrote, made again from its arguments."""
-        from tui.context.blame.replayed import written  # noqa: PLC0415 - seldom needed
+        from tui.context.written_again import written  # noqa: PLC0415 - seldom needed
 
         if file not in self._inputs:
             self._inputs[file] = _inputs_in(file)
