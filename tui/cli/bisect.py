@@ -16,8 +16,9 @@ from typing import Final
 
 from tui.agent.launch import Launch
 from tui.app import launch_config
+from tui.app.confined_program import ProgramEnd
 from tui.app.options.arguments import Options
-from tui.app.scratch_commands import ScratchCommands, ScratchResult, scratch_commands
+from tui.app.scratch_commands import ScratchCommands, scratch_commands
 from tui.app.session_path import workspace_of
 from tui.batch.state import RunFolder, named
 from tui.cli.bisect_record import JudgedStates
@@ -84,7 +85,7 @@ class _Judging:
 
     def _tried(self, state: State) -> Judgement:
         codes: list[int] = []
-        shown: ScratchResult | None = None
+        shown: ProgramEnd | None = None
         while not codes or not bisection.is_decided(codes, self.runs):
             self._become(state)
             if self.build is not None:

@@ -16,8 +16,9 @@ from secrets import token_hex
 from typing import Any, Final
 
 from tui.app import launch_config
+from tui.app.confined_program import ProgramEnd
 from tui.app.options.arguments import Options
-from tui.app.scratch_commands import ScratchResult, scratch_commands
+from tui.app.scratch_commands import scratch_commands
 from tui.cli.session_io import loaded_branch, print_json
 from tui.context.call_origin import origin_of
 from tui.context.distillation import (
@@ -62,7 +63,7 @@ _SHOWN: Final = 20
 class _Checked:
     """The outcome of a script that was run: how it ended, and the paths that are different."""
 
-    end: ScratchResult
+    end: ProgramEnd
     different: tuple[str, ...]
 
     @property
