@@ -13,19 +13,24 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.agent.test_sub_agents import Family, task
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
+from tui.agent.agent import Agent
 from tui.batch.state import RunFolder, begin
 from tui.batch.taskfile import parse
 from tui.cli.main import main
 from tui.core.clock import SystemClock
 from tui.core.config import SandboxSettings
+from tui.core.messages import Block
 from tui.core.paths import folders
 from tui.core.workspace import Workspace
 from tui.permissions.sandbox.confinement import Confinement
 from tui.permissions.sandbox.walls import Level
 from tui.session.checkpoints.store import store_of
+from tui.session.records import is_prompt
 from tui.session.session import Session
+from tui.settings import agent_definitions
 
 Calls = list[tuple[str, dict[str, Any]]]
 
@@ -314,8 +319,8 @@ def test_the_tasks_of_a_run_are_searched_together(
     tasks = root / "TASKS.md"
     tasks.write_text("- one\n- two\n- three\n")
     state = begin(tasks, parse(tasks.read_bytes()), now="2026-11-28T10:00:00Z")
-    for task, id_ in zip(state.tasks, [ids[0], ids[1], ids[2]], strict=True):
-        state = state.with_task(msgspec.structs.replace(task, session_id=id_, status="completed"))
+    for one, id_ in zip(state.tasks, ids, strict=True):
+        state = state.with_task(msgspec.structs.replace(one, session_id=id_, status="completed"))
     (root / ".holdfast" / "run").mkdir(parents=True)
     RunFolder(root).save(state)
     monkeypatch.chdir(root)
@@ -350,6 +355,118 @@ def test_a_later_beginning(root: Path, capsys: pytest.CaptureFixture[str]) -> No
     shutil.rmtree(folders().checkpoints)
     assert main(["bisect", id_, "--", "true"]) == 1
     assert "isn't stored any more" in capsys.readouterr().err
+
+
+def agent_in(root: Path, provider: ScriptedProvider) -> Agent:
+    return make_agent(
+        root,
+        provider,
+        session=Session.create(root, folders=folders(), clock=SystemClock()),
+        approver=Yes(),
+        open_checkpoints=lambda: store_of(folders(), root),
+        find_agents=lambda: agent_definitions.load([]),
+    )
+
+
+async def asked(agent: Agent, *prompts: str) -> str:
+    for prompt in prompts:
+        await events_of(agent, prompt)
+    await agent.close()
+    return agent.session.id
+
+
+def test_what_the_record_keeps_of_edits_is_made_again(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def edits(old: str, new: str) -> Block:
+        return call("edit_file", f"toolu_{new}", path="a", old_string=old, new_string=new)
+
+    provider = ScriptedProvider(
+        [call("run_command", command="echo 1 > b")],
+        [call("read_file", path="a")],
+        [edits("one", "two")],
+        [edits("two", "three")],
+        [call("write_file", path="a", content="four\n")],
+        say("Done."),
+    )
+    id_ = asyncio.run(asked(agent_in(root, provider), "go"))
+    shutil.rmtree(root)  # with the copies that the tools kept
+    found = bisected(capsys, id_, "--json", "--", "! grep -s three a")
+    assert found["outcome"] == "passes"
+    found = bisected(capsys, id_, "--json", "--", "! grep -s -e three -e four a")
+    assert found["candidates"][0]["call_id"] == "toolu_three"
+    assert "-two\n+three\n" in found["diff"]
+
+
+def test_an_edit_of_a_sub_agent_is_found_with_its_session(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    provider = Family(
+        [call("run_command", command="echo 1 > b")],
+        [task("a")],
+        [call("write_file", "toolu_last", path="c", content="c\n")],
+        say("Done."),
+        a=[
+            [call("write_file", "toolu_1", path="d", content="fine\n")],
+            [call("edit_file", "toolu_2", path="d", old_string="fine", new_string="broken")],
+            say("found"),
+        ],
+    )
+    id_ = asyncio.run(asked(agent_in(root, provider), "go"))
+    assert main(["bisect", id_, "--", "! grep -s broken d"]) == 0
+    out, _ = capsys.readouterr()
+    assert "task general: do a\n" in out
+    child = next(path for path in folders().sessions.rglob("*.jsonl") if id_ not in path.stem)
+    assert f"sub-agent in its session {child.stem.rpartition('-')[2]}" in " ".join(out.split())
+    assert "+broken" in out
+
+
+def test_what_a_background_command_changed_is_told_by_its_name(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = "until [ -e go ]; do :; done; echo x > made; rm go; sleep 60"
+    provider = ScriptedProvider(
+        [call("run_command", "toolu_job", command=job, background=True)],
+        [call("run_command", command="touch go; while [ -e go ]; do :; done")],
+        say("One."),
+        [call("run_command", "toolu_late", command="echo 2 > c")],
+        say("Two."),
+    )
+    id_ = asyncio.run(asked(agent_in(root, provider), "first", "second"))
+    assert main(["bisect", id_, "--", "test ! -e made"]) == 0
+    out, _ = capsys.readouterr()
+    assert "\nrun_command touch go; while" in out
+    assert f"  beside    {job}, in the background\n" in out
+    (made,) = bisected(capsys, id_, "--json", "--", "test ! -e made")["candidates"]
+    assert made["background"] == [job]
+    (made,) = bisected(capsys, id_, "--json", "--", "test ! -e c")["candidates"]
+    assert made["call_id"] == "toolu_late"
+
+
+def test_a_request_of_a_branch_that_was_left(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turns = [[call("run_command", f"toolu_{n}", command=f"echo {n} > b")] for n in range(4)]
+    provider = ScriptedProvider(*(one for turn in turns for one in (turn, say("Done."))))
+    agent = agent_in(root, provider)
+
+    async def work() -> str:
+        for prompt in ("zero", "one", "two"):
+            await events_of(agent, prompt)
+        left = agent.session.records[-1].id
+        prompts = [one for one in agent.session.records if is_prompt(one)]
+        await agent.session.rewind(prompts[1].id)
+        await asked(agent, "three")
+        return left
+
+    left = asyncio.run(work())
+    id_ = agent.session.id
+    command = ("--", "! grep -s 2 b")
+    assert bisected(capsys, id_, "--json", *command)["outcome"] == "passes"
+    (made,) = bisected(capsys, id_, "--json", "--branch", left, "--at", "5", *command)["candidates"]
+    assert made["call_id"] == "toolu_2"
+    assert main(["bisect", id_, "--branch", left, "--at", "7", *command]) == 2
+    assert "no request 7 on this branch" in capsys.readouterr().err
 
 
 def test_what_cannot_be_searched_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def work(root: Path) -> str:
             run("printf '\\0x' > bin; chmod 755 bin; ln -s a link"),
         ],
         [edit("b", "b1", "b2"), run("bash -c 'grep -q b2 b'")],
-        prompts=("make b", "No, b2"),
+        prompts=("make b", "b2, please"),
     )
 
 
@@ -89,7 +89,7 @@ def test_a_task_file_has_the_prompts_with_their_checks(
     tasks = parse(capsys.readouterr().out.encode()).tasks
     assert [task.text for task in tasks] == [
         "make b",
-        "No, b2 It is done when this succeeds: bash -c 'grep -q b2 b'",
+        "b2, please It is done when this succeeds: bash -c 'grep -q b2 b'",
     ]
 
 
@@ -101,8 +101,35 @@ def test_a_skill_quotes_what_the_person_corrected(
     out = capsys.readouterr().out
     assert "name: make-b\n" in out
     assert "1. Change `b`: make b\n" in out
-    assert "> No, b2\n" in out
+    assert "> b2, please\n" in out
     assert "- `bash -c 'grep -q b2 b'` succeeds.\n" in out
+
+
+def test_what_only_prepares_the_folder_is_run_again_and_named(
+    root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / ".gitignore").write_text("deps\n__pycache__\n")
+    id_ = session(
+        root,
+        [
+            run("mkdir deps && echo lib > deps/lib"),
+            run("cat deps/lib > b"),
+            run("mkdir __pycache__ && echo x > __pycache__/c"),
+        ],
+    )
+    out = tmp_path / "steps.sh"
+    assert main(["sessions", "distill", id_, "--check", "--out", str(out)]) == 0
+    err = capsys.readouterr().err
+    assert "step 1 changed only what git ignores, which isn't checked: mkdir deps && " in err
+    assert "Checked: it gives the same files." in err
+    found = distilled(capsys, id_)
+    assert [one["paths"] for one in found["steps"]] == [[], ["b"]]
+    assert "check . 'mkdir __pycache__" in found["text"]
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    subprocess.run(["bash", str(out)], cwd=clone, check=True)
+    assert (clone / "b").read_text() == "lib\n"
 
 
 def test_secrets_of_a_session_are_removed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

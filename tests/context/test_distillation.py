@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.session.checkpoints.test_scratch import tree_of
 from tui.batch.taskfile import parse
+from tui.context.call_origin import CallOrigin
 from tui.context.distillation import Correction, FileStep, GreenCheck, corrections, distilled
 from tui.context.distilled_script import comment, quoted, script
 from tui.context.distilled_texts import DistilledPrompt, skill, task_file
@@ -155,9 +156,30 @@ def test_detours_are_left_out_and_commands_keep_what_they_need() -> None:
     ]
 
 
-def test_what_git_ignores_does_not_count() -> None:
-    entry = PathEntry(Kind.FILE, 0o644, 1, NEVER, b"x" * 32, ignored=True)
-    assert distilled([FileStep({b"build/o": (None, entry)}, "run", command="make")]) == []
+def ignored(name: bytes, command: str) -> FileStep:
+    entry = PathEntry(Kind.OMITTED, 0o755, 0, NEVER, None, ignored=True)
+    return FileStep({name: (None, entry)}, f"run_command {command}", command)
+
+
+def test_a_command_that_prepares_what_git_ignores_is_kept_and_named() -> None:
+    store = Store()
+    steps = [
+        ignored(b"node_modules", "npm ci"),
+        ignored(b"node_modules", "npm ci"),
+        ignored(b"tests/__pycache__", "pytest"),
+        ignored(b".env", ""),
+        FileStep({b"a": (None, store.entry(b"1"))}, "edit"),
+        ignored(b"node_modules", "npm ci"),
+    ]
+    result = script(distilled(steps), [], store.content, session="", title="", began="", root="/")
+    assert [one.step.title for one in distilled(steps)] == [
+        "run_command npm ci",
+        "edit",
+        "run_command npm ci",
+    ]
+    assert result.text.count("\nrun . 'npm ci'\n") == 2
+    said = "changed only what git ignores, which isn't checked: npm ci"
+    assert result.cannot == [f"step {number} {said}" for number in (1, 3)]
 
 
 def test_links_folders_modes_and_binary_files_come_along(tmp_path: Path) -> None:
@@ -251,29 +273,47 @@ def test_a_skill_has_a_sound_front_matter_and_quotes_corrections(title: str, wor
     assert "\n> q" in text
 
 
-def record(type_: str, **data: object) -> Record:
-    return Record(type_, f"{type_}-{len(str(data))}", None, "", data)
+def record(type_: str, id_: str = "", **data: object) -> Record:
+    return Record(type_, id_ or type_, None, "", data)
 
 
-def test_what_the_person_corrected_is_quoted() -> None:
-    say: Callable[[str], Record] = lambda text: record("user", text=text, content=[])  # noqa: E731
+def prompt(text: str) -> Record:
+    return record("user", text, text=text, content=[])
+
+
+def test_what_the_person_corrected_is_told_by_what_happened() -> None:
     records = [
-        say("add a test"),
-        record("assistant", content=[]),
-        say("thanks, go on"),
-        record("assistant", content=[]),
-        say("No, use pytest instead"),
+        prompt("add a test"),
         record("permission", answer="no", by="person", reason="never touch main"),
         record("permission", answer="no", by="person", reason=""),
         record("permission", answer="no", by="hook", reason="a rule"),
+        prompt("No, thanks: go on"),
         record("interrupt", reason="stopped"),
-        say("smaller steps"),
+        prompt("smaller steps"),
         record("rewind"),
-        say("again with care"),
+        prompt("again with care"),
     ]
-    assert [(one.why, one.text) for one in corrections(records)] == [
-        ("as an answer", "No, use pytest instead"),
+    assert [(one.why, one.text) for one in corrections(records, [], Store().content)] == [
         ("with a refusal", "never touch main"),
         ("after an interruption", "smaller steps"),
         ("after a rewind", "again with care"),
+    ]
+
+
+def test_a_prompt_that_takes_back_what_the_last_one_brought_corrects_it() -> None:
+    store = Store()
+    prompts = [prompt(text) for text in ("use unittest", "add more", "pytest, please", "the end")]
+    texts_ = (b"old\n", b"old\nunittest\n", b"old\nunittest\nmore\n", b"old\nunittest\npytest\n")
+    versions = [store.entry(text) for text in (*texts_, b"unittest\npytest\n")]
+    steps = [
+        FileStep(
+            {b"a": (versions[n], versions[n + 1])},
+            "edit",
+            origin=CallOrigin("edit_file", "a", prompt=one),
+        )
+        for n, one in enumerate(prompts)
+    ]
+    # "add more" only adds; "the end" takes a line away that is older than the prompt before it
+    assert [(one.why, one.text) for one in corrections(prompts, steps, store.content)] == [
+        ("as a revision", "pytest, please")
     ]

@@ -7,25 +7,29 @@ hooks` no hook runs.
 from __future__ import annotations
 
 import asyncio
-import subprocess
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from tui.batch.confined_program import Bounds, ProgramStoppedError, StopSignal, run_confined
+from tui.app.confined_program import (
+    Bounds,
+    ProgramStoppedError,
+    StopSignal,
+    environment_of,
+    run_confined,
+)
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.git.checkout import Checkout
-from tui.core.redaction import child_environment
 from tui.core.text_cleaning import clean
 from tui.permissions.sandbox.confinement import Confinement
-from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level
 
 _PATIENCE_S: Final = 1800.0
 _SHOWN: Final = 2000
 """Characters of a hook's output that are said, the last ones."""
-_COMMIT: Final = ("git", "commit", "-q", "--no-gpg-sign", "-F", "-")
+_COMMIT: Final = ("git", "commit", "-q", "--no-gpg-sign", "-F")
 _ALONE: Final = {"GIT_EDITOR": ":", "GIT_TERMINAL_PROMPT": "0"}
 
 
@@ -57,24 +61,24 @@ class CommitHooks:
     def commit(self, checkout: Checkout, message: str) -> None:
         """Commit what is in the index. Raises HookRefusedError with what the hooks said. Blocks."""
         confinement = self._around(checkout.top)
-        kept = clean_environment(child_environment(), confinement.settings.keep_env)
-        env = {name: value for name, value in kept.items() if not name.startswith("GIT_")}
-        env |= _ALONE | checkout.named_identity()
+        env = environment_of(confinement) | _ALONE | checkout.named_identity()
+        bounds = Bounds(_PATIENCE_S, self._stopped)
+        said_in = checkout.git_dir / "HOLDFAST_EDITMSG"
         try:
-            done = run_confined(
-                confinement,
-                _COMMIT,
-                env,
-                Bounds(_PATIENCE_S, self._stopped),
-                stdin=message.encode(),
-            )
+            said_in.write_text(message, encoding="utf-8")
+            done = run_confined(confinement, (*_COMMIT, str(said_in)), env, bounds)
         except ProgramStoppedError as error:
             raise HookRefusedError("The run was stopped while a git hook ran.") from error
-        except (OSError, subprocess.SubprocessError) as error:
+        except OSError as error:
             raise HookRefusedError(f"The git hooks couldn't run: {error}.") from error
-        if done.exit_code:
-            said = clean(done.output.decode("utf-8", "replace")).strip()
-            words = said[-_SHOWN:] or f"exit {done.exit_code}"
+        finally:
+            with suppress(OSError):
+                said_in.unlink()
+        if done.timed_out:
+            minutes = f"{_PATIENCE_S / 60:.0f} minutes"
+            raise HookRefusedError(f"The git hooks were stopped after {minutes}.")
+        if done.code:
+            words = clean(done.text).strip()[-_SHOWN:] or f"exit {done.code}"
             raise HookRefusedError(f"A git hook refused the commit: {words}")
 
     def _around(self, folder: Path) -> Confinement:

@@ -16,8 +16,9 @@ from typing import Final
 
 from tui.agent.launch import Launch
 from tui.app import launch_config
+from tui.app.confined_program import ProgramEnd
 from tui.app.options.arguments import Options
-from tui.app.scratch_commands import ScratchCommands, ScratchResult, scratch_commands
+from tui.app.scratch_commands import ScratchCommands, scratch_commands
 from tui.app.session_path import workspace_of
 from tui.batch.state import RunFolder, named
 from tui.cli.bisect_record import JudgedStates
@@ -35,20 +36,13 @@ from tui.core.workspace import Workspace
 from tui.session import catalog
 from tui.session.branches import on_branch
 from tui.session.checkpoints.entries import CheckpointError
+from tui.session.checkpoints.not_kept import ENVIRONMENT, is_remade, lent_by
 from tui.session.checkpoints.scratch import ScratchTree, State, differing
 from tui.session.checkpoints.store import store_of
 from tui.session.reader import LoadedSession, read
 from tui.session.request_numbers import REQUEST
 from tui.tools.process import shell
 
-_DEPENDENCIES: Final = frozenset({"node_modules", "bower_components", "vendor", "Pods", ".bundle"})
-"""Folders of what others wrote, which a project needs and doesn't change: they are lent. So is each
-virtual environment of Python."""
-_ENVIRONMENT: Final = "pyvenv.cfg"
-_REMADE: Final = frozenset(
-    {".git", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".holdfast"}
-)
-"""Names of what nobody misses in a scratch folder."""
 _SAID: Final = 1000
 _NO_FILES: Final = (
     "This session has no checkpoints to search: it changed no file, comes from an older version or "
@@ -76,22 +70,22 @@ class _Judging:
     def __post_init__(self) -> None:
         self._scratch = ScratchTree(self.commands.folder, _Lender(self.kept))
 
-    def judge(self, place: BisectState) -> Judgement:
+    def judge(self, one: BisectState) -> Judgement:
         """Judge a state by what the command says there. Raises HoldfastError, OSError."""
         try:
-            state = self.kept.state(place.state)
+            state = self.kept.state(one.files)
         except CheckpointError as error:
             return Judgement("skipped", why=f"its files aren't kept any more: {error.message}")
-        for known, trial in self._trees:  # an edit that was taken back
+        for known, judgement in self._trees:  # an edit that was taken back
             if not differing(known, state):
-                return trial
-        trial = self._tried(state)
-        self._trees.append((state, trial))
-        return trial
+                return judgement
+        judgement = self._tried(state)
+        self._trees.append((state, judgement))
+        return judgement
 
     def _tried(self, state: State) -> Judgement:
         codes: list[int] = []
-        shown: ScratchResult | None = None
+        shown: ProgramEnd | None = None
         while not codes or not bisection.is_decided(codes, self.runs):
             self._become(state)
             if self.build is not None:
@@ -117,14 +111,14 @@ class _Judging:
     def _become(self, state: State) -> None:
         """Make the exact state, whatever the last command left."""
         changed = self._scratch.become(state)
-        self.changed.update(name for name in map(os.fsdecode, changed) if not _is_remade(name))
-        self.missing.update(
-            name for name in map(os.fsdecode, self._scratch.missing) if not _is_remade(name)
-        )
+        missing = map(os.fsdecode, self._scratch.missing)
+        self.changed.update(name for name in map(os.fsdecode, changed) if not is_remade(name))
+        self.missing.update(name for name in missing if not is_remade(name))
         lent = set(map(os.fsdecode, self._scratch.lent))
         self.lent |= lent
         # a copy of an environment still names the place that it was made in
-        copied = {str(Path(name).parent) for name in map(os.fsdecode, state) if _is_mark(name)}
+        names = map(os.fsdecode, state)
+        copied = {str(Path(name).parent) for name in names if name.endswith(f"/{ENVIRONMENT}")}
         self.commands.lend(self.kept.root / name for name in sorted(lent | copied))
 
 
@@ -138,21 +132,7 @@ class _Lender:
         return self.files.content(digest)
 
     def lent(self, path: bytes) -> Path | None:
-        place = self.files.root / os.fsdecode(path)
-        if os.path.realpath(place) != str(place):
-            return None
-        if place.is_file():
-            return place
-        needed = place.name in _DEPENDENCIES or (place / _ENVIRONMENT).is_file()
-        return place if needed and place.is_dir() else None
-
-
-def _is_remade(name: str) -> bool:
-    return not _REMADE.isdisjoint(Path(name).parts)
-
-
-def _is_mark(name: str) -> bool:
-    return name.endswith(f"/{_ENVIRONMENT}")
+        return lent_by(self.files.root, path)
 
 
 def run(options: Options) -> int:
@@ -163,48 +143,48 @@ def run(options: Options) -> int:
         )
     if options.limits.runs < 1:
         raise UsageError("--runs needs a number from 1.")
-    places, root = _places(options)
+    states, root = _states(options)
     launch = _launch(options, root)
     with closing(store_of(folders(), root)) as store:
         kept = SessionFiles(store, root, Workspace.at(root).tool_results)
-        for session in {one.session.header.id: one.session for one in places}.values():
+        for session in {one.session.header.id: one.session for one in states}.values():
             kept.learn(session.records)
-        stored = store.holds({one.state.checkpoint for one in places})
-        pruned = sum(one.state.checkpoint not in stored for one in places)
-        places = [one for one in places if one.state.checkpoint in stored]
-        if not places:
+        stored = store.holds({one.files.checkpoint for one in states})
+        pruned = sum(one.files.checkpoint not in stored for one in states)
+        states = [one for one in states if one.files.checkpoint in stored]
+        if not states:
             raise HoldfastError("Its checkpoints aren't stored any more.")
         if pruned and not options.json:
             note(f"{plural(pruned, 'state')} left out: their checkpoints aren't stored any more.")
-        report = _search(options, launch, kept, places)
+        report = _search(options, launch, kept, states)
         report.pruned = pruned
         return print_report(report, options, launch.config.prices)
 
 
 def _search(
-    options: Options, launch: Launch, kept: SessionFiles, places: Sequence[BisectState]
+    options: Options, launch: Launch, kept: SessionFiles, states: Sequence[BisectState]
 ) -> BisectReport:
     limits, build = options.limits, options.sessions.build
     argv = list(options.mcp.words) if len(options.mcp.words) > 1 else [*shell(), *options.mcp.words]
     record = JudgedStates.of(
-        folders(), [one.name for one in places], [*argv, str((limits.runs, limits.timeout, build))]
+        folders(), [one.name for one in states], [*argv, str((limits.runs, limits.timeout, build))]
     )
-    trials = record.load() if options.opening.newest else {}
-    if trials:
-        note(f"{plural(len(trials), 'state')} judged before.")
+    judged = record.load() if options.opening.newest else {}
+    if judged:
+        note(f"{plural(len(judged), 'state')} judged before.")
     with scratch_commands(launch, kept.root, "bisect") as commands:
         judging = _Judging(kept, commands, argv, build, limits.runs, limits.timeout or None)
         if not commands.confined:
             note("Without the sandbox: the command can change whatever you can.")
         try:
             while isinstance(
-                step := next_step(len(places), {n: one.verdict for n, one in trials.items()}), Judge
+                step := next_step(len(states), {n: one.verdict for n, one in judged.items()}), Judge
             ):
-                trial = trials[step.state] = judging.judge(places[step.state])
-                record.save(trials)
-                _say(step, len(places), trial)
+                judgement = judged[step.state] = judging.judge(states[step.state])
+                record.save(judged)
+                _say(step, len(states), judgement)
         except KeyboardInterrupt:
-            note(f"Interrupted, with {plural(len(trials), 'state')} of {len(places):,} judged.")
+            note(f"Interrupted, with {plural(len(judged), 'state')} of {len(states):,} judged.")
             note(f"Continue with: holdfast bisect {options.target} --continue -- {_shown(options)}")
             raise
         except OSError as error:
@@ -212,8 +192,8 @@ def _search(
             raise HoldfastError(what, hint="TMPDIR names the folder for it.") from error
         record.forget()
         return BisectReport(
-            places,
-            trials,
+            states,
+            judged,
             step,
             kept,
             _shown(options),
@@ -228,15 +208,15 @@ def _shown(options: Options) -> str:
     return options.mcp.words[0] if len(options.mcp.words) == 1 else shlex.join(options.mcp.words)
 
 
-def _say(step: Judge, count: int, trial: Judgement) -> None:
+def _say(step: Judge, count: int, judgement: Judgement) -> None:
     """Say on a terminal how far the search is."""
     if sys.stderr.isatty():
-        why = f" ({trial.why})" if trial.why else ""
-        flaky = ", flaky" if trial.flaky else ""
-        took = f" after {duration(trial.seconds)}" if trial.seconds >= 1 else ""
+        why = f" ({judgement.why})" if judgement.why else ""
+        flaky = ", flaky" if judgement.flaky else ""
+        took = f" after {duration(judgement.seconds)}" if judgement.seconds >= 1 else ""
         left = max(0, step.left - 1)
         note(
-            f"State {step.state + 1:,} of {count:,}: {trial.verdict}{flaky}{why}{took}."
+            f"State {step.state + 1:,} of {count:,}: {judgement.verdict}{flaky}{why}{took}."
             + (f" About {left} more." if left else "")
         )
 
@@ -249,7 +229,7 @@ def _launch(options: Options, root: Path) -> Launch:
 # The states
 
 
-def _places(options: Options) -> tuple[list[BisectState], Path]:
+def _states(options: Options) -> tuple[list[BisectState], Path]:
     """The states of a session, or of all sessions of a run, in their order; and their folder."""
     if (tasks := _run_sessions(options)) is not None:
         return _of_run(options, tasks)
@@ -257,8 +237,8 @@ def _places(options: Options) -> tuple[list[BisectState], Path]:
     if options.sessions.branch is not None:
         loaded = on_branch(loaded, options.sessions.branch)
     root = Path(loaded.header.cwd)
-    places = [BisectState(loaded, one) for one in states_of(loaded.branch, root)]
-    if not places:
+    states = [BisectState(loaded, one) for one in states_of(loaded.branch, root)]
+    if not states:
         raise HoldfastError(_NO_FILES)
     if (wanted := options.sessions.request) is not None:
         at = [
@@ -272,9 +252,9 @@ def _places(options: Options) -> tuple[list[BisectState], Path]:
                 hint=f"holdfast sessions view {options.target} --at N shows them.",
             )
         # the last state before it is the one that it was sent in
-        begin = max((n for n, one in enumerate(places) if one.state.place < at[0]), default=0)
-        places = places[begin:]
-    return places, root
+        begin = max((n for n, one in enumerate(states) if one.files.place < at[0]), default=0)
+        states = states[begin:]
+    return states, root
 
 
 def _run_sessions(options: Options) -> list[tuple[int, str]] | None:
@@ -310,16 +290,16 @@ def _of_run(options: Options, tasks: Sequence[tuple[int, str]]) -> tuple[list[Bi
             note(f"Task {number} is left out: it was worked on in {where}, with states of its own.")
             continue
         sessions.append((loaded, number))
-    places: list[BisectState] = []
+    states: list[BisectState] = []
     for loaded, number in sorted(sessions, key=lambda one: one[0].header.created):
-        for state in states_of(loaded.branch, root):
-            last = places[-1].state if places else None
-            if last is None or state.writes or last.writes or last.checkpoint != state.checkpoint:
-                places.append(BisectState(loaded, state, number))
-    if not places:
+        for files in states_of(loaded.branch, root):
+            last = states[-1].files if states else None
+            if last is None or files.writes or last.writes or last.checkpoint != files.checkpoint:
+                states.append(BisectState(loaded, files, number))
+    if not states:
         raise HoldfastError(
             "No task of this run has checkpoints in this folder.",
             hint=f"The commits of its tasks: git bisect run. Its state: holdfast run --status"
             f" {options.target}",
         )
-    return places, root
+    return states, root

@@ -23,7 +23,7 @@ _VERDICTS: Final = frozenset({"passes", "fails", "skipped"})
 
 @dataclass(frozen=True, slots=True)
 class JudgedStates:
-    """The file with the trials of one search. `names` are those of its states."""
+    """The file with the judged of one search. `names` are those of its states."""
 
     file: Path
     names: Sequence[str]
@@ -35,19 +35,19 @@ class JudgedStates:
         return cls(folders.data / "bisect" / f"{key}.json", names)
 
     def load(self) -> dict[int, Judgement]:
-        """The trials of an interrupted search, by the numbers of the states; none where there was
+        """The judged of an interrupted search, by the numbers of the states; none where there was
         none, or where it can't be read."""
         with suppress(OSError, ValueError):
             value = object_of(json.loads(read_small(self.file, limit=_MAX, follow=False)[0]))
             return {
-                n: trial
+                n: judgement
                 for n, name in enumerate(self.names)
-                if (trial := _judgement(object_of(value.get(name)))) is not None
+                if (judgement := _judgement(object_of(value.get(name)))) is not None
             }
         return {}
 
-    def save(self, trials: Mapping[int, Judgement]) -> None:
-        """Keep the trials. Raises StorageError."""
+    def save(self, judged: Mapping[int, Judgement]) -> None:
+        """Keep the judged. Raises StorageError."""
         with os_error_as(StorageError, f"Can't write {self.file}"):
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             value = {
@@ -59,7 +59,7 @@ class JudgedStates:
                     "seconds": one.seconds,
                     "timed_out": one.timed_out,
                 }
-                for n, one in trials.items()
+                for n, one in judged.items()
             }
             replace_file(self.file, json.dumps(value).encode())
 

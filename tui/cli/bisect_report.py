@@ -46,18 +46,18 @@ class BisectState:
     the task in a run, 0 in a session."""
 
     session: LoadedSession
-    state: FilesState
+    files: FilesState
     task: int = 0
 
     @property
     def name(self) -> str:
         """A name that tells it from the other states of the search."""
-        return f"{self.session.header.id} {self.state.key}"
+        return f"{self.session.header.id} {self.files.key}"
 
     @property
     def record(self) -> Record:
         """The record by which the state was there."""
-        return self.session.branch[self.state.place]
+        return self.session.branch[self.files.place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class Judgement:
 class BisectReport:
     """The result of a search, with all that it is told from."""
 
-    places: Sequence[BisectState]
-    trials: Mapping[int, Judgement]
+    states: Sequence[BisectState]
+    judged: Mapping[int, Judgement]
     result: FirstFailure | NoFirstFailure
     kept: SessionFiles
     command: str
@@ -96,13 +96,13 @@ class BisectReport:
 class _Made:
     """The making of a state: by a call, with its origin, or by somebody else."""
 
-    place: BisectState
+    state: BisectState
     origin: CallOrigin | None
     seen: SeenContext | None
     usd: float | None
     sub_agent: str = ""
     beside: tuple[str, ...] = ()
-    """Commands that ran in the background."""
+    """Commands that ran in the background, and may have changed files, too."""
 
     @property
     def title(self) -> str:
@@ -110,7 +110,7 @@ class _Made:
         if self.origin is not None:
             words = one_line(f"{self.origin.tool} {self.origin.subject}")
             return words if len(words) <= _CHARS else f"{words[: _CHARS - 1]}…"
-        match self.place.state.by:
+        match self.state.files.by:
             case "rewind":
                 return "a rewind, which put files back"
             case "job":
@@ -145,65 +145,67 @@ def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
     result = report.result
     if not isinstance(result, FirstFailure):
         return []
-    return [_made(report.places[n], prices) for n in result.candidates]
+    return [_made(report.states[n], prices) for n in result.candidates]
 
 
-def _made(place: BisectState, prices: Mapping[str, Price]) -> _Made:
-    records, state = place.session.branch, place.state
-    if state.by != "call":
-        beside = background_commands(records[: state.place + 1]) if state.by == "job" else []
-        return _Made(place, None, None, None, beside=tuple(beside))
-    origin = origin_of(records[: state.place + 1], state.call_id)
+def _made(state: BisectState, prices: Mapping[str, Price]) -> _Made:
+    records, files = state.session.branch, state.files
+    beside = tuple(background_commands(records[: files.place + 1]))
+    if files.by != "call":
+        return _Made(state, None, None, None, beside=beside)
+    origin = origin_of(records[: files.place + 1], files.call_id)
     # the permission and the result may be recorded after the state
-    origin = origin_of(records, state.call_id) if origin is not None else None
+    origin = origin_of(records, files.call_id) if origin is not None else None
     if origin is None:
-        return _Made(place, None, None, None)
+        return _Made(state, None, None, None)
     usd = session_cost([origin.answer], prices).session.usd if origin.answer else None
-    child = string_of(place.record.data.get("session")) if place.record.type == FILE_CHANGE else ""
-    return _Made(place, origin, seen_at(records, origin.request), usd, child)
+    child = string_of(state.record.data.get("session")) if state.record.type == FILE_CHANGE else ""
+    if files.writes:  # a file tool's, by its hash
+        beside = ()
+    return _Made(state, origin, seen_at(records, origin.request), usd, child, beside)
 
 
 def _failure_lines(
     report: BisectReport, result: FirstFailure, made: Sequence[_Made], diff: str
 ) -> Iterator[str]:
-    count = len(report.places)
+    count = len(report.states)
     if len(made) > 1:
         yield (
             f"`{report.command}` passes in state {result.passes + 1:,} of {count:,} and fails in"
             f" state {result.fails + 1:,}. Those between were skipped, so it is one of these:"
         )
-        yield from (f"  {_when(one.place)}  {one.title}" for one in made[:_NAMED])
+        yield from (f"  {_when(one.state)}  {one.title}" for one in made[:_NAMED])
         if len(made) > _NAMED:
             yield f"  and {len(made) - _NAMED} more"
         return
-    trial = report.trials[result.fails]
+    judgement = report.judged[result.fails]
     yield f"`{report.command}` fails from state {result.fails + 1:,} of {count:,} on, made by:"
     yield ""
     yield from _call(made[0])
     yield ""
     yield diff.rstrip("\n") or "(no file that git doesn't ignore is different)"
-    said = trial.output.strip("\n").splitlines()
+    said = judgement.output.strip("\n").splitlines()
     if said:
         yield ""
-        yield f"The command said ({_ending(trial)}):"
+        yield f"The command said ({_ending(judgement)}):"
         yield from (f"  {line}" for line in said[-_LINES:])
 
 
 def _call(made: _Made) -> Iterator[str]:
-    place, origin = made.place, made.origin
+    state, origin = made.state, made.origin
     yield made.title
     rows: list[tuple[str, str]] = []
-    if place.task:
-        rows.append(("task", f"{place.task} of the run"))
-    rows.append(("session", place.session.header.id))
-    rows.append(("time", _when(place)))
+    if state.task:
+        rows.append(("task", f"{state.task} of the run"))
+    rows.append(("session", state.session.header.id))
+    rows.append(("time", _when(state)))
     if origin is None:
-        before = place.state.before
-        prompt = _prompt_before(place)
+        before = state.files.before
+        prompt = _prompt_before(state)
         if prompt:
             rows.append(("prompt", prompt))
         if before >= 0:
-            since = place.session.branch[before].time[:19].replace("T", " ")
+            since = state.session.branch[before].time[:19].replace("T", " ")
             rows.append(("since", f"{since} UTC"))
     else:
         rows += _origin_rows(made, origin)
@@ -214,6 +216,8 @@ def _call(made: _Made) -> Iterator[str]:
 def _origin_rows(made: _Made, origin: CallOrigin) -> Iterator[tuple[str, str]]:
     if origin.prompt_text:
         yield "prompt", origin.prompt_text
+    if made.beside:
+        yield "beside", f"{one_line('; '.join(made.beside))}, in the background"
     if made.sub_agent:
         yield "sub-agent", f"in its session {made.sub_agent}"
     if origin.model:
@@ -243,31 +247,31 @@ def _permission(origin: CallOrigin) -> facts.PermissionAnswered | None:
 
 
 def _below(made: _Made, path: str) -> str:
-    root = made.place.session.header.cwd
+    root = made.state.session.header.cwd
     return one_line(path.removeprefix(f"{root}/"))
 
 
-def _prompt_before(place: BisectState) -> str:
-    records = reversed(place.session.branch[: place.state.place + 1])
+def _prompt_before(state: BisectState) -> str:
+    records = reversed(state.session.branch[: state.files.place + 1])
     return next((title_of(one.data) for one in records if is_prompt(one)), "")
 
 
-def _when(place: BisectState) -> str:
-    return f"{place.record.time[:19].replace('T', ' ')} UTC"
+def _when(state: BisectState) -> str:
+    return f"{state.record.time[:19].replace('T', ' ')} UTC"
 
 
-def _ending(trial: Judgement) -> str:
-    if trial.timed_out:
-        return f"stopped after {duration(trial.seconds)}"
-    code = next((one for one in trial.codes if one), 0)
+def _ending(judgement: Judgement) -> str:
+    if judgement.timed_out:
+        return f"stopped after {duration(judgement.seconds)}"
+    code = next((one for one in judgement.codes if one), 0)
     return f"exit code {code}"
 
 
 def _diff(report: BisectReport) -> str:
     assert isinstance(report.result, FirstFailure)
-    one, other = (report.places[n] for n in (report.result.passes, report.result.fails))
+    one, other = (report.states[n] for n in (report.result.passes, report.result.fails))
     try:
-        old, new = report.kept.state(one.state), report.kept.state(other.state)
+        old, new = report.kept.state(one.files), report.kept.state(other.files)
     except CheckpointError as error:
         return f"The difference can't be shown: {error.message}"
     root = report.kept.root
@@ -279,10 +283,12 @@ def _diff(report: BisectReport) -> str:
 
 
 def _no_failure_text(report: BisectReport, result: NoFirstFailure) -> str:
-    count, n = len(report.places), result.state
-    where = f"state {n + 1:,} of {count:,} ({_when(report.places[n])})"
-    trial = report.trials.get(n)
-    said = "".join(f"\n  {line}" for line in (trial.output if trial else "").splitlines()[-_LINES:])
+    count, n = len(report.states), result.state
+    where = f"state {n + 1:,} of {count:,} ({_when(report.states[n])})"
+    judgement = report.judged.get(n)
+    said = "".join(
+        f"\n  {line}" for line in (judgement.output if judgement else "").splitlines()[-_LINES:]
+    )
     match result.reason:
         case "passes":
             return (
@@ -296,22 +302,22 @@ def _no_failure_text(report: BisectReport, result: NoFirstFailure) -> str:
                 f" or it needs what a scratch copy lacks, such as .git or the network.{said}"
             )
         case "unjudged":
-            why = next((one.why for one in report.trials.values() if one.why), "")
+            why = next((one.why for one in report.judged.values() if one.why), "")
             return f"No state could be judged: {why}.{said}"
 
 
 def _remarks(report: BisectReport) -> Iterator[str]:
-    skipped = [n for n, one in report.trials.items() if one.verdict == "skipped"]
-    flaky = [n for n, one in report.trials.items() if one.flaky]
+    skipped = [n for n, one in report.judged.items() if one.verdict == "skipped"]
+    flaky = [n for n, one in report.judged.items() if one.flaky]
     if skipped:
-        why = ", ".join(dict.fromkeys(report.trials[n].why for n in skipped))
+        why = ", ".join(dict.fromkeys(report.judged[n].why for n in skipped))
         yield f"Skipped: {_numbers(skipped)} ({why})."
     for n in sorted(flaky)[:_NAMED]:
-        codes = report.trials[n].codes
+        codes = report.judged[n].codes
         failed = sum(code != 0 for code in codes)
         yield (
             f"Flaky: {failed} of {plural(len(codes), 'run')} failed in state {n + 1:,}; it counts"
-            f" as {'failing' if report.trials[n].verdict == 'fails' else 'passing'}."
+            f" as {'failing' if report.judged[n].verdict == 'fails' else 'passing'}."
         )
     if report.changed:
         yield (
@@ -324,10 +330,10 @@ def _remarks(report: BisectReport) -> Iterator[str]:
         yield f"Missing, because checkpoints don't keep them: {_some(report.missing)}."
 
 
-def _numbers(places: Sequence[int]) -> str:
-    shown = ", ".join(f"{n + 1:,}" for n in sorted(places)[:_NAMED])
-    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
-    return f"{'state' if len(places) == 1 else 'states'} {shown}{more}"
+def _numbers(states: Sequence[int]) -> str:
+    shown = ", ".join(f"{n + 1:,}" for n in sorted(states)[:_NAMED])
+    more = f" and {len(states) - _NAMED} more" if len(states) > _NAMED else ""
+    return f"{'state' if len(states) == 1 else 'states'} {shown}{more}"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -339,7 +345,7 @@ def _next_commands(options: Options, result: FirstFailure, made: Sequence[_Made]
     if len(result.candidates) > 1:
         return
     (one,) = made
-    id_ = one.place.session.header.id
+    id_ = one.state.session.header.id
     if one.origin is None:
         return
     if one.origin.request:
@@ -367,15 +373,15 @@ def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str
         outcome = {"outcome": result.reason, "state": result.state + 1}
     return outcome | {
         "command": report.command,
-        "states": len(report.places),
+        "states": len(report.states),
         "pruned": report.pruned,
         "candidates": [_made_json(one) for one in made],
         "diff": diff,
         "judged": [
             {
                 "state": n + 1,
-                "session": report.places[n].session.header.id,
-                "time": report.places[n].record.time,
+                "session": report.states[n].session.header.id,
+                "time": report.states[n].record.time,
                 "verdict": one.verdict,
                 "exit_codes": list(one.codes),
                 "flaky": one.flaky,
@@ -383,9 +389,9 @@ def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str
                 "timed_out": one.timed_out,
                 "seconds": round(one.seconds, 3),
             }
-            for n, one in sorted(report.trials.items())
+            for n, one in sorted(report.judged.items())
         ],
-        "output": report.trials[result.fails].output if isinstance(result, FirstFailure) else "",
+        "output": report.judged[result.fails].output if isinstance(result, FirstFailure) else "",
         "lent": list(report.lent),
         "missing": list(report.missing),
         "changed_by_the_command": list(report.changed),
@@ -393,19 +399,20 @@ def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str
 
 
 def _made_json(made: _Made) -> dict[str, Any]:
-    place, origin, seen = made.place, made.origin, made.seen
+    state, origin, seen = made.state, made.origin, made.seen
     about: dict[str, Any] = {
-        "by": place.state.by,
-        "session": place.session.header.id,
-        "task": place.task or None,
-        "time": place.record.time,
+        "by": state.files.by,
+        "session": state.session.header.id,
+        "task": state.task or None,
+        "time": state.record.time,
         "title": made.title,
+        "background": list(made.beside),
     }
     if origin is None:
         return about
     permission = origin.permission.data if origin.permission else {}
     return about | {
-        "call_id": place.state.call_id,
+        "call_id": state.files.call_id,
         "tool": origin.tool,
         "subject": origin.subject,
         "sub_agent_session": made.sub_agent or None,

@@ -16,8 +16,9 @@ from secrets import token_hex
 from typing import Any, Final
 
 from tui.app import launch_config
+from tui.app.confined_program import ProgramEnd
 from tui.app.options.arguments import Options
-from tui.app.scratch_commands import ScratchResult, scratch_commands
+from tui.app.scratch_commands import scratch_commands
 from tui.cli.session_io import loaded_branch, print_json
 from tui.context.call_origin import origin_of
 from tui.context.distillation import (
@@ -34,7 +35,7 @@ from tui.context.distilled_script import DistilledScript, comment, script, sourc
 from tui.context.distilled_texts import prompts_that_counted, skill, task_file
 from tui.context.session_states import FilesState, SessionFiles, states_of
 from tui.core.clock import SystemClock
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError
 from tui.core.formatting import plural
 from tui.core.messages import blocks_of, object_of, string_of
@@ -44,6 +45,7 @@ from tui.core.workspace import Workspace
 from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask
 from tui.session import copies
 from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
+from tui.session.checkpoints.not_kept import is_remade
 from tui.session.checkpoints.scratch import ScratchTree, State, differing
 from tui.session.checkpoints.store import store_of
 from tui.session.records import Record
@@ -54,7 +56,6 @@ _BY: Final = {
     "rewind": "a rewind",
     "others": "changed outside the session",
 }
-_PASSED_OVER: Final = frozenset({".git", ".holdfast", "__pycache__", "node_modules"})
 _SHOWN: Final = 20
 
 
@@ -62,7 +63,7 @@ _SHOWN: Final = 20
 class _Checked:
     """The outcome of a script that was run: how it ended, and the paths that are different."""
 
-    end: ScratchResult
+    end: ProgramEnd
     different: tuple[str, ...]
 
     @property
@@ -91,7 +92,7 @@ def distill(options: Options) -> int:
         files.learn(loaded.records)
         steps, first, last, gaps = _steps(records, states, files)
         counted = distilled(steps)
-        changing = frozenset(one.call_id for one in states if one.by == "call")
+        changing = frozenset(one.call_id for one in steps if one.prepares or one.followed)
         checks = [one for one in green_checks(records, changing) if not _only_reads(one, root)]
         id_ = loaded.header.id
         checked: _Checked | None = None
@@ -101,7 +102,7 @@ def distill(options: Options) -> int:
                 prompts = prompts_that_counted(records, counted, checks)
                 made.text, made.secrets = task_file(prompts, session=id_, title=title)
             case "skill":
-                wanted = corrections(records)
+                wanted = corrections(records, steps, files.content)
                 made.text, made.secrets = skill(counted, checks, wanted, session=id_, title=title)
             case _:
                 began = records[states[0].place].time
@@ -157,14 +158,15 @@ def _step(
     if origin is None:
         return FileStep(changes, _BY.get(state.by, "a call that isn't in the record"))
     title = f"{origin.tool} {origin.subject}"
+    step = FileStep(changes, title, origin=origin, call_id=state.call_id)
     if origin.tool != "run_command":
-        return FileStep(changes, title, whole=origin.tool == "write_file", origin=origin)
+        return replace(step, whole=origin.tool == "write_file")
     given = _input(origin.answer, state.call_id)
     command, cwd = string_of(given.get("command")), string_of(given.get("cwd"))
     if not succeeded(origin.result) or given.get("background") or not command:
-        return FileStep(changes, f"what is left of: {title}", origin=origin)
+        return replace(step, title=f"what is left of: {title}")
     level = string_of(origin.permission.data.get("level")) if origin.permission else ""
-    return FileStep(changes, title, command, cwd, network=level in NETWORK, origin=origin)
+    return replace(step, command=command, cwd=cwd, network=level in NETWORK)
 
 
 def _input(answer: Record | None, call_id: str) -> dict[str, Any]:
@@ -231,7 +233,7 @@ def _is_passed_over(
     the modes of links and folders."""
     there, wanted = pair
     parts = os.fsdecode(path).split("/")
-    if not _PASSED_OVER.isdisjoint(parts) or (wanted is not None and not wanted.stored):
+    if is_remade(os.fsdecode(path)) or (wanted is not None and not wanted.stored):
         return True
     above = (os.fsencode("/".join(parts[:n])) for n in range(1, len(parts) + 1))
     if any((one := last.get(place)) is not None and one.ignored for place in above):

@@ -123,7 +123,7 @@ def background_commands(records: Sequence[Record]) -> list[str]:
     """The commands that were running in the background after the last of these records."""
     running: dict[object, str] = {}
     labels = {
-        string_of(one.data.get("call_id")): string_of(one.data.get("label"))
+        string_of(one.data.get("call_id")): string_of(one.data.get("label")).removesuffix(" &")
         for one in records
         if one.type == "intent"
     }

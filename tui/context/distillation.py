@@ -2,28 +2,31 @@
 
 A step is what led from one state of the files to the next. What was undone or overwritten later is
 no part of it, and neither is a command that failed, or that only read. A command whose changes are
-still there is run again where it can be; other changes are written as they are.
+still there is run again where it can be; other changes are written as they are. So is a command
+that changed only what git ignores, such as installed dependencies: what comes after may need them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from tui.context.call_origin import CallOrigin
 from tui.core.dataclass import dataclass, field
 from tui.core.messages import blocks_of, object_of, string_of
-from tui.session.checkpoints.entries import Kind, PathEntry
+from tui.session.checkpoints.entries import CheckpointError, Kind, PathEntry
+from tui.session.checkpoints.not_kept import is_remade
 from tui.session.records import Record, is_prompt, title_of
 
 Entries: TypeAlias = Mapping[bytes, tuple[PathEntry | None, PathEntry | None]]
 """The old and the new entry of each path that a step changed."""
+Content: TypeAlias = Callable[[bytes], bytes]
+"""Returns the content with a SHA-256. Raises CheckpointError."""
 NETWORK: Final = frozenset({"workspace + network", "outside"})
 """The levels at which a command had the network."""
-_REDIRECTS: Final = frozenset(
-    {"no", "not", "don't", "dont", "stop", "wrong", "undo", "revert", "instead", "actually", "wait"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,27 @@ class FileStep:
     whole: bool = False
     network: bool = False
     origin: CallOrigin | None = None
+    call_id: str = ""
+
+    @property
+    def followed(self) -> Entries:
+        """The changes of what git doesn't ignore."""
+        return {
+            path: pair
+            for path, pair in self.changes.items()
+            if not all(one.ignored for one in pair if one is not None)
+        }
+
+    @property
+    def prepares(self) -> bool:
+        """True for a command that changed only what git ignores, and more than caches."""
+        needed = (path for path in self.changes if not is_remade(os.fsdecode(path)))
+        return bool(self.command) and not self.followed and any(needed)
 
 
 @dataclass(slots=True)
 class DistilledStep:
-    """A step that counts, with the changes that are left of it."""
+    """A step that counts, with the changes that are left of it: none of what git ignores."""
 
     step: FileStep
     changes: dict[bytes, tuple[PathEntry | None, PathEntry | None]] = field(
@@ -51,12 +70,10 @@ class DistilledStep:
 
 
 def distilled(steps: Sequence[FileStep]) -> list[DistilledStep]:
-    """The steps that count, in their order. What git ignores doesn't."""
+    """The steps that count, in their order."""
     versions: dict[bytes, list[tuple[int, PathEntry | None]]] = {}
     for number, step in enumerate(steps):
-        for path, (old, new) in step.changes.items():
-            if all(one.ignored for one in (old, new) if one is not None):
-                continue
+        for path, (old, new) in step.followed.items():
             versions.setdefault(path, [(-1, old)]).append((number, new))
     forced: frozenset[int] = frozenset()
     while True:
@@ -66,14 +83,23 @@ def distilled(steps: Sequence[FileStep]) -> list[DistilledStep]:
         if more <= forced:
             break
         forced |= more
-    kept: dict[int, DistilledStep] = {}
+    kept = {n: DistilledStep(step) for n, step in enumerate(steps) if step.prepares}
     for path, chain in chains.items():
         for (_, old), (number, new) in pairwise(chain):
             one = kept.setdefault(number, DistilledStep(steps[number]))
             one.changes[path] = old, new
     for one in kept.values():
         one.changes = dict(sorted(one.changes.items()))
-    return [kept[number] for number in sorted(kept)]
+    in_order = [kept[number] for number in sorted(kept)]
+    before = (None, *in_order)
+    return [one for one, last in zip(in_order, before, strict=False) if not _is_repeated(one, last)]
+
+
+def _is_repeated(one: DistilledStep, last: DistilledStep | None) -> bool:
+    """True for a command that prepares, right after the same."""
+    if last is None or not (one.step.prepares and last.step.prepares):
+        return False
+    return (one.step.command, one.step.cwd) == (last.step.command, last.step.cwd)
 
 
 def _chain(
@@ -152,16 +178,20 @@ def green_checks(records: Sequence[Record], changing: frozenset[str]) -> list[Gr
 class Correction:
     """Words of the person that set the work right: why they are taken as that, and the words."""
 
-    why: Literal["after an interruption", "with a refusal", "after a rewind", "as an answer"]
+    why: Literal["after an interruption", "with a refusal", "after a rewind", "as a revision"]
     text: str
     record: str
 
 
-def corrections(records: Sequence[Record]) -> list[Correction]:
-    """What the person corrected: prompts after an interruption or a rewind, reasons for a refusal,
-    and prompts that begin by taking something back."""
+def corrections(
+    records: Sequence[Record], steps: Sequence[FileStep], content: Content
+) -> list[Correction]:
+    """What the person corrected, told by what happened and not by words: prompts after an
+    interruption or a rewind, reasons for a refusal, and prompts under which lines were taken away
+    that the prompt before had brought. Blocks."""
+    revised = _revised(records, steps, content)
     found: list[Correction] = []
-    interrupted = answered = rewound = False
+    interrupted = rewound = False
     for record in records:
         data = record.data
         if record.type == "permission":
@@ -172,19 +202,46 @@ def corrections(records: Sequence[Record]) -> list[Correction]:
             interrupted = True
         elif record.type == "rewind":
             rewound = True
-        elif record.type == "assistant":
-            answered = True
         elif is_prompt(record):
             text = string_of(data.get("text")) or title_of(data)
-            first = text.lower().replace("’", "'").split()[:3]
             if interrupted:
                 found.append(Correction("after an interruption", text, record.id))
             elif rewound:
                 found.append(Correction("after a rewind", text, record.id))
-            elif answered and any(word.strip(".,:;!-") in _REDIRECTS for word in first):
-                found.append(Correction("as an answer", text, record.id))
+            elif record.id in revised:
+                found.append(Correction("as a revision", text, record.id))
             interrupted = rewound = False
     return found
+
+
+def _revised(
+    records: Sequence[Record], steps: Sequence[FileStep], content: Content
+) -> frozenset[str]:
+    """The prompts under which lines were taken away that the prompt before had brought."""
+    by_prompt: dict[str, dict[bytes, tuple[PathEntry | None, PathEntry | None]]] = {}
+    for step in steps:
+        if step.origin is not None and step.origin.prompt is not None:
+            changes = by_prompt.setdefault(step.origin.prompt.id, {})
+            for path, (old, new) in step.followed.items():
+                changes[path] = changes.get(path, (old, new))[0], new
+
+    def lines(entry: PathEntry | None) -> Counter[bytes]:
+        if entry is None or entry.kind is not Kind.FILE or entry.digest is None:
+            return Counter()
+        try:
+            return Counter(content(entry.digest).split(b"\n"))
+        except CheckpointError:
+            return Counter()
+
+    found: set[str] = set()
+    prompts = [one.id for one in records if is_prompt(one)]
+    for before, prompt in pairwise(prompts):
+        first, second = by_prompt.get(before, {}), by_prompt.get(prompt, {})
+        for path in first.keys() & second.keys():
+            brought = lines(first[path][1]) - lines(first[path][0])
+            if brought & (lines(second[path][0]) - lines(second[path][1])):
+                found.add(prompt)
+    return frozenset(found)
 
 
 def is_text(data: bytes) -> bool:

@@ -11,11 +11,12 @@ import difflib
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Final
 
 from tui.context.distillation import (
+    Content,
     DistilledStep,
     GreenCheck,
     is_plain_file,
@@ -26,8 +27,6 @@ from tui.core.redaction import mask
 from tui.core.text_cleaning import one_line
 from tui.session.checkpoints.entries import CheckpointError, Kind, PathEntry
 
-Content = Callable[[bytes], bytes]
-"""Returns the content with a SHA-256. Raises CheckpointError."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(?:/[A-Za-z0-9._+-]+)*")
 _DIFF_MAX: Final = 400_000
 """Bytes of a file above which it is written whole: comparing takes too long."""
@@ -78,6 +77,11 @@ def script(
         parts.append(f"\n# {source_of(one)}\n")
         if one.step.network:
             made.cannot.append(f"step {number} had the network: {comment(one.step.command)}")
+        if one.step.prepares:
+            made.cannot.append(
+                f"step {number} changed only what git ignores, which isn't checked:"
+                f" {comment(one.step.command)}"
+            )
         parts += _lines(one, content, made, number, root)
     if checks:
         parts.append("\n# Checks whose last run was green\n")

@@ -2,25 +2,26 @@
 
 Checkpoints hold the states around commands. Between two of them, each write of a file tool is a
 state, too: its result names the file and the hash of what it wrote, and the content is in a
-checkpoint, in the copy that the next write kept, in the call, or still in the file. Reading
-contents blocks.
+checkpoint, in the copy that the next write kept, or still in the file, or the call gives it again.
+Reading contents blocks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from tui.context.file_changes import READ_MAX, FileChange, changes, objection
+from tui.context.written_again import written
 from tui.core.dataclass import dataclass, field, replace
 from tui.core.files import read_small
-from tui.core.messages import blocks_of, object_of, string_of
+from tui.core.messages import blocks_of, object_of, string_of, tool_calls
 from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
-from tui.session.checkpoints.scratch import State
+from tui.session.checkpoints.scratch import State, folders_above
 from tui.session.checkpoints.store import CheckpointStore
 from tui.session.records import CHECKPOINT, FILE_CHANGE, Record
 
@@ -89,6 +90,21 @@ def _written(record: Record, root: Path) -> list[FileChange]:
     return [one for one in changes([record]) if root in one.path.parents]
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of a file tool, and what it wrote to: a path whose content had a hash, "" for no
+    file."""
+
+    block: Mapping[str, Any]
+    before: str
+    path: Path
+
+    def done_on(self, data: bytes) -> bytes | None:
+        """The content that it makes of another; None where that can't be told."""
+        name, given = string_of(self.block.get("name")), object_of(self.block.get("input"))
+        return written(name, given, data, self.path)
+
+
 @dataclass(slots=True)
 class SessionFiles:
     """The files of a session's states, from its checkpoints and from what its record keeps."""
@@ -97,47 +113,68 @@ class SessionFiles:
     root: Path
     copies: Path | None = None
     """The folder of the copies that file tools keep."""
-    _sources: dict[str, list[Path | str]] = field(default_factory=dict[str, list[Path | str]])
-    """Where the content with a hash may be: in a file, or as a text in a call."""
+    _files: dict[str, list[Path]] = field(default_factory=dict[str, list[Path]])
+    """The files that may have the content with a hash."""
+    _calls: dict[str, _Call] = field(default_factory=dict[str, "_Call"])
+    """The calls that wrote the content with a hash."""
+    _made: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _base: dict[bytes, PathEntry] = field(default_factory=dict[bytes, PathEntry])
     _at: str = ""
 
     def learn(self, records: Sequence[Record]) -> None:
         """Remember where the contents are that the file tools of a session wrote."""
         calls = {
-            string_of(block.get("id")): object_of(block.get("input"))
+            string_of(block.get("id")): block
             for record in records
             if record.type == "assistant"
-            for block in blocks_of(record.data.get("content"))
-            if block.get("type") == "tool_use"
+            for block in tool_calls(blocks_of(record.data.get("content")))
         }
         for record in records:
             for change in _written(record, self.root):
                 if objection(change, self.root, self.copies):
                     continue
                 if change.before is not None and change.before_sha256:
-                    self._add(change.before_sha256, change.before)
+                    self._files.setdefault(change.before_sha256, []).append(change.before)
                 if change.after_sha256 is None:
                     continue
-                text = calls.get(string_of(record.data.get("call_id")), {}).get("content")
-                if isinstance(text, str):
-                    self._add(change.after_sha256, text)
-                self._add(change.after_sha256, change.path)
-
-    def _add(self, digest: str, source: Path | str) -> None:
-        self._sources.setdefault(digest, []).append(source)
+                self._files.setdefault(change.after_sha256, []).append(change.path)
+                block = calls.get(string_of(record.data.get("call_id")))
+                if block is not None:
+                    call = _Call(block, change.before_sha256 or "", change.path)
+                    self._calls.setdefault(change.after_sha256, call)
 
     def content(self, digest: bytes) -> bytes:
-        """The content with a SHA-256. Raises CheckpointError where it is kept nowhere."""
-        try:
-            return self.store.content(digest)
-        except CheckpointError:
-            for source in self._sources.get(digest.hex(), []):
-                with suppress(OSError, UnicodeError):
-                    data = _read(source)
-                    if sha256(data).digest() == digest:
-                        return data
-            raise
+        """The content with a SHA-256. Raises CheckpointError where it is kept nowhere, and the
+        calls of the record don't give it."""
+        calls: list[tuple[str, _Call]] = []
+        wanted = digest.hex()
+        while (data := self._kept(wanted)) is None:
+            call = self._calls.pop(wanted, None)  # once: calls may lead in a circle
+            if call is None:
+                return self.store.content(digest)  # says why it can't
+            calls.append((wanted, call))
+            wanted = call.before
+        for made, call in reversed(calls):
+            data = call.done_on(data)
+            if data is None or sha256(data).hexdigest() != made:
+                return self.store.content(digest)
+            self._made[made] = data
+        return data
+
+    def _kept(self, digest: str) -> bytes | None:
+        """The content with a hash where it is kept somewhere; "" is no file."""
+        if not digest:
+            return b""
+        if digest in self._made:
+            return self._made[digest]
+        with suppress(CheckpointError, ValueError):
+            return self.store.content(bytes.fromhex(digest))
+        for file in self._files.get(digest, ()):
+            with suppress(OSError):
+                data, _ = read_small(file, limit=READ_MAX, follow=False, real=True)
+                if sha256(data).hexdigest() == digest:
+                    return data
+        return None
 
     def lent(self, path: bytes) -> Path | None:  # noqa: ARG002 - others do
         """What stands in for a path whose content isn't kept: nothing."""
@@ -164,7 +201,7 @@ class SessionFiles:
                 size = len(self.content(digest))
                 ignored = old.ignored if old is not None else False
                 made[path] = PathEntry(Kind.FILE, mode, size, NEVER, digest, ignored)
-            for folder in _above(path):
+            for folder in folders_above(path):
                 made.setdefault(folder, PathEntry(Kind.FOLDER, 0o755, 0, NEVER, None, False))
         return made
 
@@ -196,15 +233,3 @@ class SessionFiles:
                 if change.new is not None
             }
         return {}
-
-
-def _read(source: Path | str) -> bytes:
-    if isinstance(source, str):
-        return source.encode()
-    return read_small(source, limit=READ_MAX, follow=False, real=True)[0]
-
-
-def _above(path: bytes) -> Iterator[bytes]:
-    while b"/" in path:
-        path = path.rpartition(b"/")[0]
-        yield path

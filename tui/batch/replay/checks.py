@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Sequence
 from typing import Final
 
 from tui.agent.confined_programs import confinement_of
 from tui.agent.launch import Launch
-from tui.batch.confined_program import Bounds, StopSignal, run_confined
+from tui.app.confined_program import Bounds, StopSignal, environment_of, run_confined
 from tui.batch.replay.state import CheckResult
 from tui.core.clock import Clock
 from tui.core.errors import UsageError
-from tui.core.redaction import child_environment
 from tui.core.text_cleaning import clean
-from tui.permissions.sandbox.environment import clean_environment
 from tui.permissions.sandbox.walls import Level
 from tui.tools.process import QUIET, shell
 
@@ -55,16 +52,15 @@ def run_checks(
 def _run(command: str, launch: Launch, clock: Clock, stopped: StopSignal) -> CheckResult:
     confinement = confinement_of(launch, "replay")
     settings, began = confinement.settings, clock.monotonic()
-    kept = clean_environment(child_environment(), settings.keep_env)
-    env = {name: value for name, value in kept.items() if not name.startswith("GIT_")} | QUIET
+    env = environment_of(confinement) | QUIET
     words = (*shell(env.get("PATH")), command)
     try:
         done = run_confined(
             confinement, words, env, Bounds(PATIENCE_S, stopped), walls=settings.engine != "off"
         )
-        code, output = done.exit_code, clean(done.output.decode("utf-8", "replace")).strip()
-    except subprocess.TimeoutExpired:
-        code, output = None, f"Stopped after {PATIENCE_S / 60:.0f} minutes."
+        code, output = done.code, clean(done.text).strip()
+        if done.timed_out:
+            code, output = None, f"Stopped after {PATIENCE_S / 60:.0f} minutes."
     except OSError as error:
         code, output = None, f"It couldn't run: {error.strerror or error}."
     return CheckResult(command, code, round(clock.monotonic() - began, 3), output[-_SHOWN:])

@@ -16,15 +16,16 @@ from typing import Final
 
 from tui.batch.replay.recorded import NotReplayableError, state_of
 from tui.context.project_files import INSTRUCTIONS
+from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError, StorageError, os_error_as
-from tui.core.formatting import plural
 from tui.core.git.door import GitError, git
 from tui.permissions.rules import GUARDED
-from tui.session.checkpoints.entries import Change, CheckpointError
-from tui.session.checkpoints.restore import restore
+from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
+from tui.session.checkpoints.scratch import ScratchTree, folders_above
 from tui.session.checkpoints.store import CheckpointStore
 
-_NAMED: Final = 3
+_FOLDER: Final = PathEntry(Kind.FOLDER, 0o755, 0, NEVER, None, ignored=False)
+_LINKED: Final = PathEntry(Kind.OMITTED, 0o755, 0, NEVER, None, ignored=True)
 _ALONE: Final = {
     **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
     **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "Holdfast"),
@@ -44,8 +45,7 @@ def put_files(
     with os_error_as(StorageError, f"Can't write {folder}"):
         draft.mkdir(mode=0o700, parents=True)
         try:
-            _fill(store, checkpoint, draft)
-            _link(store.root, draft, linked)
+            _fill(store, checkpoint, draft, linked)
             _begin_repository(draft, linked)
             remove(folder)
             draft.rename(folder)
@@ -54,32 +54,37 @@ def put_files(
             raise
 
 
-def _fill(store: CheckpointStore, checkpoint: str, folder: Path) -> None:
+def _fill(store: CheckpointStore, checkpoint: str, folder: Path, linked: Sequence[str]) -> None:
     try:
-        state = state_of(store, checkpoint)
+        stored = state_of(store, checkpoint)
+        kept = stored.without(stored.refused(GUARDED)).entries
+        state = {path: entry for path, entry in kept.items() if entry is not None}
+        for name in linked:
+            if lent(store.root, name) is None:
+                continue
+            path = os.fsencode(Path(name))
+            if all(
+                state.setdefault(one, _FOLDER).kind is Kind.FOLDER for one in folders_above(path)
+            ):
+                state.setdefault(path, _LINKED)
+        ScratchTree(folder, _Files(store, linked)).become(state)
     except CheckpointError as error:
-        raise NotReplayableError(error.message) from error
-    state = state.without(state.refused(GUARDED))
-    changes = [
-        Change(folder / os.fsdecode(path), entry, None)
-        for path, entry in state.entries.items()
-        if entry is not None and entry.stored
-    ]
-    lost = [one for one in restore(changes, store) if one.outcome != "restored"]
-    if lost:
-        some = ", ".join(str(one.path.relative_to(folder)) for one in lost[:_NAMED])
-        why = lost[0].detail or lost[0].outcome
-        raise NotReplayableError(f"{plural(len(lost), 'file')} can't be put back ({some}): {why}.")
+        raise NotReplayableError(f"Its files can't be put back: {error.message}") from error
 
 
-def _link(root: Path, folder: Path, linked: Sequence[str]) -> None:
-    """Let paths lead to the workspace of today, as far as they are there and nothing else is."""
-    for name in linked:
-        here, there = folder / name, lent(root, name)
-        if there is not None and not os.path.lexists(here):
-            with suppress(OSError):  # a file in the place of its folder
-                here.parent.mkdir(parents=True, exist_ok=True)
-                here.symlink_to(there)
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The source of the files of a checkpoint; the workspace of today lends what is `linked`."""
+
+    store: CheckpointStore
+    linked: Sequence[str]
+
+    def content(self, digest: bytes) -> bytes:
+        return self.store.content(digest)
+
+    def lent(self, path: bytes) -> Path | None:
+        name = os.fsdecode(path)
+        return lent(self.store.root, name) if name in map(str, map(Path, self.linked)) else None
 
 
 def lent(root: Path, name: str) -> Path | None:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Final
 
 from tui.agent.limits import session_cost
@@ -25,6 +25,7 @@ from tui.core.messages import blocks_of, object_of, string_of, text_of, tool_cal
 from tui.core.paths import Folders
 from tui.session import catalog
 from tui.session.checkpoints.entries import CheckpointError
+from tui.session.checkpoints.not_kept import is_dependency, is_remade
 from tui.session.checkpoints.store import CheckpointStore, store_of
 from tui.session.checkpoints.transfer import StoredState
 from tui.session.reader import LoadedSession, path_to, read
@@ -45,9 +46,6 @@ _LOOKS: Final = late_pattern(
     r"\s*(?:cat|ls|grep|rg|find|head|tail|sed|wc|echo|mkdir|rm|cp|mv|touch|git|pip|npm i)(?:\s|$)"
 )
 """Commands that name a test and only look, or prepare something."""
-_LINKED: Final = frozenset({"node_modules", ".venv", "venv", "vendor", "bower_components"})
-"""Folders of what a project depends on, which work only reads."""
-_REFILLED: Final = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
 
 
 class NotReplayableError(HoldfastError):
@@ -137,6 +135,7 @@ def _case(source: RecordedPrompt, taken: set[str], folders: Folders, *, later: b
         )
     checks, after = _green(source, later=later)
     absent = _not_stored(source.root, before, folders)
+    linked = tuple(path for path in absent if is_dependency(source.root / path))
     return Case(
         name=name_of(text, taken),
         session=id_,
@@ -145,8 +144,8 @@ def _case(source: RecordedPrompt, taken: set[str], folders: Folders, *, later: b
         before=before,
         after=after or before,
         checks=checks,
-        linked=tuple(path for path in absent if PurePath(path).name in _LINKED),
-        missing=tuple(path for path in absent if PurePath(path).name not in _LINKED),
+        linked=linked,
+        missing=tuple(path for path in absent if path not in linked),
     )
 
 
@@ -210,7 +209,7 @@ def relocated(text: str, old: str, new: str) -> str:
 
 
 def _not_stored(root: Path, checkpoint: str, folders: Folders) -> list[str]:
-    """List what a checkpoint has no copy of, without what tools fill again."""
+    """List what a checkpoint has no copy of, without what programs make again."""
     store = store_of(folders, root)
     try:
         state = state_of(store, checkpoint)
@@ -219,7 +218,7 @@ def _not_stored(root: Path, checkpoint: str, folders: Folders) -> list[str]:
     finally:
         store.close()
     paths = (path for path, entry in sorted(state.entries.items()) if entry and not entry.stored)
-    return [name for path in paths if PurePath(name := os.fsdecode(path)).name not in _REFILLED]
+    return [name for path in paths if not is_remade(name := os.fsdecode(path))]
 
 
 def state_of(store: CheckpointStore, checkpoint: str) -> StoredState:

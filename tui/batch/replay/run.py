@@ -20,8 +20,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from tui.agent.launch import Launch
+from tui.app.confined_program import ProgramStoppedError, StopSignal
 from tui.batch.composition import TaskAgents
-from tui.batch.confined_program import ProgramStoppedError, StopSignal
 from tui.batch.events import BatchEvent
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation

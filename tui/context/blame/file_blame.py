@@ -403,7 +403,7 @@ class _Asking:
                     if text is not None:
                         digest = self._contents.add(text.encode("utf-8", "surrogateescape"))
                         commit, made = after[-1].commit, place.made
-                        return CommittedFile(place.checkout, commit, name, digest, made)
+                        return _Committed(place.checkout, commit, name, digest, made)
         return None
 
     def _blame(self, origins: Sequence[StepOrigin], lines: Sequence[str]) -> FileBlame:
@@ -572,7 +572,7 @@ class _Contents:
 
     def _written(self, digest: str, file: Path, call: str, before: str, path: str) -> bytes | None:
         """The content that a call wrote, made again from its arguments."""
-        from tui.context.blame.replayed import written  # noqa: PLC0415 - seldom needed
+        from tui.context.written_again import written  # noqa: PLC0415 - seldom needed
 
         if file not in self._inputs:
             self._inputs[file] = _inputs_in(file)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -33,6 +33,13 @@ def differing(old: State, new: State) -> dict[bytes, tuple[PathEntry | None, Pat
             found[path] = before, entry
     found |= {path: (old[path], None) for path in old.keys() - new.keys()}
     return dict(sorted(found.items()))
+
+
+def folders_above(path: bytes) -> Iterator[bytes]:
+    """The folders that a path is in, from the nearest."""
+    while b"/" in path:
+        path = path.rpartition(b"/")[0]
+        yield path
 
 
 class FileSource(Protocol):

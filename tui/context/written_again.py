@@ -1,4 +1,4 @@
-"""A file tool's write, done again on what the file was: its result isn't kept, only its hash is.
+"""A write of a file tool, done again on what the file was: its result isn't kept, only its hash is.
 
 Whoever uses it compares hashes, so a result that differs does no harm.
 """
