@@ -90,7 +90,8 @@ class _Files:
 def lent(root: Path, name: str) -> Path | None:
     """The place in a workspace that a suite may link to; None for what isn't there, or elsewhere:
     the suite may be anybody's, and a command may have put a link into the workspace."""
-    inside = ".." not in Path(name).parts and not Path(name).is_absolute() and "\0" not in name
+    parts = Path(name).parts
+    inside = parts and ".." not in parts and not Path(name).is_absolute() and "\0" not in name
     place = Path(os.path.realpath(root)) / name
     return place if inside and place.exists() and os.path.realpath(place) == str(place) else None
 
