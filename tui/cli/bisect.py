@@ -36,7 +36,7 @@ from tui.core.workspace import Workspace
 from tui.session import catalog
 from tui.session.branches import on_branch
 from tui.session.checkpoints.entries import CheckpointError
-from tui.session.checkpoints.not_kept import ENVIRONMENT, is_remade, lent_by
+from tui.session.checkpoints.not_stored import ENVIRONMENT, is_remade, lent_by
 from tui.session.checkpoints.scratch import ScratchTree, State, differing
 from tui.session.checkpoints.store import store_of
 from tui.session.reader import LoadedSession, read

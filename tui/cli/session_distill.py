@@ -45,7 +45,7 @@ from tui.core.workspace import Workspace
 from tui.permissions.plain_command import ReadableArea, parse, reasons_to_ask
 from tui.session import copies
 from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
-from tui.session.checkpoints.not_kept import is_remade
+from tui.session.checkpoints.not_stored import is_remade
 from tui.session.checkpoints.scratch import ScratchTree, State, differing
 from tui.session.checkpoints.store import store_of
 from tui.session.records import Record

@@ -18,12 +18,12 @@ from tui.context.call_origin import CallOrigin
 from tui.core.dataclass import dataclass, field
 from tui.core.messages import blocks_of, object_of, string_of
 from tui.session.checkpoints.entries import CheckpointError, Kind, PathEntry
-from tui.session.checkpoints.not_kept import is_remade
+from tui.session.checkpoints.not_stored import is_remade
 from tui.session.records import Record, is_prompt, title_of
 
 Entries: TypeAlias = Mapping[bytes, tuple[PathEntry | None, PathEntry | None]]
 """The old and the new entry of each path that a step changed."""
-Content: TypeAlias = Callable[[bytes], bytes]
+ReadContent: TypeAlias = Callable[[bytes], bytes]
 """Returns the content with a SHA-256. Raises CheckpointError."""
 NETWORK: Final = frozenset({"workspace + network", "outside"})
 """The levels at which a command had the network."""
@@ -184,7 +184,7 @@ class Correction:
 
 
 def corrections(
-    records: Sequence[Record], steps: Sequence[FileStep], content: Content
+    records: Sequence[Record], steps: Sequence[FileStep], content: ReadContent
 ) -> list[Correction]:
     """What the person corrected, told by what happened and not by words: prompts after an
     interruption or a rewind, reasons for a refusal, and prompts under which lines were taken away
@@ -215,7 +215,7 @@ def corrections(
 
 
 def _revised(
-    records: Sequence[Record], steps: Sequence[FileStep], content: Content
+    records: Sequence[Record], steps: Sequence[FileStep], content: ReadContent
 ) -> frozenset[str]:
     """The prompts under which lines were taken away that the prompt before had brought."""
     by_prompt: dict[str, dict[bytes, tuple[PathEntry | None, PathEntry | None]]] = {}

@@ -148,7 +148,7 @@ class SessionFiles:
         calls of the record don't give it."""
         calls: list[tuple[str, _Call]] = []
         wanted = digest.hex()
-        while (data := self._kept(wanted)) is None:
+        while (data := self._stored(wanted)) is None:
             call = self._calls.pop(wanted, None)  # once: calls may lead in a circle
             if call is None:
                 return self.store.content(digest)  # says why it can't
@@ -161,7 +161,7 @@ class SessionFiles:
             self._made[made] = data
         return data
 
-    def _kept(self, digest: str) -> bytes | None:
+    def _stored(self, digest: str) -> bytes | None:
         """The content with a hash where it is kept somewhere; "" is no file."""
         if not digest:
             return b""

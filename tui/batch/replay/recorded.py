@@ -25,7 +25,7 @@ from tui.core.messages import blocks_of, object_of, string_of, text_of, tool_cal
 from tui.core.paths import Folders
 from tui.session import catalog
 from tui.session.checkpoints.entries import CheckpointError
-from tui.session.checkpoints.not_kept import is_dependency, is_remade
+from tui.session.checkpoints.not_stored import is_dependency, is_remade
 from tui.session.checkpoints.store import CheckpointStore, store_of
 from tui.session.checkpoints.transfer import StoredState
 from tui.session.reader import LoadedSession, path_to, read
