@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Final
 
 from tui.context.distillation import (
-    Content,
+    ReadContent,
     DistilledStep,
     GreenCheck,
     is_plain_file,
@@ -62,7 +62,7 @@ class DistilledScript:
 def script(
     steps: Sequence[DistilledStep],
     checks: Sequence[GreenCheck],
-    content: Content,
+    content: ReadContent,
     *,
     session: str,
     title: str,
@@ -127,7 +127,7 @@ def quoted(text: str) -> str:
 
 
 def _lines(
-    one: DistilledStep, content: Content, made: DistilledScript, number: int, root: str
+    one: DistilledStep, content: ReadContent, made: DistilledScript, number: int, root: str
 ) -> Iterator[str]:
     """The lines of a step: its command, or its changes one by one."""
     if one.step.command:
@@ -168,7 +168,7 @@ def _change(
     path: bytes,
     old: PathEntry | None,
     new: PathEntry,
-    content: Content,
+    content: ReadContent,
     made: DistilledScript,
 ) -> Iterator[str]:
     name = _name(path)

@@ -108,3 +108,29 @@ async def test_a_patch_that_moves_a_file_keeps_its_lines(tmp_path: Path) -> None
     found, _ = blame_file(root / "new.py", folders())
     assert told(found) == ["before", "edit apply_patch", "before", "before"]
     assert found.names == (str(root / "old.py"),)
+
+
+async def test_what_the_person_formats_by_hand_is_still_who_wrote_it(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "file.py").write_text("one = first(1,2)\ntwo\n")
+    edit = {"old_string": "two\n", "new_string": "added = call(1,2)\ntwo\n"}
+    agent = make_agent(
+        root,
+        ScriptedProvider(
+            [call("read_file", path="file.py")],
+            [call("edit_file", path="file.py", edits=[edit])],
+            say("Done."),
+            say("Nothing to do."),
+        ),
+        session=Session.create(root, folders=folders(), clock=SystemClock()),
+        approver=Yes(),
+        open_checkpoints=lambda: store_of(folders(), root),
+    )
+    await events_of(agent, "make the file better")
+    by_hand = "one = first(1, 2)\nmine = by_hand()\nadded = call(1, 2)\ntwo\n"
+    (root / "file.py").write_text(by_hand)
+    await events_of(agent, "go on")
+    await agent.close()
+    found, _ = blame_file(root / "file.py", folders())
+    assert told(found) == ["before", "person", "edit edit_file", "before"]

@@ -18,9 +18,14 @@ MOVED_CHARS: Final = 40
 _PLACES: Final = 50
 """Places of a line from which a block may have moved."""
 
-Reformatted: TypeAlias = Literal["nothing", "parts", "all or nothing", "all"]
-"""What is compared without regard to its form: every part that was replaced; the whole, unless more
-than its form has changed; the whole."""
+_WRAPPED_PAIRS: Final = 40_000
+"""Pairs of lines of a part among which broken ones are looked for."""
+_SUBSTANCE_CHARS: Final = 6
+"""Characters of a line, without what belongs to its form, that tell it from others."""
+
+Reformatted: TypeAlias = Literal["nothing", "parts", "lines", "all"]
+"""What is compared without regard to its form: every part that was replaced; the whole if nothing
+but its form has changed, else every part, and the lines in it; the whole."""
 
 
 class LineRun(NamedTuple):
@@ -45,16 +50,18 @@ def line_map(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -
         return LineMap(len(new), _reformatted(old, new))
     blocks = matching_blocks(old, new)
     parts = hunks(old, new, blocks)
-    if reformatted == "all or nothing" and parts:
+    if reformatted == "lines" and parts:
         first, last = parts[0], parts[-1]
         if same_substance(old[first.old : last.old_end], new[first.new : last.new_end]):
             return LineMap(len(new), _reformatted(old, new))
     runs = [LineRun(block.new, block.old, block.size) for block in blocks]
     rewritten: list[LineRun] = []
-    if reformatted == "parts":
+    if reformatted != "nothing":
         for part in parts:
-            if part.old < part.old_end and same_substance(*_sides(old, new, part)):
+            if _is_rewritten(old, new, part):
                 rewritten += _rewritten(old, new, part)
+            elif reformatted == "lines":
+                rewritten += _rewritten_lines(old, new, part)
     moved = _moved(old, new, parts, {n for run in rewritten for n in _range(run)})
     return LineMap(len(new), [*runs, *rewritten, *moved])
 
@@ -98,6 +105,57 @@ def _rewritten(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[L
         for n, source in enumerate(made_of(*_sides(old, new, part)))
         if source is not None
     ]
+
+
+def _is_rewritten(old: Sequence[str], new: Sequence[str], part: LineHunk) -> bool:
+    return part.old < part.old_end and same_substance(*_sides(old, new, part))
+
+
+def _rewritten_lines(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[LineRun]:
+    """The lines of a part that have another form, beside others that are new: who formats a file
+    may have edited it as well."""
+    before, after = (list(map(substance, side)) for side in _sides(old, new, part))
+    blocks = matching_blocks(before, after)
+    runs = [
+        LineRun(part.new + j + n, part.old + i + n, 1, rewritten=True)
+        for i, j, size in blocks
+        for n in range(size)
+        if len(after[j + n]) >= _SUBSTANCE_CHARS
+    ]
+    for old_at, old_end, new_at, new_end in hunks(before, after, blocks):
+        inner = LineHunk(
+            part.old + old_at, part.old + old_end, part.new + new_at, part.new + new_end
+        )
+        if _is_rewritten(old, new, inner):
+            runs += _rewritten(old, new, inner)
+        else:
+            runs += _wrapped(old, new, inner)
+    return runs
+
+
+def _wrapped(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[LineRun]:
+    """The lines into which a formatter has broken one, beside others that are new."""
+    before, after = (list(map(substance, side)) for side in _sides(old, new, part))
+    if len(before) * len(after) > _WRAPPED_PAIRS:
+        return []
+    runs: list[LineRun] = []
+    begin = 0
+    for i, whole in enumerate(before):
+        if len(whole) < _SUBSTANCE_CHARS:
+            continue
+        for j in range(begin, len(after)):
+            end, joined = j, ""
+            while joined != whole and end < len(after) and whole.startswith(joined + after[end]):
+                joined, end = joined + after[end], end + 1
+            if after[j] and joined == whole:
+                while end < len(after) and not after[end] and new[part.new + end].strip():
+                    end += 1  # a bracket of its own
+                runs += [
+                    LineRun(part.new + n, part.old + i, 1, rewritten=True) for n in range(j, end)
+                ]
+                begin = end
+                break
+    return runs
 
 
 def _moved(

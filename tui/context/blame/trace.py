@@ -181,7 +181,7 @@ class Tracer:
         if maker.kind == "formatter":
             reformatted = "all"
         elif maker.kind in {"command", "person", "job"}:
-            reformatted = "all or nothing"
+            reformatted = "lines"
         elif change.formatter is not None:
             reformatted = "parts"
         mapped = self.sources.line_map(before.digest, change.digest, reformatted)
@@ -221,19 +221,23 @@ class Tracer:
                 found[j] = best[j]
             matches.remove(best)
         if merged is not None and None in found:
-            open_ = [(i, j) for i, j in self._shared(merged.digest, digest) if found[j] is None]
+            shared = self._shared(merged.digest, digest, "lines")  # formatted since
+            open_ = [(i, j) for i, j in shared if found[j] is None]
             steps = merged.steps() if open_ else ()
             for i, j in open_:
                 if i < len(steps) and steps[i].kind == "commit":
                     found[j] = StepOrigin((steps[i],))
 
-    def _runs(self, old: str, new: str) -> list[LineRun]:
-        mapped = self.sources.line_map(old, new, "nothing")
+    def _runs(self, old: str, new: str, reformatted: Reformatted = "nothing") -> list[LineRun]:
+        mapped = self.sources.line_map(old, new, reformatted)
         return mapped.runs if mapped else []
 
-    def _shared(self, old: str, new: str) -> list[tuple[int, int]]:
+    def _shared(
+        self, old: str, new: str, reformatted: Reformatted = "nothing"
+    ) -> list[tuple[int, int]]:
         """The lines that two contents share, by their places in both."""
-        return [(run.old + k, run.new + k) for run in self._runs(old, new) for k in range(run.size)]
+        runs = self._runs(old, new, reformatted)
+        return [(run.old + k, run.new + k) for run in runs for k in range(run.size)]
 
     def _copied(self, place: str, digest: str, found: list[StepOrigin | None]) -> None:
         """Fill in the origins of blocks that another work tree has: git took them over, though HEAD
