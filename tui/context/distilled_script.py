@@ -16,9 +16,9 @@ from hashlib import sha256
 from typing import Final
 
 from tui.context.distillation import (
-    ReadContent,
     DistilledStep,
     GreenCheck,
+    ReadContent,
     is_plain_file,
     is_text,
 )
