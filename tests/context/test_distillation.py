@@ -179,7 +179,25 @@ def test_a_command_that_prepares_what_git_ignores_is_kept_and_named() -> None:
     ]
     assert result.text.count("\nrun . 'npm ci'\n") == 2
     said = "changed only what git ignores, which isn't checked: npm ci"
-    assert result.cannot == [f"step {number} {said}" for number in (1, 3)]
+    assert result.cannot == [f"steps 1, 3 {said}"]
+
+
+def test_a_skill_names_edits_in_a_row_once() -> None:
+    store = Store()
+    asked = prompt("tidy up")
+
+    def edit(name: bytes) -> FileStep:
+        origin = CallOrigin("edit_file", "", prompt=asked)
+        return FileStep({name: (None, store.entry(name))}, "edit", origin=origin)
+
+    run = FileStep({b"c": (None, store.entry(b"c"))}, "run", "make")
+    steps = distilled([edit(b"a"), edit(b"b"), run, edit(b"d")])
+    text, _ = skill(steps, [], [], session="s", title="t")
+    assert [line for line in text.splitlines() if line[:1].isdigit()] == [
+        "1. Change `a`, `b`: tidy up",
+        "2. Run `make`",
+        "3. Change `d`: tidy up",
+    ]
 
 
 def test_links_folders_modes_and_binary_files_come_along(tmp_path: Path) -> None:

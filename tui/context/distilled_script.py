@@ -30,6 +30,7 @@ from tui.session.checkpoints.entries import CheckpointError, Kind, PathEntry
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(?:/[A-Za-z0-9._+-]+)*")
 _DIFF_MAX: Final = 400_000
 """Bytes of a file above which it is written whole: comparing takes too long."""
+_NAMED: Final = 3
 _CHARS: Final = 120
 _NEW_FILE: Final = 0o644
 _HEAD: Final = """\
@@ -71,17 +72,14 @@ def script(
 ) -> DistilledScript:
     """The steps as a script. `root` is the folder of the session; commands name it by `.`."""
     made = DistilledScript("")
+    numbered = list(enumerate(steps, 1))
+    _say(made, "had the network", [(n, one) for n, one in numbered if one.step.network])
+    ignored = "changed only what git ignores, which isn't checked"
+    _say(made, ignored, [(n, one) for n, one in numbered if one.step.prepares])
     head = _HEAD.format(title=comment(title), session=comment(session), began=comment(began))
     parts = [head]
-    for number, one in enumerate(steps, 1):
+    for number, one in numbered:
         parts.append(f"\n# {source_of(one)}\n")
-        if one.step.network:
-            made.cannot.append(f"step {number} had the network: {comment(one.step.command)}")
-        if one.step.prepares:
-            made.cannot.append(
-                f"step {number} changed only what git ignores, which isn't checked:"
-                f" {comment(one.step.command)}"
-            )
         parts += _lines(one, content, made, number, root)
     if checks:
         parts.append("\n# Checks whose last run was green\n")
@@ -91,6 +89,17 @@ def script(
     parts.append('\nexit "$failed"\n')
     made.text = "".join(parts)
     return made
+
+
+def _say(made: DistilledScript, why: str, found: Sequence[tuple[int, DistilledStep]]) -> None:
+    """Say once of all steps why the script can't be sure to work."""
+    if not found:
+        return
+    numbers = ", ".join(str(number) for number, _ in found)
+    commands = list(dict.fromkeys(comment(one.step.command) for _, one in found))
+    more = "; …" if len(commands) > _NAMED else ""
+    steps = "step" if len(found) == 1 else "steps"
+    made.cannot.append(f"{steps} {numbers} {why}: {'; '.join(commands[:_NAMED])}{more}")
 
 
 def comment(text: str) -> str:

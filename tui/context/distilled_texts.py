@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 from tui.context.distillation import Correction, DistilledStep, GreenCheck
@@ -108,13 +109,21 @@ def skill(
 
 
 def _steps(steps: Sequence[DistilledStep]) -> Iterator[str]:
-    for number, one in enumerate(steps, 1):
-        if one.step.command:
-            yield f"{number}. Run {_code(one.step.command)}"
+    """The steps in words: edits in a row, of one prompt, are one."""
+    rows = groupby(
+        enumerate(steps), lambda pair: (pair[1].step.command and pair[0], _wanted(pair[1]))
+    )
+    for number, (_, row) in enumerate(rows, 1):
+        found = [one for _, one in row]
+        first = found[0]
+        if first.step.command:
+            yield f"{number}. Run {_code(first.step.command)}"
         else:
-            names = ", ".join(_code(os.fsdecode(path)) for path in one.changes)
-            yield f"{number}. Change {names}: {_prose(_wanted(one))}"
-        yield f"   {_remark(source_of(one))}"
+            paths = dict.fromkeys(path for one in found for path in one.changes)
+            names = ", ".join(_code(os.fsdecode(path)) for path in paths)
+            yield f"{number}. Change {names}: {_prose(_wanted(first))}"
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        yield f"   {_remark(source_of(first) + more)}"
 
 
 def _wanted(one: DistilledStep) -> str:
