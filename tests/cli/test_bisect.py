@@ -180,6 +180,16 @@ def test_each_run_begins_from_the_exact_state(
     assert "The command changed 2 files while it was judged (a, left)" in err
 
 
+def test_a_checkpoint_that_found_nothing_changed_is_blamed_on_nobody(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = session(root, [write("b", "1\n")], [write("b", "2\n"), run("echo 3 > b")])
+    build = "! grep -s 2 b"
+    found = bisected(capsys, id_, "--json", "--build", build, "--", "! grep -s '[23]' b")
+    titles = [one["title"] for one in found["candidates"]]
+    assert titles == ["write_file b", "run_command echo 3 > b"]
+
+
 def test_states_that_do_not_build_are_skipped_and_the_rest_is_named(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,21 +131,31 @@ def print_report(report: BisectReport, options: Options, prices: Mapping[str, Pr
     elif isinstance(result, FirstFailure):
         for line in _failure_lines(report, result, made, diff):
             print_text(line)
-        for line in _next_commands(options, result, made):
+        for line in _next_commands(options, made):
             note(line)
     else:
         print_text(_no_failure_text(report, result))
     if not options.json:
         for line in _remarks(report):
             note(line)
-    return 0 if isinstance(result, FirstFailure) and len(result.candidates) == 1 else 1
+    return 0 if len(made) == 1 else 1
 
 
 def _makers(report: BisectReport, prices: Mapping[str, Price]) -> list[_Made]:
     result = report.result
     if not isinstance(result, FirstFailure):
         return []
-    return [_made(report.states[n], prices) for n in result.candidates]
+    found = [n for n in result.candidates if _differs(report, n)]
+    return [_made(report.states[n], prices) for n in found or result.candidates]
+
+
+def _differs(report: BisectReport, n: int) -> bool:
+    """True unless a state is the one before: a checkpoint that found nothing changed."""
+    before, state = report.states[n - 1], report.states[n]
+    try:
+        return bool(differing(report.kept.state(before.files), report.kept.state(state.files)))
+    except CheckpointError:
+        return True
 
 
 def _made(state: BisectState, prices: Mapping[str, Price]) -> _Made:
@@ -341,8 +351,8 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
-def _next_commands(options: Options, result: FirstFailure, made: Sequence[_Made]) -> Iterator[str]:
-    if len(result.candidates) > 1:
+def _next_commands(options: Options, made: Sequence[_Made]) -> Iterator[str]:
+    if len(made) > 1:
         return
     (one,) = made
     id_ = one.state.session.header.id
@@ -363,7 +373,7 @@ def _to_json(report: BisectReport, made: Sequence[_Made], diff: str) -> dict[str
     result = report.result
     outcome: dict[str, Any]
     if isinstance(result, FirstFailure):
-        single = len(result.candidates) == 1
+        single = len(made) == 1
         outcome = {
             "outcome": "found" if single else "between",
             "passes": result.passes + 1,
