@@ -401,7 +401,8 @@ class HoldfastApp(ThemedApp):
 
     def on_turn_ended(self, event: TurnEnded) -> None:
         """Offer ways to recover from a failed turn whose error would only come back."""
-        if event.outcome == "failed" and event.error and self.screen is self.chat:
+        on_top = self.screen_stack[-1:] == [self.chat]  # at the end there is no screen any more
+        if event.outcome == "failed" and event.error and on_top:
             from tui.app.error_options import offer_recovery  # noqa: PLC0415 - on demand
 
             work = offer_recovery(self.conversation, event.error)

@@ -121,7 +121,7 @@ async def test_what_is_uncertain_says_so_with_its_candidates(
         ("/why", "asks about a line"),
         ("/why nowhere.py:3", "There is no file"),
         ("/why src/module.py:9999", "there is no line 9999"),
-        ("/why src/module.py:x", "x names no lines"),
+        ("/why src/module.py:x", "names no lines"),
     ],
 )
 async def test_what_cannot_be_answered_says_why(world: World, typed: str, words: str) -> None:
