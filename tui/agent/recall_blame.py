@@ -1,4 +1,4 @@
-"""What the model gets for lines of a file: the prompts, calls and models that wrote them.
+"""Lines of a file as the model is told of them: the prompts, calls and models that wrote them.
 
 Prompts and commands are quoted of sessions that `recall` reads, those of this workspace, and not
 where the person hid them from the model.
@@ -98,8 +98,8 @@ def _source(
 
 @dataclass(frozen=True, slots=True)
 class _ReadSession:
-    """What the model may read of a session: its messages' numbers by their records, and what the
-    person hid, by the ids of records and calls."""
+    """The part of a session that the model may read: its messages' numbers by their records, and
+    what the person hid, by the ids of records and calls."""
 
     numbers: Mapping[str, int]
     hidden: frozenset[str]
@@ -131,7 +131,7 @@ class _Reader:
         )
 
     def place(self, step: RecordedStep) -> str:
-        """Where the step's prompt is to be read, by its address for `recall`."""
+        """The place where the step's prompt is to be read, by its address for `recall`."""
         prompts = self._prompts(step.session)
         if prompts is None:
             return "in a session that can't be read from here"

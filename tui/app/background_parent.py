@@ -66,16 +66,16 @@ LOADED: Final = (
     *("tree_sitter", "tree_sitter_bash", "encodings.utf_8_sig", "encodings.ascii"),
     *("concurrent.futures.thread",),
 )
-"""What a session loads by its first command; `module:function` is called, too."""
+"""The modules that a session loads by its first command; `module:function` is called, too."""
 
 _AT_START: Final = (
     *("HOME", "PYTHON", "_PYTHON", "LC_", "LANG", "TZ", "LD_", "MALLOC_", "GLIBC_", "OPENSSL_"),
     *("OTEL_PYTHON_", "PYDANTIC_", "DEFER_PYDANTIC_"),
 )
-"""How the names of variables begin that are read while the program is loaded, or before."""
+"""The beginnings of names of variables that are read while the program is loaded, or before."""
 
 _RIGHTS: Final = ("Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp", "Cpus_", "Mems_")
-"""How the lines begin in /proc/PID/status that say what a process may do, and where."""
+"""The beginnings of lines in /proc/PID/status that say what a process may do, and where."""
 _PLACES: Final = ("cgroup", "limits", "loginuid", "sessionid", "oom_score_adj", "attr/current")
 _SO_PEERPIDFD: Final = 77
 _IGNORED: Final = frozenset(
@@ -208,7 +208,7 @@ def _name(process: str) -> str:
 
 
 def _place_of(process: str) -> list[str]:
-    """What a process can't leave, of itself: who may do what in it, and where. Raises OSError."""
+    """The rights, limits and namespaces that a process can't leave. Raises OSError."""
     about = Path("/proc", process)
     known = [*_lines_of(process, _RIGHTS), os.readlink(about / "root")]  # noqa: PTH115 - as text
     known += [os.readlink(name) for name in sorted((about / "ns").iterdir())]  # noqa: PTH115

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 USAGE: Final = "/why FILE:10 asks about a line, FILE:10-20 about some, FILE about all."
 _SPACED: Final = re.compile(r"\s+:?(?=\d[\d,+-]*$)")
-"""What stands before the lines where a completed path has left its blank."""
+"""The text before the lines where a completed path has left its blank."""
 
 
 async def why(conversation: Conversation, asked: str) -> None:

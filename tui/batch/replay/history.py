@@ -1,7 +1,8 @@
 """The session that a replay begins with: what was said before the prompt, in another folder.
 
 The conversation is that of the record, and the folder's path in it is the new one's. What requests
-began with, and what was said at their ends, is made anew: the system prompt is the one under trial.
+began with, and what was said at their ends, is made again: the system prompt is the one that is
+tried.
 Everything here blocks.
 """
 

@@ -2,7 +2,7 @@
 
 A session file is read again when its size or its time of change differs, and a file's answer is
 made again when any source of it does; then what it was made of, the maps between its states, is
-there. Without the cache all is made anew.
+there. Without the cache everything is made again.
 """
 
 from __future__ import annotations
