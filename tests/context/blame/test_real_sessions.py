@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+
+import pytest
 
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
 from tui.context.blame import FileBlame, blame_file
 from tui.core.clock import SystemClock
 from tui.core.paths import folders
-from tui.session.checkpoints.store import store_of
+from tui.session.checkpoints.entries import Checkpoint
+from tui.session.checkpoints.store import CheckpointStore, store_of
 from tui.session.session import Session
 
 
@@ -71,6 +75,36 @@ async def test_edits_commands_and_the_person_are_told_apart(tmp_path: Path) -> N
     )  # fmt: skip
     assert found.makers(4)[0].said == "go on"
     assert found.makers(4)[0].label == "echo by a command >> file.py"
+
+
+async def test_a_prompts_checkpoint_that_comes_after_its_commands_intent_is_the_persons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    (root / "file.py").write_text("one\ntwo\n")
+    take = CheckpointStore.take
+
+    def late(store: CheckpointStore) -> Checkpoint:
+        if b"by the person" in (root / "file.py").read_bytes():
+            while b'"effect":"run"' not in recorded():
+                threading.Event().wait(0.001)
+        return take(store)
+
+    def recorded() -> bytes:
+        return b"".join(file.read_bytes() for file in folders().data.rglob("*.jsonl"))
+
+    monkeypatch.setattr(CheckpointStore, "take", late)
+    await worked(
+        root,
+        [call("read_file", path="file.py")],
+        EDIT,
+        say("Done."),
+        [call("run_command", command="echo by a command >> file.py")],
+        say("Done."),
+    )
+    found, _ = blame_file(root / "file.py", folders())
+    assert told(found) == ["before", "edit edit_file", "before", "person", "command run_command"]
 
 
 async def test_without_checkpoints_the_file_tools_tell_enough(tmp_path: Path) -> None:

@@ -319,8 +319,13 @@ def _by_records(
         if one.taken.by in {"call", "rewind"} and one.taken.step >= 0
     ]
     steps = _distinct(steps)
-    if not steps:
-        steps = _distinct(step for begun, ended, step in calls if begun < event.time <= ended)
+    if not steps:  # a session's own record says by its order which of its calls had begun
+        told = {one.session.id for one in around}
+        steps = _distinct(
+            step
+            for begun, ended, step in calls
+            if begun < event.time <= ended and step.session not in told
+        )
     if steps:
         return steps, AT_ONCE
     if any(one.taken.by == "job" for one in around):
