@@ -114,15 +114,21 @@ async def test_200_turns_on_the_strict_server_in_three_processes(
         def opened(*argv: str) -> Terminal:
             return Terminal([*HOLDFAST, *argv], cwd=work, env=env, preload=SCREEN)
 
+        def recorded(words: str) -> bool:
+            """True once an answer is no longer provisional."""
+            return words in session_file(home).read_text()
+
         first, second = KILLED_AT
         with opened() as screen:
             screen.wait_for(READY)
             play(screen, range(first))
+            screen.wait_until(lambda: recorded(f"answer {first - 1}."))
             screen.kill()
         await pin_first(session_file(home), "tool_result")
         with opened("-c") as screen:
             screen.wait_for(f"answer {first - 1}.")
             play(screen, range(first, second))
+            screen.wait_until(lambda: recorded(f"answer {second - 1}."))
             screen.kill()
         with opened("-c") as screen:
             screen.wait_for(f"answer {second - 1}.")
