@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import process_time
@@ -17,12 +17,13 @@ from textual.widgets import Input, Static
 
 from tests.context.sessions import answer, prompt
 from tests.support.clock import PATIENCE_S
+from tests.support.idle import threads_held
 from tests.support.world import OldSession, World, old_path
 from tests.ui.screens.driving import ROOMY, WIDE, app_of, items, session_open, until
 from tests.ui.screens.inspected import Inspected, worked
 from tui.agent.request.break_cost import ChangePrice
 from tui.app.services import SessionChoice
-from tui.context.masks import MaskPlan
+from tui.context.masks import FileRead, MaskableResult, MaskPlan
 from tui.context.overrides import overlays_of, pins_of
 from tui.core.facts import ContextChanged, Fact, Overlay
 from tui.ui.screens import context
@@ -372,23 +373,27 @@ async def test_the_bulk_dialog_is_there_before_it_has_looked_at_the_files(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = threading.Event()
+    outdated = context.masks.outdated
 
-    def late(found: object, changed: object) -> MaskPlan:
-        known.wait(PATIENCE_S)
+    def late(found: Sequence[MaskableResult], changed: Callable[[FileRead], bool]) -> MaskPlan:
+        if not found:  # what the dialog begins with
+            return outdated(found, changed)
+        assert known.wait(PATIENCE_S)
         return MaskPlan("reads of files changed since", ("r1", "r2"), 900)
 
     monkeypatch.setattr(context.masks, "outdated", late)
     async with inspecting(worked()) as (_, pilot, _):
-        await pilot.press("b")
-        await until(pilot, lambda: isinstance(pilot.app.screen, BulkMenu))
-        menu = pilot.app.screen
-        assert isinstance(menu, BulkMenu)
+        with threads_held():
+            await pilot.press("b")
+            await until(pilot, lambda: isinstance(pilot.app.screen, BulkMenu))
+            menu = pilot.app.screen
+            assert isinstance(menu, BulkMenu)
 
-        def row() -> str:
-            return menu.rows.render_line(2).text.rstrip()
+            def row() -> str:
+                return menu.rows.render_line(2).text.rstrip()
 
-        assert row() == " reads of files changed since    …"
-        known.set()
+            assert row() == " reads of files changed since    …"
+            known.set()
         await until(pilot, lambda: "hides 2 results" in row())
 
 
