@@ -23,7 +23,6 @@ from tui.provider.anthropic.answer import (
     Part,
     continues,
     joined,
-    texts_joined,
 )
 from tui.provider.anthropic.classify import (
     STREAM_HINT,
@@ -340,7 +339,7 @@ class AnthropicProvider:
         follows the events, are yielded before it is raised; after the end of the answer it counts
         for nothing."""
         row: list[Part] = []
-        for event in texts_joined(events):
+        for event in events:
             if answer.done:
                 break
             try:
