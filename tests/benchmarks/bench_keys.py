@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.benchmarks.pace import slowness
-from tests.benchmarks.streamed import streaming
+from tests.benchmarks.streamed import essay, playing, streaming
 from tests.support.terminal import HOLDFAST, Terminal
 
 TOKENS, PIECE = 20_000, 4
@@ -30,6 +30,8 @@ _KEYS = "ΩΨΦΣΠΞΛΘΔΓЖЦЧШЩЭЮЯБД"
 """Nothing else on the screen has them."""
 _PAUSE_S = 0.1
 _STARTS, _FIRST_KEYS = 10, 8
+_BURSTS = 8
+"""Each is over within half a second."""
 _ROUNDS = 5
 """The output is there so fast that there is time for a few keys only."""
 
@@ -56,6 +58,7 @@ def run() -> list[tuple[str, float, float]]:
             *_first_prompt(home),
             *_at_rest_and_at_speed(home),
             *_in_full_flood(home),
+            *_in_bursts(home),
             *_while_it_prints(home),
         ]
 
@@ -102,6 +105,20 @@ def _in_full_flood(home: Path) -> list[tuple[str, float, float]]:
         _send(screen)
         waits = _latencies(screen, lambda _: "2 prompts" in screen.text)
     return _rows(f"a key while {TOKENS:,} tokens stream at once", waits, middle_ms=8, most_ms=40)
+
+
+def _in_bursts(home: Path) -> list[tuple[str, float, float]]:
+    """While answers come as fast as they can be read, each event in an HTTP chunk of its own."""
+    burst = {"text": essay(TOKENS * PIECE), "piece": PIECE, "burst": "chunks"}
+    waits = list[float]()
+    with (
+        playing(home, [{"text": "ready"}, *[burst] * _BURSTS]) as url,
+        _answered_once(home, url) as screen,
+    ):
+        for over in range(2, 2 + _BURSTS):
+            _send(screen)
+            waits += _latencies(screen, lambda _: f"{over} prompts" in screen.text, pause=0.02)  # noqa: B023 - called in this round
+    return _rows(f"a key while a burst of {TOKENS:,} tokens comes", waits, middle_ms=8, most_ms=12)
 
 
 @contextmanager

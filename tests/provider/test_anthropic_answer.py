@@ -15,12 +15,7 @@ from tests.support.server_script import encoded, events_of
 from tui.core.facts import TextDelta
 from tui.core.messages import Usage
 from tui.provider.anthropic import sse
-from tui.provider.anthropic.answer import (
-    AnswerBuilder,
-    MalformedEventError,
-    texts_joined,
-    tool_input,
-)
+from tui.provider.anthropic.answer import AnswerBuilder, MalformedEventError, tool_input
 from tui.provider.anthropic.sse import BadEventDataError, EventDecoder
 
 _JSON = st.recursive(
@@ -99,17 +94,23 @@ def test_events_are_the_same_however_lines_end_and_reads_are_cut(
     assert [*events, *decoder.finish()] == _TWO
 
 
-def _sent_delta(index: int, text: str, **more: object) -> bytes:
-    delta = {"type": "text_delta", "text": text} | more
+_KINDS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+def _sent_delta(index: object, text: object, kind: str = "text_delta", **more: object) -> bytes:
+    delta = {"type": kind, _KINDS[kind]: text} | more
     event = {"type": "content_block_delta", "index": index, "delta": delta}
     return b"event: content_block_delta\ndata: " + json.dumps(event).encode() + b"\n\n"
 
 
 _EVENTS = st.one_of(
-    st.builds(_sent_delta, st.integers(0, 1), st.text(max_size=3)),
+    st.builds(_sent_delta, st.integers(0, 1), st.text(max_size=3), st.sampled_from(list(_KINDS))),
     st.sampled_from(
         [
             _sent_delta(0, "a", note="more than a text"),
+            _sent_delta(0, None),
+            _sent_delta("0", "a"),
+            _sent_delta(0.0, "a"),
             b'event: content_block_delta\ndata: {"index": 0, "delta": {}}\n\n',
             b'event: content_block_delta\ndata: {"type": "ping"}\n\n',
             b'event: content_block_delta\ndata: {"type": "content_block_delta"}\n\n',
@@ -125,23 +126,35 @@ _EVENTS = st.one_of(
 def test_deltas_read_together_are_those_read_one_by_one(wire: list[bytes]) -> None:
     begin = b'data: {"type": "message_start", "message": {}}\n\n'
     lines = b"".join([begin, *wire]).splitlines(keepends=True)
-    events = _decoded(begin + b"".join(wire))
-    assert events == _decoded(*lines)
     answers = [AnswerBuilder("m"), AnswerBuilder("m")]
     shown = ["", ""]
-    for n, some in enumerate((events, texts_joined(events))):
-        for event in some:
+    for n, events in enumerate((_decoded(begin + b"".join(wire)), _decoded(*lines))):
+        for event in events:
             with suppress(MalformedEventError):
                 delta = answers[n].feed(event)
-                shown[n] += delta.text if isinstance(delta, TextDelta) else ""
+                shown[n] += getattr(delta, "text", "")
     assert shown[0] == shown[1]
     assert answers[0].completed(None) == answers[1].completed(None)
 
 
-def test_deltas_of_text_that_come_together_are_one() -> None:
-    events = _decoded(b'data: {"type": "message_start"}\n\n', _sent_delta(0, "a") * 600)
-    assert len(events) == 601
-    assert len(texts_joined(events)) == 2
+@pytest.mark.parametrize("kind", list(_KINDS))
+def test_deltas_that_come_together_are_one_for_each_block(kind: str) -> None:
+    begin, word = b'data: {"type": "message_start"}\n\n', _sent_delta(0, "a", kind)
+    events = _decoded(begin, word * 600 + _sent_delta(1, "b", kind) * 4)
+    assert [event.get("delta") for event in events[1:]] == [
+        {"type": kind, _KINDS[kind]: "a" * 600},
+        {"type": kind, _KINDS[kind]: "bbbb"},
+    ]
+
+
+@pytest.mark.parametrize("parts", [("{0}, {0}",), ('{{"type": "content_block_delta"', "{1}")])
+def test_data_that_is_json_only_among_others_is_no_event(parts: tuple[str, ...]) -> None:
+    begin, word = b'data: {"type": "message_start"}\n\n', _sent_delta(0, "a")
+    head, _, whole = word.decode().strip().partition("data: ")
+    rest = whole.removeprefix('{"type": "content_block_delta", ')
+    odd = [f"{head}data: {part.format(whole, rest)}\n\n".encode() for part in parts]
+    with pytest.raises(BadEventDataError):
+        _decoded(begin, b"".join([word, word, *odd, word, word]))
 
 
 def test_half_an_event_at_the_end_is_none() -> None:

@@ -130,6 +130,16 @@ async def test_no_more_is_read_than_fits_the_buffer() -> None:
         assert sum(map(len, await _all(ahead))) == 5_000_000 - len(first)
 
 
+async def test_pieces_are_full_while_each_turn_of_the_loop_brings_more() -> None:
+    async def chunks() -> AsyncGenerator[bytes]:
+        for _ in range(1000):
+            yield b"x" * 100
+            await asyncio.sleep(0)
+
+    async with ReadAhead(chunks(), ManualClock()) as ahead:
+        assert [len(piece) for piece in await _all(ahead)][:3] == [PIECE_BYTES] * 3
+
+
 async def test_reading_gives_way() -> None:
     """Keys are processed meanwhile."""
     chunks = _Chunks(*[b"x"] * BUFFER_BYTES)

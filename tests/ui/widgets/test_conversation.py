@@ -187,6 +187,34 @@ async def test_a_stream_ends_as_the_whole_text_would_be_drawn() -> None:
         assert not item.streaming
 
 
+@pytest.mark.parametrize("drawn", [True, False])
+async def test_a_burst_is_parsed_as_it_comes_and_ends_as_the_whole_text_would_be_drawn(
+    drawn: bool,
+) -> None:
+    """So that no key waits while all that came between two frames is parsed."""
+    section = "## Part {0}\n\n- **one** thing\n- two\n\n```py\nx = {0}\n```\n\n"
+    text = "".join(section.format(n) for n in range(600)) + "§"
+    app, whole = Talk(), Talk()
+    whole.items = [AssistantItem(text)]
+    async with app.run_test(size=SIZE) as pilot, whole.run_test(size=SIZE) as other:
+        item = AssistantItem()
+        app.talk.append(item)
+        app.talk.stream(item, text[:9])
+        while not any("Part 0" in row for row in app.rows()):
+            await pilot.pause()
+        for start in range(9, len(text), 1000):  # no frame comes meanwhile
+            app.talk.stream(item, text[start : start + 1000])
+            assert len(item.text) > start - 4000
+        while drawn and app.rows()[-1] != "   §":
+            await pilot.pause()
+        app.talk.finish(item)
+        await pilot.pause()
+        for key in ("end", "pageup", "home"):
+            await pilot.press(key)
+            await other.press(key)
+            assert app.rows() == whole.rows()
+
+
 async def test_code_above_an_answer_that_came_at_once_is_colored_when_it_comes_into_sight() -> None:
     def colors() -> int:
         strips = app.talk.render_lines(app.talk.size.region)

@@ -41,8 +41,6 @@ _MEASURED: Final = {
     "cache_creation_input_tokens": "cacheWriteInputTokenCount",
 }
 """Bedrock's names, which gateways pass on."""
-_MANY: Final = 4
-"""Events that are worth looking at for others that continue them."""
 _CALLS: Final = ("tool_use", CALL)
 UNNAMED: Final = "unnamed"
 """The tool of a call whose name never came: nobody has such a tool, and the model is told so."""
@@ -64,40 +62,6 @@ def joined(parts: Sequence[Part]) -> Part:
         return first
     deltas = cast("Sequence[Delta]", parts)
     return structs.replace(first, text="".join([delta.text for delta in deltas]))
-
-
-def texts_joined(events: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """Join the deltas of text that come one after the other in one block: a fast stream brings
-    hundreds of them at once."""
-    if len(events) < _MANY:
-        return events
-    fewer: list[dict[str, Any]] = []
-    texts: list[str] = []
-    place: object = None
-    for event in events:
-        delta = event.get("delta")
-        match delta:
-            case {"type": "text_delta", "text": str(text)} if len(delta) == 2 and len(event) == 3:
-                index = _index(event)
-                if texts and index == place:
-                    texts.append(text)
-                    continue
-                if texts:
-                    fewer[-1] = _with_text(fewer[-1], texts)
-                texts, place = [text], index
-            case _ if texts:
-                fewer[-1] = _with_text(fewer[-1], texts)
-                texts = []
-            case _:
-                pass
-        fewer.append(event)
-    if texts:
-        fewer[-1] = _with_text(fewer[-1], texts)
-    return fewer
-
-
-def _with_text(event: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
-    return event | {"delta": {"type": "text_delta", "text": "".join(texts)}}
 
 
 class MalformedEventError(Exception):

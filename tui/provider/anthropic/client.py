@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from tui.core.clock import Clock
@@ -23,7 +23,6 @@ from tui.provider.anthropic.answer import (
     Part,
     continues,
     joined,
-    texts_joined,
 )
 from tui.provider.anthropic.classify import (
     STREAM_HINT,
@@ -340,7 +339,7 @@ class AnthropicProvider:
         follows the events, are yielded before it is raised; after the end of the answer it counts
         for nothing."""
         row: list[Part] = []
-        for event in texts_joined(events):
+        for event in events:
             if answer.done:
                 break
             try:
@@ -490,8 +489,10 @@ def _decoded(
 
 def _body(response: httpx2.Response) -> AsyncGenerator[bytes]:
     """The chunks of a response, unpacked if they are packed."""
-    packed = "content-encoding" in response.headers
-    return response.aiter_bytes() if packed else response.aiter_raw()
+    if "content-encoding" in response.headers:
+        return response.aiter_bytes()
+    # `aiter_raw` gives the same, at a tenth more of the time that HTTP takes for each chunk.
+    return cast("AsyncGenerator[bytes]", aiter(cast("httpx2.AsyncByteStream", response.stream)))
 
 
 async def _after(beginning: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:

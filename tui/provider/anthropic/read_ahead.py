@@ -7,7 +7,6 @@ not be done for each of them.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from time import perf_counter
@@ -21,8 +20,10 @@ PIECE_BYTES: Final = 32 * 1024
 """Maximum bytes of a piece: handling it does not hold up the keys."""
 WAITED_S: Final = 0.001
 """Seconds after which a piece was waited for: it was not there already."""
-_WORK_S: Final = 0.004
-"""Seconds of reading without giving way."""
+_WORK_S: Final = 0.001
+"""Seconds of reading without giving way: a key takes some five turns of the loop to the screen."""
+_IDLE_TURNS: Final = 3
+"""Turns of the loop without a chunk after which none is there: reading the socket takes two."""
 
 
 class ReadAhead:
@@ -36,8 +37,7 @@ class ReadAhead:
     def __init__(self, chunks: AsyncGenerator[bytes], clock: Clock) -> None:
         self._chunks = chunks
         self._clock = clock
-        self._pieces: deque[bytes] = deque()
-        self._size = 0
+        self._buffer = bytearray()
         self._error: Exception | None = None
         self._ended = False
         self._waiting_since: float | None = None
@@ -62,30 +62,37 @@ class ReadAhead:
         """
         self.waited = False
         self._asked.set()
-        if self._pieces:
-            await asyncio.sleep(0)  # lets a waiting key through
-        elif not self._ended:
+        if not self._buffer and not self._ended:
             self._waiting_since = self._clock.monotonic()
             self._arrived.clear()
             await self._arrived.wait()
-        if self._error is not None and not self._pieces:
+        if not self.waited:
+            await self._gather()
+        if self._error is not None and not self._buffer:
             raise self._error
-        taken: list[bytes] = []
-        left = PIECE_BYTES
-        while self._pieces and len(self._pieces[0]) <= left:
-            taken.append(self._pieces.popleft())
-            left -= len(taken[-1])
-        self._size -= PIECE_BYTES - left
-        return b"".join(taken)
+        piece = bytes(self._buffer[:PIECE_BYTES])
+        del self._buffer[:PIECE_BYTES]
+        return piece
+
+    async def _gather(self) -> None:
+        """Let waiting keys through, for as long as the turns of the loop bring more of a piece."""
+        idle = 0
+        while idle < _IDLE_TURNS:
+            size = len(self._buffer)
+            await asyncio.sleep(0)
+            if len(self._buffer) >= PIECE_BYTES or self._ended:
+                break
+            idle = idle + 1 if len(self._buffer) == size else 0
 
     async def _read(self) -> None:
         try:
             async with aclosing(self._chunks) as chunks:
                 until = perf_counter() + _WORK_S
                 async for chunk in chunks:
-                    if chunk:
-                        self._keep(chunk)
-                    if self.waited or self._size >= BUFFER_BYTES:
+                    self._buffer += chunk
+                    if self._waiting_since is not None and chunk:
+                        self._arrive(self._waiting_since)
+                    if self.waited or len(self._buffer) >= BUFFER_BYTES:
                         self._asked.clear()
                         await self._asked.wait()
                     elif perf_counter() < until:
@@ -99,15 +106,8 @@ class ReadAhead:
             self._ended = True
             self._arrived.set()
 
-    def _keep(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        if len(chunk) <= PIECE_BYTES:
-            self._pieces.append(chunk)
-        else:
-            self._pieces.extend(
-                chunk[at : at + PIECE_BYTES] for at in range(0, len(chunk), PIECE_BYTES)
-            )
-        if self._waiting_since is not None:
-            self.waited = self._clock.monotonic() - self._waiting_since > WAITED_S
-            self._waiting_since = None
-            self._arrived.set()
+    def _arrive(self, waiting_since: float) -> None:
+        """Wake the reader, who found nothing."""
+        self.waited = self._clock.monotonic() - waiting_since > WAITED_S
+        self._waiting_since = None
+        self._arrived.set()

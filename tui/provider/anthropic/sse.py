@@ -10,6 +10,7 @@ import codecs
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import groupby
 from typing import Any, Final, cast
 
 import msgspec
@@ -40,6 +41,33 @@ _KEPT: Final = 65_536
 _DELTA: Final = b"event: content_block_delta"
 _MANY: Final = 4
 """Deltas that are decoded together."""
+
+
+class _Delta(msgspec.Struct, tag_field="type", forbid_unknown_fields=True): ...
+
+
+class _Text(_Delta, tag="text_delta"):
+    text: str
+
+
+class _Thinking(_Delta, tag="thinking_delta"):
+    text: str = msgspec.field(name="thinking")
+
+
+class _Input(_Delta, tag="input_json_delta"):
+    text: str = msgspec.field(name="partial_json")
+
+
+class _Event(
+    msgspec.Struct, tag_field="type", tag="content_block_delta", forbid_unknown_fields=True
+):
+    """A delta as it mostly is: the next piece of a block, and nothing else."""
+
+    index: int
+    delta: _Text | _Thinking | _Input
+
+
+_DELTAS: Final = msgspec.json.Decoder(list[_Event])
 _FIELD: Final = late_pattern(rb"(?:\xef\xbb\xbf)?\s*(?:event|data|id|retry)?:")
 
 
@@ -76,8 +104,8 @@ class EventDecoder:
             if begins and self.begun:
                 row = _row(lines, at)
                 alone = at + 3 * len(row) + 1  # looked at once
-                if (events := _decoded(row)) is not None:
-                    yield from events
+                if (joined := _joined(row)) is not None:
+                    yield from joined
                     self._held = 0
                     at += 3 * len(row)
                     continue
@@ -174,19 +202,23 @@ def _row(lines: list[bytes], at: int) -> list[bytes]:
     return row
 
 
-def _decoded(row: list[bytes]) -> list[dict[str, Any]] | None:
-    """Decode the data of many deltas at once. None where one by one is the way: there are few, or
-    not each is a delta."""
+def _joined(row: list[bytes]) -> list[dict[str, Any]] | None:
+    """Decode the data of many deltas at once, and join those that come one after the other in one
+    block. None where one by one is the way: there are few, or one brings anything but text."""
     if len(row) < _MANY:
         return None
     try:
-        events: list[Any] = msgspec.json.decode(b"[" + b",".join(row) + b"]")
+        events = _DELTAS.decode(b"[" + b",".join(row) + b"]")
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    whole = len(events) == len(row) and all(
-        type(event) is dict and event.get("type") == "content_block_delta" for event in events
-    )
-    return events if whole else None
+    if len(events) != len(row):
+        return None
+    joined: list[dict[str, Any]] = []
+    for _, run in groupby(events, lambda event: (event.index, type(event.delta))):
+        first, *others = run
+        first.delta.text += "".join([event.delta.text for event in others])
+        joined.append(msgspec.to_builtins(first))
+    return joined
 
 
 def _first(event: dict[str, Any]) -> list[dict[str, Any]]:

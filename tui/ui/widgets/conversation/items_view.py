@@ -222,7 +222,7 @@ class ItemsView(LineView):
     # Streams
 
     def stream(self, item: AssistantItem | ThinkingItem, text: str) -> None:
-        """Add text to an item of this view. `item.text` grows with the frames."""
+        """Add text to an item of this view. `item.text` grows with the frames, or before."""
         item.streaming = True
         self._pictures.stream(item, text)
         self._soon()

@@ -18,17 +18,24 @@ from tui.ui.widgets.markdown.text import BLANK
 
 KEPT_LINES = 6_000
 """Lines that are kept beside the visible ones."""
+AT_ONCE = 4_000
+"""Characters of a stream after which they are parsed without waiting for the frame: a fast answer
+brings several times as many between two frames, and no key waits for all of them."""
 
 Streaming: TypeAlias = AssistantItem | ThinkingItem
 
 
 @dataclass(slots=True)
 class _Stream:
-    """Text on its way: `pending` is not in the item yet, `document` was fed all of `text`."""
+    """Text on its way: `pending`, of `size` characters, is not in the item yet, `document` was fed
+    all of `text`. `grown` since the last frame, whose picture keeps `settled` lines."""
 
     text: str
     pending: list[str] = field(default_factory=list[str])
+    size: int = 0
     document: Document | None = None
+    grown: bool = False
+    settled: int = 0
 
 
 class RenderCache:
@@ -86,6 +93,7 @@ class RenderCache:
                 stream.document = Document(self._styles, item_renderer.inner(self.width))
                 stream.document.feed(item.text)
             stream.document.draw()
+            stream.settled = stream.document.settled
             item_renderer.add_reply(lines, stream.document.lines, self._styles)
         else:
             lines.extend(item_renderer.draw(item, self.width, self._styles, self.frame, along))
@@ -101,24 +109,33 @@ class RenderCache:
         return bool(self._streams)
 
     def stream(self, item: Streaming, text: str) -> None:
-        """Add text that is poured into an item with the next frame."""
+        """Add text that is poured into an item with the next frame, or now if it is much."""
         stream = self._streams.get(item)
         if stream is None:
             stream = self._streams[item] = _Stream(item.text)
         stream.pending.append(text)
+        stream.size += len(text)
+        if stream.size >= AT_ONCE and item in self._kept:
+            self._pour(item, stream)
+            if stream.document is not None:
+                stream.document.advance()
 
     def pour(self) -> list[Streaming]:
         """Move pending text into the items, and return those that grew."""
         grown: list[Streaming] = []
         for item, stream in self._streams.items():
-            if stream.pending and isinstance(item, AssistantItem | ThinkingItem):
-                self._pour(item, stream)
-                grown.append(item)
+            if isinstance(item, AssistantItem | ThinkingItem):
+                if stream.pending:
+                    self._pour(item, stream)
+                if stream.grown:
+                    stream.grown = False
+                    grown.append(item)
         return grown
 
     def _pour(self, item: Streaming, stream: _Stream) -> None:
         text = "".join(stream.pending)
         stream.pending.clear()
+        stream.size, stream.grown = 0, True
         if stream.document is not None and item.text == stream.text:
             stream.document.feed(text)
         else:  # the text was set elsewhere
@@ -133,8 +150,9 @@ class RenderCache:
         if picture is None or document is None:
             self.drop(item)
             return
-        keep = document.settled
+        keep = stream.settled
         document.draw()
+        stream.settled = document.settled
         self._renew(picture, document, keep, gap=gap)
 
     def _renew(self, picture: RenderedItem, document: Document, keep: int, *, gap: bool) -> None:
@@ -157,7 +175,7 @@ class RenderCache:
         if document is None or stream is None or item.text != stream.text or picture is None:
             self.drop(item)
             return
-        keep = document.finish()
+        keep = min(stream.settled, document.finish())
         self._renew(picture, document, keep, gap=gap)
 
     def forget_stream(self, item: Item) -> None:
