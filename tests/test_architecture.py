@@ -138,10 +138,10 @@ def test_asking_for_a_background_session_loads_little() -> None:
     assert len(loaded) <= _MOST_TO_ASK_FOR_A_BACKGROUND_SESSION
 
 
-_MOST_FOR_A_PROMPT = 312
+_MOST_FOR_A_PROMPT = 306
 """The modules of ours that a prompt loads whose answer calls no tool. It may only fall."""
 _NOT_FOR_A_PROMPT = {
-    *("tui.app.conversation", "tui.app.dialog_data", "tui.agent.exam", "tui.agent.calls.confine"),
+    *("tui.app.conversation", "tui.app.dialog_data", "tui.agent.exam", "tui.agent.calls.stations"),
     *("tui.permissions.risk", "tui.permissions.plain_command", "tui.permissions.wrapper_commands"),
     *("tui.session.chain_check", "tui.session.catalog", "tui.tools.pdf", "tui.tools.notebook"),
     *("importlib.resources", "zipfile", "fractions"),

@@ -8,6 +8,9 @@ program as it is in another checkout, with its environment in DIR/.venv.
 
 Every process that a program starts counts, a daemon of an earlier run, too, which Codex leaves and
 uses again; what a program has left is ended before the next one's turn. Linux only.
+
+"MB" is the sum of what each process has resident, where a page that two share counts twice: 5 MB of
+each Python are the interpreter itself. "PSS MB" shares such a page out.
 """
 
 from __future__ import annotations
@@ -326,6 +329,9 @@ def installed(folder: str) -> Generator[Path]:
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
+_RISEN_MB, _KCMP_VM = 1, 1
+
+
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -342,22 +348,29 @@ class Family:
 
     server: int
     peak_mb: float = 0
+    pss_mb: float = 0
+    """At the peak, or nearly: it is only looked at where that rises, since it takes a while."""
     _before: float = field(init=False)
 
     def __post_init__(self) -> None:
         self._before = 0
-        self._before, self.peak_mb = self.look(), 0
+        self._before, self.peak_mb, self.pss_mb = self.look(), 0, 0
 
     def look(self) -> float:
         """Return the processor seconds since this was made, of those that ended, too."""
         own = os.times()
         ticks = pages = 0
+        whole = list[int]()
         for pid in descendants(self.server):
             with suppress(OSError):
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 ticks += sum(map(int, fields[11:15]))
-                pages += int(fields[21])
-        self.peak_mb = max(self.peak_mb, pages * _PAGE / 1e6)
+                if not _is_beginning(pid, int(fields[1])):
+                    whole.append(pid)
+                    pages += int(fields[21])
+        if (megabytes := pages * _PAGE / 1e6) > self.peak_mb + _RISEN_MB:
+            self.pss_mb = max(self.pss_mb, sum(map(_pss_mb, whole)))
+        self.peak_mb = max(self.peak_mb, megabytes)
         return ticks / _TICKS + own.children_user + own.children_system - self._before
 
     def end(self) -> None:
@@ -369,6 +382,20 @@ class Family:
             for pid in left:
                 with suppress(ChildProcessError):
                     os.waitpid(pid, 0)
+
+
+def _is_beginning(pid: int, parent: int) -> bool:
+    """True for a process that is in its parent's memory until it has started another program."""
+    number = {"x86_64": 312, "aarch64": 272}.get(os.uname().machine)  # of kcmp
+    return number is not None and not ctypes.CDLL(None).syscall(number, pid, parent, _KCMP_VM, 0, 0)
+
+
+def _pss_mb(pid: int) -> float:
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    return 0  # it has ended
 
 
 def descendants(server: int) -> list[int]:
@@ -458,7 +485,8 @@ def answered(program: Program, work: Path, prompt: str) -> Figures:
         _until(screen, lambda: ENDED.encode() in screen.raw, "end", family)
         took = time.perf_counter() - at
         screen.listen(0.5)
-        return {"s": took, "cpu s": family.look(), "peak MB": family.peak_mb}
+        figures = {"s": took, "cpu s": family.look(), "peak MB": family.peak_mb}
+        return {**figures, "PSS MB": family.pss_mb}
 
 
 def keys(program: Program, work: Path, prompt: str = "") -> Figures:
@@ -478,7 +506,8 @@ def keys(program: Program, work: Path, prompt: str = "") -> Figures:
                 screen.type("\x15")
                 screen.listen(0.3)
     figures = {"median ms": statistics.median(waits), "p95": statistics.quantiles(waits, n=20)[-1]}
-    return {**figures, "max": max(waits), "idle MB": resident.peak_mb}
+    memory = {"idle MB": resident.peak_mb, "PSS MB": resident.pss_mb}
+    return {**figures, "max": max(waits), **memory}
 
 
 def first_key(program: Program, work: Path) -> Figures:

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, asdict, field, fields, replace
 from typing import Any, ClassVar
@@ -154,6 +155,43 @@ def test_either_kind_is_the_base_of_the_other(base: Decorator, derived: Decorato
         @derived(slots=True)
         class _Thawed(Base):  # pyright: ignore[reportUnusedClass]
             y: int = 2
+
+
+_MOST_CALLS = 64
+"""Calls that make a frozen class of five fields: 296 with the standard decorator underneath. A
+start makes 300 classes."""
+
+
+def test_a_class_is_made_in_few_calls() -> None:
+    class Kind:
+        a: int
+        b: str = ""
+        c: list[str] = field(default_factory=list[str])
+        d: int = 1
+        e: int = 2
+
+    calls = list[object]()
+
+    def see(_frame: object, event: str, arg: object) -> None:
+        if event in {"call", "c_call"}:
+            calls.append(arg)
+
+    make: Any = dataclass(frozen=True, slots=True)
+    sys.setprofile(see)
+    try:
+        kind = make(Kind)
+    finally:
+        sys.setprofile(None)
+    assert (kind(1).c, kind(1).e) == ([], 2)
+    assert len(calls) <= _MOST_CALLS
+
+
+def test_a_default_that_all_would_change_is_refused() -> None:
+    with pytest.raises(ValueError, match="default_factory"):
+
+        @dataclass
+        class _Shared:  # pyright: ignore[reportUnusedClass]
+            names: list[str] = []  # noqa: RUF012 - what is refused
 
 
 def test_nothing_is_compiled_for_a_few_objects(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,15 @@
 
 The standard one writes up to six methods of each class as source and compiles them at import, which
 takes 0.7 ms; a start loads hundreds of classes and makes few objects of some. Here `__init__` is
-compiled once it has made a few, and the others are shared functions over the fields. The fields
-are the standard ones, so `fields`, `replace`, `asdict` and patterns work as with any data class.
+compiled once it has made a few, the others are shared functions over the fields, and a class gets
+all of them at once. The fields are the standard ones, so `fields`, `replace`, `asdict` and patterns
+work as with any data class. There is no `InitVar` and no `KW_ONLY`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import asdict, astuple, field, fields, is_dataclass, replace
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["asdict", "astuple", "dataclass", "field", "fields", "is_dataclass", "replace"]
 
 MISSING = dataclasses.MISSING
+_OF_EACH = ("__dict__", "__weakref__")
+"""Members that each class makes for itself."""
 _UNCOMPILED = 8
 """Objects of a class that are made before its `__init__` is worth compiling."""
 
@@ -30,30 +34,79 @@ if not TYPE_CHECKING:
         if cls is None:
             return lambda cls: dataclass(cls, frozen=frozen, slots=slots, eq=eq, kw_only=kw_only)
         own = dict(vars(cls))
-        cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard one makes a signature for it
-        # It compiles what freezes a class, so it is told only where it would refuse the base.
-        told = frozen and any(_is_frozen(base) for base in cls.__mro__[1:])
-        standard = dataclasses.dataclass(
-            init=False, repr=False, eq=False, frozen=told, slots=slots, kw_only=kw_only
-        )
-        made = standard(cls)
-        made.__dataclass_params__.frozen = frozen
-        methods = {"__init__": _late_init(made, frozen=frozen), "__repr__": _repr}
+        every = _fields_of(cls, frozen=frozen, kw_only=kw_only)
+        names = tuple(name for name, one in every.items() if one.init and not one.kw_only)
+        members = {"__match_args__": names, "__repr__": _repr}
         if eq:
-            methods |= _comparison(made, hashable=frozen)
+            members |= _comparison(every.values(), hashable=frozen)
         if frozen:
-            methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+            members |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
         if frozen and slots:
-            methods |= {"__getstate__": _state, "__setstate__": _set_state}
-        for name, method in methods.items():
-            if own.get(name) is None:
-                setattr(made, name, method)
+            members |= {"__getstate__": _state, "__setstate__": _set_state}
+        members = {name: member for name, member in members.items() if own.get(name) is None}
+        members |= {"__dataclass_fields__": every, "__dataclass_params__": _OPTIONS[frozen]}
+        if slots:
+            kept = {name: member for name, member in own.items() if name not in every}
+            made = _slotted(cls, kept | members)
+        else:
+            made = cls
+            for name, member in members.items():
+                setattr(cls, name, member)
+            for name, one in every.items():
+                if own.get(name) is one:  # what it says stands in the place of its value
+                    delattr(cls, name)
+                    if one.default is not MISSING:
+                        setattr(cls, name, one.default)
+        if own.get("__init__") is None:
+            made.__init__ = _late_init(made, frozen=frozen)
         return made
 
 
-def _is_frozen(cls: Any) -> bool:
-    params: Any = cls.__dict__.get("__dataclass_params__")
-    return bool(params and params.frozen)
+def _standard(*, frozen: bool) -> Any:
+    """A class of the standard decorator, for what marks its fields and its options."""
+    kind: Any = type("Standard", (), {"__doc__": "", "__annotations__": {"one": int}})
+    return dataclasses.dataclass(init=False, repr=False, eq=False, frozen=frozen)(kind)
+
+
+_OPTIONS = {frozen: _standard(frozen=frozen).__dataclass_params__ for frozen in (False, True)}
+_A_FIELD = fields(_standard(frozen=False))[0]._field_type  # noqa: SLF001 - `fields` goes by it
+
+
+def _fields_of(cls: Any, *, frozen: bool, kw_only: bool) -> dict[str, Any]:
+    """The fields of a class by name, those of its bases first. Raises TypeError as the standard
+    decorator does, ValueError for a default that all objects would change."""
+    every: dict[str, Any] = {}
+    for base in cls.__mro__[:0:-1]:
+        if (inherited := base.__dict__.get("__dataclass_fields__")) is None:
+            continue
+        every |= inherited
+        if base.__dataclass_params__.frozen != frozen:
+            raise TypeError("only all of a class and its bases, or none, can be frozen")
+    for name, annotation in cls.__annotations__.items():
+        if "ClassVar" in str(annotation):
+            continue
+        default = cls.__dict__.get(name, MISSING)
+        one: Any = default
+        if not isinstance(default, dataclasses.Field):
+            one = field(default=default)
+        if one.default.__class__.__hash__ is None:
+            raise ValueError(f"mutable default of {name}: use default_factory")
+        one.name, one.type = name, annotation
+        one._field_type = _A_FIELD  # noqa: SLF001 - as above
+        one.kw_only = kw_only if one.kw_only is MISSING else one.kw_only
+        every[name] = one
+    return every
+
+
+def _slotted(cls: Any, members: dict[str, Any]) -> Any:
+    """Make a class of these members in the place of another, with a slot for each field that has
+    none."""
+    taken = {name for base in cls.__mro__[1:-1] for name in base.__dict__.get("__slots__", ())}
+    slots = tuple(name for name in members["__dataclass_fields__"] if name not in taken)
+    members = {name: member for name, member in members.items() if name not in _OF_EACH}
+    made = type(cls)(cls.__name__, cls.__bases__, members | {"__slots__": slots})
+    made.__qualname__ = cls.__qualname__
+    return made
 
 
 def _late_init(cls: Any, *, frozen: bool) -> Any:
@@ -140,9 +193,8 @@ def _init(cls: Any, *, frozen: bool) -> Any:
     return init
 
 
-def _comparison(cls: Any, *, hashable: bool) -> dict[str, Any]:
+def _comparison(every: Collection[Any], *, hashable: bool) -> dict[str, Any]:
     """`__eq__`, and what goes with it: equal objects have one hash, or none."""
-    every = fields(cls)
     compared = _values([one.name for one in every if one.compare])
     hashed = _values([one.name for one in every if (one.compare if one.hash is None else one.hash)])
 

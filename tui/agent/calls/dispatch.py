@@ -1,8 +1,8 @@
 """From the tool calls of an answer to one result for each.
 
 Every call leaves exactly one result in the record, whatever happens: a failure is a result with
-is_error, a refusal too, and an interrupt closes what is still open. A call passes five stations,
-each a module here: `parse`, `decide`, `run` (a command: through `confine`) and `finish`.
+is_error, a refusal too, and an interrupt closes what is still open. `stations` takes a call from
+one to the next; it is loaded with the first call, since many prompts have none.
 """
 
 from __future__ import annotations
@@ -10,22 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
-from tui.agent.calls import finish
-from tui.agent.calls.decide import decide, refusal
-from tui.agent.calls.parse import check, parse, update_workspace
-from tui.agent.calls.resume import EndUnknownError, resume
-from tui.agent.calls.run import run
 from tui.agent.calls.state import CallContext, PendingCall
 from tui.agent.interrupted_work import InterruptedWork, calls_of, interrupted_work
 from tui.agent.pause import TurnPausedError
-from tui.core.cancellation import to_the_end
 from tui.core.dataclass import dataclass, field
-from tui.core.errors import ToolError
-from tui.core.messages import Block, ToolOutput, as_meant, blocks_of, string_of, tool_calls
-from tui.tools.base import Params, Tool
-from tui.tools.run_command import CommandDetachedError, RunCommandParams
+from tui.core.messages import Block, as_meant, blocks_of, string_of, tool_calls
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +60,7 @@ class ToolDispatcher:
             TurnPausedError: The turn was paused, and calls are left.
         """
         from tui.agent.answer_end import cut_call  # noqa: PLC0415 - where there are calls
+        from tui.agent.calls.stations import carry  # noqa: PLC0415 - as above
 
         pause, cut = self.shared.ctx.state.pause, cut_call(self.shared.ctx.records)
         states = [
@@ -81,7 +73,7 @@ class ToolDispatcher:
                     break
                 async with asyncio.TaskGroup() as side_by_side:
                     for state in group:
-                        side_by_side.create_task(self._carry(state))
+                        side_by_side.create_task(carry(self.shared, state))
             if pause.wanted and not all(state.recorded for state in states):
                 states = []  # they are made when the turn continues
                 raise TurnPausedError
@@ -126,6 +118,8 @@ class ToolDispatcher:
 
     async def _close(self, calls: Collection[PendingCall]) -> None:
         """Give calls that were interrupted their result; nothing of their commands is kept."""
+        from tui.agent.calls import finish  # noqa: PLC0415 - where there are calls
+
         await finish.close(self.shared.ctx, calls)
         for state in calls:
             await self.shared.commands.recorded(state.id)
@@ -144,55 +138,6 @@ class ToolDispatcher:
                 together.append(state)
         if together:
             yield together
-
-    async def _carry(self, state: PendingCall) -> None:
-        """Take one call from its start to its recorded result.
-
-        One whose command runs on gets its result in the program's next run; one of which nobody
-        knows how it ended is closed as interrupted.
-        """
-        ctx, output = self.shared.ctx, None
-        state.started = ctx.clock.monotonic()
-        try:
-            output = await self._output(state)
-        except CommandDetachedError:
-            ctx.state.pause.begin()
-        except EndUnknownError:
-            pass
-        except asyncio.CancelledError:
-            if state.finished is not None:  # what it did counts, whatever hooks had to say
-                await to_the_end(finish.finish(ctx, state, state.finished))
-            raise
-        except ToolError as error:
-            output = finish.failed(ctx, error)
-        except Exception as error:
-            log.exception("tool %s failed", state.name)
-            what = f"{type(error).__name__}: {error}"
-            output = ToolOutput.text(f"{state.name} failed: {what}", is_error=True, summary=what)
-        if output is not None:
-            await to_the_end(finish.finish(ctx, state, output))
-            if state.tool is not None and state.tool.effect == "run":
-                await self.shared.commands.recorded(state.id)
-
-    async def _output(self, state: PendingCall) -> ToolOutput:
-        """Take one call through the stations that make its output. Raises what its tool raises."""
-        shared = self.shared
-        tool, params = parse(shared.ctx, state, await shared.commands.seconds(state.id))
-        if isinstance(params, RunCommandParams) and not params.background:
-            with shared.ctx.toolbox.jobs.coming():
-                return await self._of(state, tool, params)
-        return await self._of(state, tool, params)
-
-    async def _of(self, state: PendingCall, tool: Tool[Any], params: Params) -> ToolOutput:
-        shared = self.shared
-        resumed = await resume(shared, state, tool, params) if tool.effect == "run" else None
-        if resumed is not None:
-            return resumed
-        await update_workspace(shared.ctx)
-        call, decision = await decide(shared, await check(shared, state, tool, params))
-        allowed = decision.answer == "allow"
-        output = await run(shared, call, decision) if allowed else refusal(decision)
-        return output.with_lines(call.notes)
 
 
 def _first_of(group: ExceptionGroup[Exception]) -> Exception:
