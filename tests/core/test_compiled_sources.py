@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-import re
 import sys
-import threading
 import typing
 from pathlib import Path
 from typing import Any, ForwardRef, cast
@@ -60,58 +58,20 @@ def test_what_is_made_is_the_same_and_compiled_once(
     assert compiled, "afterwards they are compiled as ever"
 
 
-MODULE = """
-import re
+PAIR = """
 from collections import namedtuple
-from tui.core.late_pattern import late_pattern
 Pair = namedtuple("Pair", "first second", defaults=[2])
-NAMED = re.compile(r"(?P<name>[a-zà]+)=(\\d+)|;", re.IGNORECASE)
-BYTES = re.compile(b"[\\x80-\\xff]+$", re.MULTILINE)
-LATE = late_pattern(r"late\\s(\\w+)")
 """
 
 
-def loaded() -> list[object]:
-    """What a module has that makes a named tuple and regular expressions."""
+def test_a_block_within_another_keeps_named_tuples_in_its_file(path: Path) -> None:
     known: dict[str, Any] = {"__name__": "some_module"}
-    re.purge()
-    exec(compile(MODULE, "some_module.py", "exec"), known)
-    named, found = known["NAMED"], known["NAMED"].match("À=12")
-    return [
-        known["Pair"](1), (named.pattern, named.flags, named.groups, dict(named.groupindex)),
-        found.groupdict(), found.group(2), known["BYTES"].findall(b"a\xff\n\x80"),
-        known["LATE"].fullmatch("late one").group(1),
-    ]  # fmt: skip
-
-
-def test_the_patterns_of_modules_are_the_same_and_parsed_once(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without = loaded()
-    with compiled_once(path):
-        assert loaded() == without
-    parsed = list[object]()
-    monkeypatch.setattr("re._parser.parse", parsed.append)
-    with compiled_once(path):
-        assert loaded() == without
-        with compiled_once(path.with_name("within")):
-            assert loaded() == without
-    assert parsed == []
-    assert not path.with_name("within").exists(), "one file for each start"
-
-
-def test_the_patterns_of_one_run_are_not_kept(path: Path) -> None:
-    def run() -> None:
-        assert re.compile("of this run|(?i:and)").match("AND")
-        assert cast("Any", re).Scanner([("a", None)]).scan("aa") == ([], "")
-
-    thread = threading.Thread(target=run)  # below it is no module
-    with compiled_once(path):
-        loaded()
-        thread.start()
-        thread.join()
-    kept = path.read_bytes()
-    assert (b"late" in kept, b"of this run" in kept) == (True, False)
+    within = path.with_name("within")
+    with compiled_once(path), compiled_once(within):
+        exec(PAIR, known)
+    assert known["Pair"](1) == (1, 2)
+    assert b"first, second" in path.read_bytes()
+    assert not within.exists(), "one file for each start"
 
 
 def test_other_source_and_other_options_are_compiled(path: Path) -> None:

@@ -1,9 +1,9 @@
 """Bytecode of what modules compile while they are imported, kept from earlier runs.
 
-The methods of data classes and named tuples are written as source, and annotations and regular
-expressions are source; the SDK and what it stands on compile 1,400 pieces each time, the screen's
-toolkit 450, one `-p` 140 expressions more: a tenth of their import. The bytecode is found by the
-whole source, so it is always its own, and kept where that of the modules is.
+The methods of data classes and named tuples are written as source, and annotations are source; the
+SDK and what it stands on compile 1,400 pieces each time, the screen's toolkit 450: a tenth of their
+import. The bytecode is found by the whole source, so it is always its own, and kept where that of
+the modules is.
 """
 
 from __future__ import annotations
@@ -11,35 +11,21 @@ from __future__ import annotations
 import builtins
 import collections
 import dataclasses
-import inspect
 import marshal
 import os
-import re
 import sys
 import typing
 from binascii import crc32
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
+from types import CodeType, ModuleType
 from typing import Any, cast
 
 from tui.core import dataclass as our_dataclass
 
 _FILE = "<string>"
 """The file that all name for what they compile."""
-_engine: Any = import_module("_sre")
-_patterns: Any = import_module("re._compiler")
-
-
-def _returned(*given: Any) -> tuple[Any, ...]:
-    return given
-
-
-_no_engine = SimpleNamespace(**{**vars(_engine), "compile": _returned})
-_code_of: Any = FunctionType(_patterns.compile.__code__, {**vars(_patterns), "_sre": _no_engine})
-"""Python's own compiler of regular expressions, but for an engine that returns what it gets."""
 
 
 class CompiledSources:
@@ -47,7 +33,7 @@ class CompiledSources:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[str | tuple[str | bytes, int], bytes] = {}
+        self._known: dict[str, bytes] = {}
         try:
             version, known = marshal.loads(_checked(path.read_bytes()))  # noqa: S302 - as other bytecode
             self._known = known if version == sys.version else {}
@@ -77,20 +63,6 @@ class CompiledSources:
         code = self.compile(source, _FILE, "eval") if isinstance(source, str) else source
         return builtins.eval(code, *names)  # noqa: S307 - as above
 
-    def pattern(self, pattern: Any, flags: int = 0) -> Any:
-        """Compile a regular expression. What is neither in a module nor a `late_pattern` belongs to
-        one run, and is not kept."""
-        if not isinstance(pattern, str | bytes) or flags & re.DEBUG:
-            return _engine.compile(*_code_of(pattern, flags))
-        known = self._known.get((pattern, int(flags)))
-        if known is not None:
-            return _engine.compile(pattern, *marshal.loads(known))  # noqa: S302 - as above
-        _, all_flags, code, *groups = _code_of(pattern, flags)
-        if _in_module(inspect.currentframe()):
-            compiled = int(all_flags), list(map(int, code)), *groups
-            self._known[pattern, int(flags)] = marshal.dumps(compiled)
-        return _engine.compile(pattern, all_flags, code, *groups)
-
     def keep(self) -> None:
         """Write the file, if there is anything new."""
         if len(self._known) == self._before or sys.dont_write_bytecode:
@@ -111,25 +83,13 @@ def _checked(data: bytes) -> bytes:
     return data[4:]
 
 
-def _in_module(frame: FrameType | None) -> bool:
-    """True if a module is being executed, or a late pattern of one is used for the first time."""
-    while frame is not None:
-        name = frame.f_globals.get("__name__")
-        if name == "tui.core.late_pattern":
-            return True
-        if frame.f_code.co_name == "<module>":
-            return name != "__main__"
-        frame = frame.f_back
-    return False
-
-
 _active = False
 
 
 @contextmanager
 def compiled_once(path: Path) -> Generator[None]:
-    """Let data classes, named tuples, annotations and regular expressions take the bytecode of
-    their sources from a file meanwhile; within another such block, from that one's."""
+    """Let data classes, named tuples and annotations take the bytecode of their sources from a file
+    meanwhile; within another such block, from that one's."""
     global _active  # noqa: PLW0603 - so are the modules that it changes
     if _active:
         yield
@@ -143,7 +103,6 @@ def compiled_once(path: Path) -> Generator[None]:
             (collections, "eval", sources.eval),
             (our_dataclass, "exec", sources.exec),
             (typing, "compile", sources.compile),
-            (_patterns, "compile", sources.pattern),
         ):
             stack.enter_context(_changed(module, name, ours))
         try:
