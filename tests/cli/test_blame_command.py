@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tui.session.checkpoints.store as store_module
 from tests.support.blame_world import World
+from tui.app.options.parser import parse
+from tui.app.session_path import forked
 from tui.cli.main import main
+from tui.session.reader import read
 
 
 @pytest.fixture
@@ -52,6 +56,69 @@ def test_people_see_who_wrote_a_line_and_how_to_go_there(
     assert "“Please do part 1" in out
     assert "$0.0030" in out
     assert all(len(line) <= 80 for line in lines)
+
+
+def test_lines_that_are_not_committed_name_no_commit(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = world.root / "other.py"
+    file.write_text("one\n")
+    world.git("add", "other.py")
+    world.git("commit", "-qm", "one line")
+    file.write_text("one\ntwo\n")
+    assert ", commit " in printed(capsys, "other.py:1")
+    assert ", commit " not in printed(capsys, "other.py:2")
+    assert ", commit " not in printed(capsys, "other.py")
+
+
+def test_an_empty_file_is_said_to_be_empty(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (world.root / "empty").touch()
+    assert main(["blame", "empty"]) == 0
+    assert capsys.readouterr() == ("", "empty is empty.\n")
+
+
+def test_the_commands_that_it_names_open_and_fork(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = world.sessions[0]
+    session.prompt()
+    session.edit("edit_file", [*world.lines(), ("again", "")])
+    session.save()
+    prompt = session.prompts[-1][0]
+    before = next(one.id for one in reversed(session.records) if one.type == "assistant")
+    place = next(n for n, one in enumerate(session.records) if one.id == prompt)
+    said = [one.id for one in session.records[:place] if one.type in {"user", "assistant"}]
+    out = printed(capsys, f"src/module.py:{len(world.lines())}")
+    assert f"    go there:    holdfast -r {session.id} --at {prompt}\n" in out
+    assert f"    from before: holdfast -r {session.id} --at {said[-1]} --fork\n" in out
+    assert before not in out
+    assert parse(["-r", session.id, "--at", prompt]).sessions.at == prompt
+    options = forked(parse(["-r", session.id, "--at", said[-1], "--fork"]))
+    copy = read(Path(str(options.opening.resume)))
+    assert [one.id for one in copy.branch if one.type in {"user", "assistant"}] == said
+    assert (options.opening.fork, options.sessions.at) == (False, None)
+
+
+def test_a_prompt_after_a_rewind_is_forked_without_what_was_rewound(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = world.sessions[0]
+    kept = session.records[-1]
+    session.prompt()
+    session.edit("edit_file", [*world.lines(), ("rewound", "")])
+    left = len(session.records)
+    session.records.append(replace(session.write("rewind", target="", left=""), parent=kept.id))
+    del session.records[left]
+    session.prompt()
+    session.edit("edit_file", [*world.lines(), ("kept", "")])
+    session.save()
+    out = printed(capsys, f"src/module.py:{len(world.lines())}")
+    speaking = [one.id for one in session.records[:left] if one.type in {"user", "assistant"}]
+    kept_ids = {one.id for one in session.records[: session.records.index(kept) + 1]}
+    before = [id_ for id_ in speaking if id_ in kept_ids][-1]
+    assert f"--at {before} --fork" in out
 
 
 @pytest.mark.parametrize(("lines", "count"), [("2", 1), ("2-4", 3), ("2,+5", 5), ("2,4", 3)])

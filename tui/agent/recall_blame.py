@@ -84,7 +84,7 @@ def _source(
     if not certain:
         texts.append(f"Uncertain: {one.why}. It may be one of these:")
     for step in makers[:_CANDIDATES]:
-        texts += words(reader.seen(step), found.commit(line) if certain else None, prices)
+        texts += words(reader.seen(step), found.commit_of(lines) if certain else None, prices)
         if step.session:
             texts.append(reader.place(step))
     if (more := len(makers) - _CANDIDATES) > 0:

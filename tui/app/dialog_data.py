@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line of a file as a view shows it, to ask whence it comes. `path` is relative to the
+    workspace, "" for the file of the tool call that is shown. `number` counts from 1; `text` is
+    None where only the number is known. `removed`: it is one that a diff takes away."""
+
+    path: str
+    number: int
+    text: str | None = None
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SessionRow:
     """One session of the browser. `size` is in bytes; `state` as `sessions list` names it.
 

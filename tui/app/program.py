@@ -112,7 +112,13 @@ class Program:
             inside = home.sessions.resolve() in path.resolve().parents
             if not inside and importers.recognise(path) not in {"ours", None}:
                 return SessionChoice(path, foreign=True)
-        return SessionChoice(session_path(self.options), attach=self.options.opening.attach)
+        path, at, message = session_path(self.options), self.options.sessions.at, ""
+        if path is not None and at is not None:
+            from tui.session.copies import message_at  # noqa: PLC0415 - on demand, as below
+            from tui.session.reader import read  # noqa: PLC0415
+
+            message = message_at(read(path), at)
+        return SessionChoice(path, message=message, attach=self.options.opening.attach)
 
     @property
     def folders(self) -> Folders:

@@ -26,6 +26,21 @@ def session_path(options: Options) -> Path | None:
     return catalog.newest(home, workspace_of(options))
 
 
+def forked(options: Options) -> Options:
+    """Return the options with a copy of the session that they name, up to the message if they name
+    one. Without a session they stay as they are. Blocks; raises SessionError."""
+    path = session_path(options)
+    if path is None:
+        return options
+    from tui.core.clock import SystemClock  # noqa: PLC0415 - on demand, as those below
+    from tui.session import copies  # noqa: PLC0415
+    from tui.session.reader import read  # noqa: PLC0415
+
+    root, at = workspace_of(options), options.sessions.at or ""
+    copy = copies.fork(read(path), folders=folders(), clock=SystemClock(), at=at, cwd=root)
+    return options.having(resume=str(copy), newest=False, fork=False, at=None)
+
+
 def session_worktree_folder(options: Options) -> Path | None:
     """The folder in a worktree that the session to resume worked in; None where it worked in none,
     or where the options name another folder or this worktree anyway. Raises UsageError."""

@@ -24,9 +24,11 @@ from tui.context.blame import (
     asked_lines,
     blame_file,
     cost,
+    fork_command,
     in_ranges,
     label,
     line_range,
+    open_command,
     words,
 )
 from tui.core.config import Price
@@ -76,8 +78,10 @@ def run(options: Options) -> int:
         return print_json(_described(found, lines, first, last, prices))
     if options.sessions.shape == "porcelain":
         _porcelain(found, lines, first, last)
-    else:
+    elif lines:
         _show(found, lines, first, last, prices)
+    else:
+        note(f"{path.name} is empty.")
     for text in found.notes:
         note(text)
     return 0
@@ -92,11 +96,14 @@ def _show(
     terminal = sys.stdout.isatty()
     coloured = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size().columns if terminal else 0
-    numbers: dict[int, int] = {}
+    places: dict[int, list[int]] = {}
+    for n in range(first - 1, last):
+        places.setdefault(found.of[n], []).append(n)
+    numbers = {origin: number for number, origin in enumerate(places, 1)}
     digits, before = len(str(last)), -1
     for n in range(first - 1, last):
         origin = found.of[n]
-        number = numbers.setdefault(origin, len(numbers) + 1)
+        number = numbers[origin]
         what = _kind(found, n)
         when = _when(found.makers(n)[0].time or _commit_time(found.commit(n)))
         head = f"[{number}]" if origin != before else ""
@@ -111,8 +118,8 @@ def _show(
             print_text(f"{left}{code}".rstrip())
         before = origin
     print_text("")
-    for origin, number in numbers.items():
-        for text in _source(found, origin, number, prices):
+    for lines_of, number in zip(places.values(), numbers.values(), strict=True):
+        for text in _source(found, lines_of, number, prices):
             print_text(text)
 
 
@@ -137,28 +144,33 @@ def _commit_time(commit: CommittedLine | None) -> str:
     return datetime.fromtimestamp(commit.time, UTC).isoformat() if commit else ""
 
 
-def _source(found: FileBlame, origin: int, number: int, prices: Mapping[str, Price]) -> list[str]:
-    """The lines that say whence a block comes, and how to go there."""
-    one, place = found.origins[origin], found.of.index(origin)
+def _source(
+    found: FileBlame, lines: Sequence[int], number: int, prices: Mapping[str, Price]
+) -> list[str]:
+    """The lines that say whence a block comes, and how to go there; commands are never cut."""
+    place = lines[0]
+    one = found.origins[found.of[place]]
     makers = [found.steps[n] for n in one.makers]
     certain, head = found.certain(place), f"[{number}]"
-    texts = [] if certain else [f"{head} Uncertain: {one.why}. It may be:"]
+    texts = [] if certain else [_cut(f"{head} Uncertain: {one.why}. It may be:")]
     for step in makers:
-        first, *more = words(step, found.commit(place) if certain else None, prices)
-        texts.append(f"{head} {first}" if certain else f"    - {first}")
-        texts += [f"    {text}" for text in (*more, *_commands(step))]
-    texts += [f"    written in another way by {label(found.steps[n])}" for n in one.formatters]
-    return [text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…" for text in texts]
+        first, *more = words(step, found.commit_of(lines) if certain else None, prices)
+        texts.append(_cut(f"{head} {first}" if certain else f"    - {first}"))
+        texts += [_cut(f"    {text}") for text in more]
+        texts += [f"    {what:<12} {command}" for what, command in _commands(step)]
+    return texts + [
+        _cut(f"    written in another way by {label(found.steps[n])}") for n in one.formatters
+    ]
 
 
-def _commands(step: RecordedStep) -> list[str]:
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _commands(step: RecordedStep) -> list[tuple[str, str]]:
     """How to go to a step's session, and to begin again from before its prompt."""
-    if not step.session or step.kind in {"person", "before", "commit", "lost"}:
-        return []
-    ways = [f"go there: holdfast -r {step.session}"]
-    if step.before:
-        ways.append(f"from before: holdfast sessions fork {step.session} --at {step.before}")
-    return ways
+    ways = (("go there:", open_command(step)), ("from before:", fork_command(step)))
+    return [(what, command) for what, command in ways if command]
 
 
 # For programs

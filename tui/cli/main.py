@@ -245,6 +245,10 @@ _RUN_BY = {
 
 
 def _dispatch(options: Options, first: EarlyPrompt | None) -> int:
+    if options.opening.fork:
+        from tui.app.session_path import forked  # noqa: PLC0415
+
+        options = forked(options)
     if options.command == "chat" and _means_worktree(options):
         from tui.app.worktree_session import in_worktree  # noqa: PLC0415
 

@@ -143,6 +143,19 @@ def on_branch(loaded: LoadedSession, name: str) -> LoadedSession:
     )
 
 
+def branch_with(loaded: LoadedSession, id_: str) -> list[Record]:
+    """The records of the branch that has one: the current one, else the one on which it was last
+    continued. The current one where there is no such record."""
+    branch = loaded.branch
+    if any(record.id == id_ for record in branch):
+        return branch
+    below = dict.fromkeys([id_])
+    for record in loaded.records:
+        if record.parent in below:
+            below[record.id] = None
+    return path_to(loaded.records, [*below][-1]) or branch
+
+
 def branch_of_each(records: Sequence[Record]) -> dict[str, str]:
     """The leaf of the branch for each record that the session hasn't on the one where it is."""
     active = {record.id for record in active_branch(records)}

@@ -22,15 +22,18 @@ from tui.core.errors import SessionError, StorageError, os_error_as
 from tui.core.files import sync_folder
 from tui.core.messages import Block, Message, blocks_of
 from tui.core.paths import Folders
+from tui.session.branches import branch_with
 from tui.session.chain import all_linked
 from tui.session.lock import SessionLock
-from tui.session.reader import LoadedSession, path_to
+from tui.session.reader import LoadedSession
 from tui.session.records import SUB_AGENT, Header, Record, new_session_id
 from tui.session.session import children_of
 from tui.session.writer import make_private
 
 _SPEAKING = frozenset({"user", "assistant"})
 _ABOUT_ANOTHER = frozenset({"overlay", "pin"})
+_DIGITS_MAX = 19
+"""A number with so many digits is none of a message."""
 
 
 def fork(
@@ -143,20 +146,27 @@ def place_of(header: Header, *, folders: Folders, clock: Clock) -> Path:
     return folders.sessions_of(Path(header.cwd or "/")) / name
 
 
+def message_at(loaded: LoadedSession, at: str) -> str:
+    """The id of the record that `at` names: its id, on any branch, or the number of a message,
+    counted from 1. Raises SessionError if there is none."""
+    if any(record.id == at for record in loaded.records):
+        return at
+    if at.isdecimal() and len(at) < _DIGITS_MAX:
+        speaking = [record.id for record in loaded.branch if record.type in _SPEAKING]
+        if 0 < int(at) <= len(speaking):
+            return speaking[int(at) - 1]
+    raise SessionError(
+        f"No message {at} in {loaded.path}.",
+        hint="`holdfast sessions show` numbers the messages; --at takes a number or an id.",
+    )
+
+
 def up_to(loaded: LoadedSession, at: str) -> list[Record]:
-    """The records from the root to a message, with the results that belong to it."""
-    branch = loaded.branch
-    end = next((place for place, record in enumerate(branch) if record.id == at), None)
-    if end is None and (path := path_to(loaded.records, at)):
-        return path
-    if end is None and at.isdecimal():
-        places = [place for place, record in enumerate(branch) if record.type in _SPEAKING]
-        end = places[int(at) - 1] if 0 < int(at) <= len(places) else None
-    if end is None:
-        raise SessionError(
-            f"No message {at} in {loaded.path}.",
-            hint="`holdfast sessions show` numbers the messages; --at takes a number or an id.",
-        )
+    """The records from the root to a message, with the results that belong to it. Raises
+    SessionError if there is no such message."""
+    id_ = message_at(loaded, at)
+    branch = branch_with(loaded, id_)
+    end = next(place for place, record in enumerate(branch) if record.id == id_)
     stop = end + 1
     if branch[end].type == "assistant":
         while stop < len(branch) and branch[stop].type not in _SPEAKING:

@@ -26,7 +26,7 @@ from tui.ui.screens.footer import MODES
 from tui.ui.start import early_keys
 from tui.ui.toolkit import themes
 from tui.ui.toolkit.answer_guard import SEND_AGAIN, USELESS_S, writes
-from tui.ui.toolkit.base_app import BaseScreen, ThemedApp, TooSmall, note_for
+from tui.ui.toolkit.base_app import ThemedApp, TooSmall, note_for, uncovered
 from tui.ui.toolkit.familiar_keys import INSTEAD
 from tui.ui.toolkit.key_parser import AltKey, DoubtfulKey, typed
 from tui.ui.toolkit.key_sequencer import CommandLine, DoublePress, Pressed
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tui.core.keymap import Keymap
     from tui.ui.frontend import ScreenFrontend, TurnEnded
     from tui.ui.start.terminal_takeover import TerminalTakeover
+    from tui.ui.widgets.asked_line import LineAsked
     from tui.ui.widgets.conversation import view
     from tui.ui.widgets.conversation.items import Item
     from tui.ui.widgets.retry_banner import RetryBanner
@@ -169,12 +170,7 @@ class HoldfastApp(ThemedApp):
     def uncover(self) -> bool:
         """Close the screens that cover the chat, down to one that is awaited. True if there were
         any."""
-        before = len(self.screen_stack)
-        while (top := self.screen) is not self.chat:
-            if not isinstance(top, BaseScreen) or top.awaited:
-                break
-            top.dismiss(None)
-        return len(self.screen_stack) < before
+        return uncovered(self, self.chat)
 
     async def action_output(self) -> None:
         """F4: show or hide the output; from another screen, show it."""
@@ -422,6 +418,12 @@ class HoldfastApp(ThemedApp):
             from tui.ui.commands.views import open_sub_agent  # noqa: PLC0415 - on demand
 
             await open_sub_agent(self.frontend, event.item.id)
+
+    def _on_line_asked(self, event: LineAsked) -> None:
+        if self.ready:
+            from tui.ui.commands.views import ask_line  # noqa: PLC0415 - on demand
+
+            ask_line(self.frontend, event.line)
 
     @work(group="recheck")
     async def action_recheck(self) -> None:

@@ -9,12 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from msgspec import structs
 from textual.pilot import Pilot
 from textual.widgets import Static
 
 from tests.support.script import MODEL, Hold
 from tests.support.world import OldSession, World, record
-from tests.ui.screens.driving import turn, until
+from tests.ui.screens.driving import session_open, turn, until
 from tests.ui.screens.pictures import (
     Picture,
     Pictures,
@@ -34,13 +35,16 @@ from tui.agent.agent_jobs import AgentJobs
 from tui.agent.background_jobs import OwnedJob
 from tui.agent.sub_agent_list import SubAgent
 from tui.app import doctor
-from tui.app.dialog_data import BranchQuestion, BranchRow
+from tui.app.dialog_data import BranchQuestion, BranchRow, ShownLine
 from tui.app.doctor import Check, Subject
 from tui.app.reports.hooks import hook_rows
 from tui.app.reports.skills import skill_rows
+from tui.app.reports.why import WhyAnswer
 from tui.app.services import SessionChoice
+from tui.context.blame import FileBlame, LineOrigin, RecordedStep
 from tui.core import facts
-from tui.core.config import Cache, McpServer, Permissions
+from tui.core.config import Cache, McpServer, Permissions, Price
+from tui.core.messages import Usage
 from tui.core.paths import Folders
 from tui.permissions.types import Call
 from tui.session.records import Record
@@ -60,9 +64,12 @@ from tui.ui.screens.mcp import McpScreen
 from tui.ui.screens.permissions import PermissionsScreen
 from tui.ui.screens.picker import ModelsScreen, ThemePicker
 from tui.ui.screens.read_screen import ReadScreen
+from tui.ui.screens.read_session import ReadSessionScreen, RecordedConversation
 from tui.ui.screens.reports import DiffScreen, DoctorScreen
 from tui.ui.screens.settings import ChoicesScreen
 from tui.ui.screens.sub_agents import AgentsScreen, SubAgentScreen
+from tui.ui.screens.why import WhyScreen
+from tui.ui.widgets.conversation.items import AssistantItem, ToolItem, UserItem
 from tui.ui.widgets.questions import ChoiceDialog
 
 if TYPE_CHECKING:
@@ -474,6 +481,76 @@ def branching(stage: Stage) -> Shot:
     return stage.app(world), show
 
 
+WROTE = RecordedStep(
+    "edit",
+    time="2026-11-24T12:08:00Z",
+    session="06a1f2c4d7e9",
+    prompt="p2",
+    said="Fix the flaky test in the scheduler and say why it only fails at midnight, 日本語",
+    before="a1",
+    call="c1",
+    tool="edit_file",
+    label="src/scheduler.py",
+    model="claude-sonnet-5-5",
+    usage=Usage(12_000, 900),
+    by="person",
+)
+
+
+def whence(*keys: str, certain: bool = True) -> Callable[[Stage], Shot]:
+    """The answer about a line; one that isn't certain has two candidates."""
+
+    def show(stage: Stage) -> Shot:
+        other = structs.replace(WROTE, kind="command", tool="run_command", label="make format")
+        why = "" if certain else "two commands ran at the same time"
+        origin = LineOrigin((0,) if certain else (0, 1), why)
+        found = FileBlame(
+            "/w/src/scheduler.py", "src/scheduler.py", (0,), (origin,), (WROTE, other)
+        )
+        lines = ["    return now.astimezone(UTC).date() >= due"]
+        price = Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
+        answer = WhyAnswer("src/scheduler.py", found, lines, 1, 1, {"claude-sonnet-5-5": price})
+
+        async def told(*_: object) -> WhyAnswer:
+            return answer
+
+        stage.monkeypatch.setattr("tui.ui.screens.why.line_answer", told)
+
+        async def ask(pilot: Pilot[None]) -> None:
+            app = cast("HoldfastApp", pilot.app)
+            await until(pilot, lambda: session_open(app))
+            screen = WhyScreen(app.frontend, ShownLine("src/scheduler.py", 1, lines[0]))
+            await app.push_screen(screen)
+            await until(pilot, lambda: screen.step is not None)
+            await pilot.press(*keys)
+
+        return stage.app(World()), ask
+
+    return show
+
+
+def read_there(stage: Stage) -> Shot:
+    """The session that wrote a line, at its prompt."""
+    shown = UserItem(WROTE.said)
+    items = [
+        UserItem("Which test is it?"),
+        AssistantItem("`test_due`, in the scheduler."),
+        shown,
+        ToolItem("c1", "edit_file", "src/scheduler.py", "ok", summary="1 line"),
+        AssistantItem("It compared local dates. Now both are in UTC."),
+    ]
+    session = RecordedConversation(stage.folder, "Fix the flaky test", items, shown, damaged=True)
+
+    async def show(pilot: Pilot[None]) -> None:
+        app = cast("HoldfastApp", pilot.app)
+        await until(pilot, lambda: session_open(app))
+        screen = ReadSessionScreen(app.frontend, WROTE, session)
+        await app.push_screen(screen)
+        await until(pilot, lambda: screen.view.cursor is shown)
+
+    return stage.app(World()), show
+
+
 PICTURES: Pictures = {
     "branches": Picture(BranchesScreen, branching),
     "help": Picture(HelpScreen, helped()),
@@ -501,6 +578,9 @@ PICTURES: Pictures = {
     "permissions": Picture(PermissionsScreen, decided()),
     "no decision yet": Picture(PermissionsScreen, decided(any_=False), state=True),
     "changes": Picture(DiffScreen, changes),
+    "whence a line comes": Picture(WhyScreen, whence()),
+    "whence a line may come": Picture(WhyScreen, whence("n", certain=False), state=True),
+    "a session to read": Picture(ReadSessionScreen, read_there, state=True),
 }
 
 

@@ -64,7 +64,9 @@ async def test_a_line_names_its_prompt_call_model_price_and_session(
         assert rows["call"] == "edit_file, allowed by a rule"
         assert rows["model"] == "claude-sonnet-5-5, $0.0030 for the request"
         assert rows["session"] == session.id
-        assert rows["open"] == f"holdfast -r {session.id}"
+        prompt = session.prompts[0][0]
+        assert rows["open"] == f"holdfast -r {session.id} --at {prompt}"
+        assert "fork" not in rows, "nothing comes before the first prompt"
 
 
 async def test_a_path_may_be_completed_and_the_lines_typed_after_it(

@@ -38,10 +38,11 @@ CommandName: TypeAlias = Literal[
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningOptions:
     """The session to open, and its folder. `resume` is "" for the session browser, and `worktree`
-    "" for a new name; `attach`: a background process hands it over."""
+    "" for a new name; `fork`: a copy of it; `attach`: a background process hands it over."""
 
     newest: bool = False
     resume: str | None = None
+    fork: bool = False
     no_session: bool = False
     worktree: str | None = None
     background: bool = False

@@ -206,6 +206,8 @@ MAIN = Command(
                 "resume a session; without a value, choose one",
                 optional=True,
             ),
+            _flag("--at MESSAGE", "open it at this message; with --fork, copy up to it"),
+            _flag("--fork", "continue in a copy; the session stays as it is"),
             _flag("--no-session", "save nothing to disk"),
         ),
         *_models(_FALLBACK),

@@ -95,6 +95,18 @@ def _check(options: Options) -> None:
             "-p can't open the session browser; --resume needs an ID.",
         ),
         (
+            (opening.fork or (o.command == "chat" and o.sessions.at is not None))
+            and not (opening.newest or opening.resume),
+            f"{'--fork' if opening.fork else '--at'} needs a session: --resume ID or --continue.",
+        ),
+        (
+            o.command == "chat"
+            and o.sessions.at is not None
+            and not opening.fork
+            and (printing.headless or opening.background or printing.for_claude),
+            "Without a screen, a session continues at its end: --at needs --fork.",
+        ),
+        (
             opening.no_session and (opening.newest or opening.resume is not None),
             "--no-session saves nothing, so it can't be combined with --continue or --resume.",
         ),

@@ -11,9 +11,11 @@ from tui.context.blame import (
     RecordedStep,
     allowed_by,
     cost,
+    fork_command,
     in_ranges,
     is_call,
     label,
+    open_command,
     words,
 )
 from tui.core.config import Price
@@ -57,8 +59,9 @@ class WhyAnswer:
         return of
 
 
-def why_report(answer: WhyAnswer) -> Report:
-    """The answer as what stays in the conversation; an uncertain one with all its candidates."""
+def why_report(answer: WhyAnswer, *, ways: bool = True) -> Report:
+    """The answer as what stays in the conversation; an uncertain one with all its candidates. With
+    `ways`, it names the commands that lead to the sessions."""
     rows: list[Row | str] = []
     sources = answer.sources
     for lines in [*sources.values()][:_SOURCES]:
@@ -69,28 +72,30 @@ def why_report(answer: WhyAnswer) -> Report:
             rows.append(f"Line{'s' * (len(lines) > 1)} {numbers}")
         if len(lines) == 1:
             rows.append(Row("code", (one_line(answer.lines[lines[0]])[:_CODE_CHARS],)))
-        rows += _source(answer, lines[0])
+        rows += _source(answer, lines, ways=ways)
     notes = [*answer.found.notes]
     if (more := len(sources) - _SOURCES) > 0:
         notes.append(f"{plural(more, 'more source')}: holdfast blame {answer.name} names them all.")
     return Report(answer.title, rows, notes=tuple(notes))
 
 
-def _source(answer: WhyAnswer, line: int) -> Iterator[Row | str]:
-    """Yield the rows about the source of a line: one step, or the candidates."""
-    found = answer.found
+def _source(answer: WhyAnswer, lines: Sequence[int], *, ways: bool) -> Iterator[Row | str]:
+    """Yield the rows about the one source of lines: one step, or the candidates."""
+    found, line = answer.found, lines[0]
     makers, certain = found.makers(line), found.certain(line)
     if not certain:
         yield f"Uncertain: {found.origins[found.of[line]].why}. It may be one of these:"
     for number, step in enumerate(makers, 1):
         if not certain:
             yield f"{number} of {len(makers)}"
-        yield from _step(answer, step, found.commit(line) if certain else None)
+        yield from _step(answer, step, found.commit_of(lines) if certain else None, ways=ways)
     for number in found.origins[found.of[line]].formatters:
         yield Row("formatted by", (label(found.steps[number]),))
 
 
-def _step(answer: WhyAnswer, step: RecordedStep, commit: CommittedLine | None) -> Iterator[Row]:
+def _step(
+    answer: WhyAnswer, step: RecordedStep, commit: CommittedLine | None, *, ways: bool
+) -> Iterator[Row]:
     time = moment_text(step, commit)
     if not is_call(step):
         yield Row("from", (words(step, commit, answer.prices)[0],))
@@ -107,7 +112,8 @@ def _step(answer: WhyAnswer, step: RecordedStep, commit: CommittedLine | None) -
     if time:
         yield Row("time", (time,))
     yield Row("session", (step.session,))
-    yield from (Row(*way) for way in commands_for(answer, step))
+    if ways:
+        yield from (Row(*way) for way in commands_for(answer, step))
 
 
 def commands_for(answer: WhyAnswer, step: RecordedStep) -> Iterator[tuple[str, tuple[str]]]:
@@ -116,10 +122,10 @@ def commands_for(answer: WhyAnswer, step: RecordedStep) -> Iterator[tuple[str, t
         yield "open", ("This is the session that is open.",)
     elif step.session in answer.here and step.prompt:
         yield "open", (f"/resume {step.session} {step.prompt}",)
-    elif step.session:
-        yield "open", (f"holdfast -r {step.session}",)
-    if step.before and not step.parent:
-        yield "from before", (f"holdfast sessions fork {step.session} --at {step.before}",)
+    elif command := open_command(step):
+        yield "open", (command,)
+    if command := fork_command(step):
+        yield "fork", (command,)
 
 
 def moment_text(step: RecordedStep, commit: CommittedLine | None) -> str:

@@ -18,7 +18,7 @@ from tui.agent.launch import OwnParts
 from tui.app.api import opened
 from tui.app.options.arguments import Options
 from tui.app.outcome import Outcome
-from tui.app.session_path import session_path, workspace_of
+from tui.app.session_path import forked, workspace_of
 from tui.cli.claude_stream import command_line, tool_names
 from tui.cli.claude_stream.approver import DriverApprover
 from tui.cli.claude_stream.command_line import DriverOptions
@@ -35,10 +35,7 @@ from tui.core.dataclass import dataclass, replace
 from tui.core.errors import HoldfastError, UsageError
 from tui.core.facts import Fact
 from tui.core.messages import is_object, list_of, object_of, string_of
-from tui.core.paths import folders
 from tui.core.signals import heeded_signals
-from tui.session import copies
-from tui.session.reader import read
 from tui.settings import agent_definitions
 from tui.settings.agent_definitions import AgentDefinition
 from tui.tools.submit_result import SubmitResult
@@ -109,7 +106,9 @@ async def _converse(options: Options, driver: DriverOptions, lines: Lines, first
     """Hold the conversation that begins with a line, which may be an `initialize`."""
     link, known = lines.link, lines.known
     request = object_of(first.get("request")) if _is_initialize(first) else {}
-    options = _with_prompts(await asyncio.to_thread(_forked, options, driver), request)
+    if driver.fork:
+        options = await asyncio.to_thread(forked, options)
+    options = _with_prompts(options, request)
     servers = tuple(
         DriverServer(name, link)
         for name in dict.fromkeys(
@@ -231,17 +230,6 @@ def _is_initialize(line: Line) -> bool:
 
 def _is_on(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() not in _NO
-
-
-def _forked(options: Options, driver: DriverOptions) -> Options:
-    """Return the options with a copy of the session that they name, where a fork is wanted. Blocks;
-    raises SessionError."""
-    path = session_path(options) if driver.fork else None
-    if path is None:
-        return options
-    root = workspace_of(options)
-    copy = copies.fork(read(path), folders=folders(), clock=SystemClock(), cwd=root)
-    return options.having(resume=str(copy), newest=False)
 
 
 def _with_prompts(options: Options, request: Line) -> Options:

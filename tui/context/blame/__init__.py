@@ -11,10 +11,12 @@ from tui.context.blame.wording import (
     allowed_by,
     asked_lines,
     cost,
+    fork_command,
     in_ranges,
     is_call,
     label,
     line_range,
+    open_command,
     words,
 )
 
@@ -26,9 +28,11 @@ __all__ = [
     "asked_lines",
     "blame_file",
     "cost",
+    "fork_command",
     "in_ranges",
     "is_call",
     "label",
     "line_range",
+    "open_command",
     "words",
 ]

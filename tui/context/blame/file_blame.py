@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -95,6 +95,12 @@ class FileBlame(msgspec.Struct, frozen=True, omit_defaults=True):
     def commit(self, line: int) -> CommittedLine | None:
         """The commit that git has the line from."""
         number = self.committed[line] if self.committed else -1
+        return self.commits[number] if number >= 0 else None
+
+    def commit_of(self, lines: Iterable[int]) -> CommittedLine | None:
+        """The commit that git has all these lines from; None where they differ."""
+        commits = {self.committed[line] if self.committed else -1 for line in lines}
+        number = commits.pop() if len(commits) == 1 else -1
         return self.commits[number] if number >= 0 else None
 
 

@@ -27,6 +27,7 @@ commands; files put back by a rewind; the person, or a program of theirs; a comm
 elsewhere; from before the first state that is known; a step of a session that is gone."""
 
 _LABEL_CHARS: Final = 200
+_SPEAKING: Final = frozenset({"user", "assistant"})
 _FORMATTERS: Final = late_pattern(
     r"(?:^|[\s;&|(/])(?:ruff\s+(?:format|check\s.*--fix)|black|isort|yapf|autopep8|prettier|"
     r"dprint|biome\s+(?:format|check)|eslint\s.*--fix|standard\s+--fix|gofmt|goimports|gofumpt|"
@@ -166,7 +167,8 @@ class _Reading:
         self._foreign: list[ForeignEdit] = []
         self._named: list[tuple[int, str]] = []
         self._prompt = RecordedStep("person")
-        self._last_message = ""
+        self._heard: dict[str, str] = {}
+        """The last message up to each record, on its own branch."""
         self._last_checkpoint = ""
 
     def result(self) -> SessionSteps:
@@ -187,19 +189,16 @@ class _Reading:
         )
 
     def read(self, place: int, record: Record) -> None:
+        before = self._heard.get(record.parent or "", "")
+        self._heard[record.id] = record.id if record.type in _SPEAKING else before
         match record.type:
             case "user":
                 if is_prompt(record):
                     self._prompt = RecordedStep(
-                        "person",
-                        prompt=record.id,
-                        said=title_of(record.data),
-                        before=self._last_message,
+                        "person", prompt=record.id, said=title_of(record.data), before=before
                     )
-                self._last_message = record.id
             case "assistant":
                 self._answered(record)
-                self._last_message = record.id
             case "permission":
                 self._allowed(record)
             case "intent":

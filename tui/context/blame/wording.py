@@ -18,7 +18,15 @@ from tui.provider.prices import price_of
 
 _LINES: Final = re.compile(r"(\d{1,18})(?:[-,](\+?)(\d{1,18}))?", re.ASCII)
 _LABEL_CHARS: Final = 40
-_BY: Final = {"person": "you", "rule": "a rule", "default": "default", "hook": "a hook"}
+_BY: Final = {
+    "person": "you",
+    "rule": "a rule",
+    "default": "default",
+    "hook": "a hook",
+    "sandbox": "the sandbox",
+    "accept_edits": "accept edits mode",
+    "elevated": "elevated mode",
+}
 _OF_NO_CALL: Final = frozenset({"before", "person", "commit", "lost", "job", "rewind"})
 
 
@@ -105,6 +113,21 @@ def label(step: RecordedStep) -> str:
 def allowed_by(step: RecordedStep) -> str:
     """Say who allowed a call, as `allowed by you`; "" where nobody had to."""
     return f"allowed by {_BY.get(step.by, one_line(step.by))}" if step.by else ""
+
+
+def open_command(step: RecordedStep) -> str:
+    """Return the command line that opens a step's session at its prompt; "" where it has none."""
+    if not step.session or step.kind == "lost":
+        return ""
+    return f"holdfast -r {step.session}" + (f" --at {step.prompt}" if step.prompt else "")
+
+
+def fork_command(step: RecordedStep) -> str:
+    """Return the command line that begins again from before a step's prompt, in a copy; "" where
+    nothing comes before it, or where a sub-agent took it."""
+    if not step.before or step.parent or not open_command(step):
+        return ""
+    return f"holdfast -r {step.session} --at {step.before} --fork"
 
 
 def cost(step: RecordedStep, prices: Mapping[str, Price]) -> float | None:

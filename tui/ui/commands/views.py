@@ -20,6 +20,7 @@ from tui.core.formatting import plural
 from tui.ui.screens.external_programs import edited, step_aside
 
 if TYPE_CHECKING:
+    from tui.app.dialog_data import ShownLine
     from tui.ui.frontend import ScreenFrontend
 
 
@@ -286,6 +287,21 @@ async def mark(
         events = await agent.context.pin({record.id: not item.pinned})
     for event in events:
         frontend.show(event)
+
+
+def ask_line(frontend: ScreenFrontend, line: ShownLine | None) -> None:
+    """Show whence a line comes that a view shows; one without a path is of the call whose output is
+    shown."""
+    from tui.ui.screens.why import WhyScreen  # noqa: PLC0415 - on demand
+
+    if line is not None and not line.path:
+        item = frontend.renderer.shown
+        path = item.input.get("path") if item else None
+        line = replace(line, path=path) if isinstance(path, str) else None
+    if line is None:
+        frontend.app.notify("No line of a file is in sight.", markup=False)
+    else:
+        frontend.app.push_screen(WhyScreen(frontend, line))
 
 
 async def config(frontend: ScreenFrontend, words: str) -> None:

@@ -32,7 +32,7 @@ from tui.provider.base import Request
 from tui.session.records import Record
 from tui.ui.screens import context_changes, context_rows
 from tui.ui.screens.context_changes import BulkMenu, ContextChange
-from tui.ui.screens.context_item import ContextItemScreen, texts_in
+from tui.ui.screens.context_item import ContextItemScreen, file_of, texts_in
 from tui.ui.screens.context_rows import LedgerRow, Order
 from tui.ui.screens.table_screen import WIDE, TableScreen, tab_names
 from tui.ui.widgets.file_viewer.line_file import LineFile
@@ -295,8 +295,9 @@ class ContextScreen(TableScreen[None]):
 
     async def _open_item(self, item: Item, *, fixed: bool) -> None:
         agent, price = self._agent, "" if fixed else await self._price_of(item)
-        texts = texts_in(agent, item)
-        screen = ContextItemScreen(item, texts, agent.full_outputs, agent.models.window, price)
+        texts, file = texts_in(agent, item), file_of(agent.session.records, item)
+        results, window = agent.full_outputs, agent.models.window
+        screen = ContextItemScreen(item, texts, results, window, price=price, file=file)
         self.app.push_screen(screen, self._after_item)  # pyright: ignore[reportUnknownMemberType]
 
     async def _after_item(self, action: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -18,16 +18,17 @@ from textual.widgets import Input, Static
 from tui.context.masks import record_of
 from tui.context.overrides import Stand, content_of
 from tui.context.token_ledger import Item
-from tui.core.dataclass import dataclass
+from tui.core.dataclass import dataclass, replace
 from tui.core.formatting import plural, size, tokens
 from tui.core.images import facts, of_block
-from tui.core.messages import Block, blocks_of
+from tui.core.messages import Block, blocks_of, object_of, string_of, tool_calls
 from tui.core.text_cleaning import one_line
 from tui.session.records import Record
 from tui.ui.screens.context_rows import share, state_name
 from tui.ui.screens.external_programs import Program, open_copy, open_text
 from tui.ui.screens.table_screen import SHORT, WIDE
 from tui.ui.toolkit.base_app import BaseScreen
+from tui.ui.widgets.asked_line import LineAsked
 from tui.ui.widgets.conversation.tool_card import shrunk
 from tui.ui.widgets.file_viewer.line_file import LineFile
 from tui.ui.widgets.file_viewer.pane import FilePane, open_file_pane
@@ -80,6 +81,21 @@ def texts_in(agent: Agent, item: Item) -> ItemTexts:
     return texts_of(record, stand, "" if record else agent.context.fixed_texts().get(item.id, ""))
 
 
+def file_of(records: Sequence[Record], item: Item) -> str:
+    """Return the path of the file that an item shows as it was read; "" where it shows none."""
+    id_, _ = record_of(item.id)
+    record = next((one for one in records if one.id == id_ and one.type == "tool_result"), None)
+    if record is None:
+        return ""
+    wanted = record.data.get("call_id")
+    for other in records:
+        if other.type == "assistant":
+            for call in tool_calls(blocks_of(other.data.get("content"))):
+                if call.get("id") == wanted and call.get("name") == "read_file":
+                    return string_of(object_of(call.get("input")).get("path"))
+    return ""
+
+
 def shown(blocks: Iterable[Block]) -> str:
     """Return blocks as text to read; other content becomes a line or JSON."""
     return "\n\n".join(_block(block) for block in blocks)
@@ -121,7 +137,8 @@ def receipt_line(texts: ItemTexts) -> str:
 class ContextItemScreen(BaseScreen, Screen[str]):
     """Shows one item; dismissed with "mask" or "pin" if asked for, with "" by Esc.
 
-    `results` is the folder of full outputs, `price` the price of masking in words.
+    `results` is the folder of full outputs, `price` the price of masking in words, `file` the path
+    of the file that it shows.
     """
 
     CSS_PATH = "context.tcss"
@@ -130,6 +147,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
         Binding("m", "close('mask')", "mask", show=False),
         Binding("p", "close('pin')", "pin", show=False),
         Binding("y", "copy", "copy", show=False),
+        Binding("B", "ask_line", "why", show=False),
         Binding("v", "outside('pager')", "pager", show=False),
         Binding("e", "outside('editor')", "editor", show=False),
         Binding("tab", "app.focus_next", show=False),
@@ -138,13 +156,20 @@ class ContextItemScreen(BaseScreen, Screen[str]):
     AUTO_FOCUS: ClassVar[str | None] = None
 
     def __init__(
-        self, item: Item, texts: ItemTexts, results: Path, window: int, price: str = ""
+        self,
+        item: Item,
+        texts: ItemTexts,
+        results: Path,
+        window: int,
+        *,
+        price: str = "",
+        file: str = "",
     ) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (SHORT, "-high")]
         self._item, self._texts, self._window = item, texts, window
-        self._results, self._price = results, price
+        self._results, self._price, self._file = results, price, file
         whole = texts.path is None
         self.set_class(whole and texts.sent == texts.recorded, "-same")
 
@@ -207,6 +232,11 @@ class ContextItemScreen(BaseScreen, Screen[str]):
             message = f"Copied the first {size(COPY_MAX)}."
         self.query_one("#notice", NoticeLine).say(message, "success")
 
+    def action_ask_line(self) -> None:
+        """Ask whence the line comes that is at the top of this side."""
+        line = self._side.view.asked_line() if self._file else None
+        self.post_message(LineAsked(line and replace(line, path=self._file)))
+
     async def action_outside(self, program: Program) -> None:
         """Open this side in the person's own pager or editor."""
         view, app = self._side.view, cast("App[Any]", self.app)
@@ -240,6 +270,7 @@ class ContextItemScreen(BaseScreen, Screen[str]):
             ("p", "unpin" if pinned else "pin"),
             ("y", "copy this side"),
             ("/", "find"),
+            *((("B", "why"),) if self._file else ()),
             ("v", "pager"),
             ("e", "editor"),
             ("tab", "other side"),

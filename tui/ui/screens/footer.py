@@ -76,6 +76,7 @@ _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
         _BACK,
         KeyHint("j k", "move"),
         KeyHint("y", "copy"),
+        KeyHint("B", "why"),
         KeyHint("n N", "prompts"),
         KeyHint("/", "find", "screen.find"),
     ),
@@ -91,6 +92,7 @@ _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
         KeyHint("/", "find"),
         _BACK,
         KeyHint("w", "wrap"),
+        KeyHint("B", "why"),
         KeyHint("y", "copy"),
     ),
     "FileView": (
@@ -98,6 +100,7 @@ _KEYS: Final[Mapping[str, tuple[KeyHint, ...]]] = {
         KeyHint("n", "next"),
         _BACK,
         KeyHint("w", "wrap"),
+        KeyHint("B", "why"),
         KeyHint("y", "copy"),
     ),
     "FilePane": (KeyHint("enter", "find"), _CLOSE),

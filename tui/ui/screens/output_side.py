@@ -39,6 +39,7 @@ class OutputSide(CachedVertical):
         Binding("p", "mark('pin')", "Pin", show=False),
         Binding("m", "mark('mask')", "Mask", show=False),
         Binding("y", "copy", "Copy", show=False),
+        Binding("B", "ask_line", "Why", show=False),
         Binding("e", "outside('editor')", "Editor", show=False),
         Binding("v", "outside('pager')", "Pager", show=False),
         Binding("slash", "search", "Search", show=False),
@@ -148,6 +149,7 @@ class OutputSide(CachedVertical):
             ("m", "show" if self._masked else "hide"),
             ("y", "copy"),
             ("/", "find"),
+            ("B", "why"),
             ("v", "pager"),
             ("e", "editor"),
         )
@@ -216,7 +218,7 @@ class OutputSide(CachedVertical):
             return self.screen.has_class("-whole")
         if action == "search":
             return self.output.has_focus
-        if action in {"open_all", "mark", "copy", "outside"}:
+        if action in {"open_all", "mark", "copy", "outside", "ask_line"}:
             typing = self.whole and self.copy.has_focus_within and not self.copy.view.has_focus
             return not self.has_class("-no-output") and not typing
         return True
@@ -254,6 +256,16 @@ class OutputSide(CachedVertical):
             self.say(f"Copied the first {size(COPY_MAX)}; the rest is in {self._path}")
         else:
             self.say(f"Copied {plural(len(text), 'character')}.")
+
+    def action_ask_line(self) -> None:
+        """Ask whence the line comes that is at the top of what is in sight."""
+        from tui.ui.widgets.asked_line import LineAsked  # noqa: PLC0415
+
+        line = self.copy.view.asked_line() if self.whole else self.output.asked_line()
+        if line is None:
+            self.say("No line of a file is in sight.")
+        else:
+            self.post_message(LineAsked(line))
 
     async def action_search(self) -> None:
         """Search what is shown; all of the full copy, if there is one."""

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from tui.app.dialog_data import ShownLine
 from tui.app.doctor import Check, summary
 from tui.core.text_cleaning import visible
 from tui.ui.screens.read_screen import ReadScreen
@@ -95,9 +96,14 @@ class DoctorScreen(Dialog[None]):
 
 
 class DiffScreen(ReadScreen):
-    """A diff to read."""
+    """A diff to read; `B` asks whence a line comes."""
 
     DEFAULT_CSS = "DiffScreen #box { width: 96%; background: $background; padding: 0 1; }"
+    KEYS = (("B", "why"), *ReadScreen.KEYS)
 
     def body(self) -> Widget:
         return DiffView(self.text)
+
+    def asked_line(self) -> ShownLine | None:
+        box = self.query_one("#box")
+        return self.query_one(DiffView).asked_line(round(box.scroll_y), box.size.height)

@@ -224,6 +224,16 @@ def copy(widget: Widget, text: str) -> None:
         widget.notify(copied, markup=False)
 
 
+def uncovered(app: App[Any], screen: Screen[Any]) -> bool:
+    """Close the screens that cover one, down to one that is awaited. True if there were any."""
+    before = len(app.screen_stack)
+    while (top := app.screen) is not screen:
+        if not isinstance(top, BaseScreen) or top.awaited:
+            break
+        top.dismiss(None)
+    return len(app.screen_stack) < before
+
+
 class TooSmall(BaseScreen, ModalScreen[None]):
     """Covers everything while the terminal is too small, and closes by itself.
 

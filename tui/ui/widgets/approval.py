@@ -33,6 +33,7 @@ from tui.permissions.types import (
 )
 from tui.tools.registry import title, verb
 from tui.ui.widgets.answer_field import NEW_LINE, AnswerField
+from tui.ui.widgets.asked_line import LineAsked
 from tui.ui.widgets.dialog import SCROLL, Beneath, Dialog, Key
 from tui.ui.widgets.diff import DiffView, counts
 from tui.ui.widgets.keys import APPROVAL_KEYS, bindings, code_styled
@@ -345,6 +346,15 @@ class ApprovalModal(Dialog[Answer], ChoicePlace):
     @property
     def _risky(self) -> bool:
         return self.decision.risk == "high-risk"
+
+    def action_ask_line(self) -> None:
+        """Ask whence a line comes that the edit would take away."""
+        preview = self.query_one("#preview", VerticalScroll)
+        lines = [
+            diff.asked_line(round(preview.scroll_y), preview.size.height, sign="-")
+            for diff in self.query(DiffView)
+        ]
+        self.post_message(LineAsked(next(filter(None, lines), None)))
 
     def _preview(self) -> Widget:
         text = self.call.preview or self.call.subject or "(nothing to show)"

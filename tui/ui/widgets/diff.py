@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, groupby, zip_longest
 from typing import ClassVar, TypeAlias
@@ -22,6 +22,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.app.dialog_data import ShownLine
 from tui.core.dataclass import dataclass
 from tui.core.text_cleaning import clean, visible
 from tui.tools.diff import count_changes, signs
@@ -42,6 +43,7 @@ from tui.ui.widgets.markdown.text import (
 )
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)")
+_WORD = re.compile(r"\w")
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 _NONE = "/dev/null"
 ROWS_MAX = 1_000
@@ -66,12 +68,13 @@ _AT_ONCE = 20
 @dataclass(slots=True)
 class _Row:
     """A line of a hunk: `sign` is "+", "-" or " ", `spots` are the characters that changed since
-    `mate`, which this is compared with when one of them is drawn."""
+    `mate`, which this is compared with when one of them is drawn. `path` is its file's."""
 
     sign: str
     old: int
     new: int
     text: str
+    path: str = ""
     spots: Sequence[tuple[int, int]] = ()
     mate: _Row | None = None
 
@@ -167,6 +170,27 @@ class Diff:
             case _:
                 return wrap([(part.text.expandtabs(4), styles["c-hunk"])], width)
 
+    def part_at(self, row: int, width: int, styles: Styles) -> int:
+        """Return the part that a row shows of the whole diff, drawn in `width` cells."""
+        for index in range(len(self._parts)):
+            height, exact = self.height(index, width)
+            row -= height if exact else len(self.lines(index, width, styles))
+            if row < 0:
+                return index
+        return max(0, len(self._parts) - 1)
+
+    def asked_line(self, parts: Iterable[int], *, sign: str = "+") -> ShownLine | None:
+        """Return the line that a person asks about who sees these parts: the first of that sign
+        with a word in it, else the first that has one; None where no line is in sight."""
+        rows = [row for part in parts if isinstance(row := self._parts[part], _Row)]
+        with_words = [row for row in rows if _WORD.search(row.text)] or rows
+        chosen = next((row for row in with_words if row.sign == sign), *with_words[:1] or [None])
+        if chosen is None:
+            return None
+        removed = chosen.sign == "-"
+        number = chosen.old if removed else chosen.new
+        return ShownLine(chosen.path, number, chosen.text, removed)
+
     def _side_by_side(self, width: int) -> dict[int, _Sides | None]:
         """Return what is side by side, by parts; None for those of a change that are drawn by the
         others. Nothing if there is no room for it."""
@@ -201,10 +225,10 @@ def draw_diff(
 
 def _parse(rows: Sequence[str]) -> Iterator[_Row | _Mark]:
     old = new = 0
-    before = ""
+    before = path = ""
     for place, (sign, row) in enumerate(zip(signs(rows), rows, strict=True)):
         if sign:
-            yield _Row(sign, old, new, row[1:])
+            yield _Row(sign, old, new, row[1:], path)
             old, new = old + (sign != "+"), new + (sign != "-")
         elif hunk := _HUNK.match(row):
             old, new = int(hunk[1]), int(hunk[2])
@@ -212,6 +236,7 @@ def _parse(rows: Sequence[str]) -> Iterator[_Row | _Mark]:
         elif row.startswith("--- ") and any(map(_plus, rows[place + 1 : place + 2])):
             before = row[4:]
         elif _plus(row) and place and rows[place - 1].startswith("--- "):
+            path = _path(before, row[4:])
             yield _Mark("file", _name(before, row[4:]), row)
         elif row:
             yield _Mark("other", row, row)
@@ -232,6 +257,14 @@ def _name(before: str, after: str) -> str:
         return after
     old, new = before.removeprefix("a/"), after.removeprefix("b/")
     return new if old == new else f"{old} → {new}"
+
+
+def _path(before: str, after: str) -> str:
+    """Return the path of a file, which a removed one had before."""
+    before, after = before.split("\t", maxsplit=1)[0], after.split("\t", maxsplit=1)[0]
+    if after == _NONE:
+        return before.removeprefix("a/")
+    return after if before == after else after.removeprefix("b/")
 
 
 def _paired(parts: Sequence[_Row | _Mark]) -> Iterator[tuple[int, _Sides | None]]:
@@ -457,6 +490,13 @@ class DiffView(Widget):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._drawn = {}
+
+    def asked_line(self, top: int, rows: int, *, sign: str = "+") -> ShownLine | None:
+        """Return the line that a person asks about who sees so many rows from `top`; see `Diff`."""
+        if len(self._tops) < 2:
+            return None
+        first, last = (bisect_right(self._tops, y) - 1 for y in (top, top + max(1, rows) - 1))
+        return self._diff.asked_line(range(first, min(last + 1, len(self._diff))), sign=sign)
 
     def render_line(self, y: int) -> Strip:
         width = max(8, self.content_size.width)

@@ -49,6 +49,9 @@ def bindings(table: Iterable[Key]) -> list[Binding]:
     ]
 
 
+ASK_LINE = Key("B", "ask_line", "B", "which prompt wrote this line (/why)")
+"""In every view of a diff or a file: about the line at the top, or under the cursor."""
+
 PROMPT_KEYS = (
     _own("send", "", "Enter", "send"),
     _own(
@@ -120,6 +123,7 @@ PANE_KEYS = (
     Key("n,N", "", "n, N", "next/previous prompt, or match while searching"),
     Key("left,right", "", "Left, Right, h, l", "scroll the output sideways"),
     Key("w", "", "w", "wrap long output lines (toggle)"),
+    ASK_LINE,
     Key("o", "", "o", "full-screen output (toggle)"),
     Key("slash", "", "/", "search the conversation, or the whole output"),
     Key("v", "", "v, e", "open the output in your pager or editor"),
@@ -189,6 +193,7 @@ APPROVAL_KEYS = (
     Key("down", "scroll_preview(1)", "", ""),
     Key("home", "scroll_edge(-1)", "", ""),
     Key("end", "scroll_edge(1)", "", ""),
+    ASK_LINE,
     Key("ctrl+c", "app.interrupt", "Ctrl+C", "stop the agent"),
 )
 
@@ -243,6 +248,7 @@ CONTEXT_KEYS = (
     Key("left", "fold(True)", "Left, Right", "fold or unfold the system prompt and the tools"),
     Key("right", "fold(False)", "", ""),
     Key("y", "copy", "y", "copy the item, or the request"),
+    Key("B", "", "B", "in an item: which prompt wrote this line (/why)"),
     Key("tab", "other_tab", "Tab", "switch between the items and the exact request"),
 )
 
@@ -262,6 +268,24 @@ SESSION_KEYS = (
 BRANCH_KEYS = (
     Key("enter", "", "Enter", "continue on this branch, also with its files"),
     Key("u", "undo", "u", "undo the last rewind or switch of branches"),
+)
+
+WHY_KEYS = (
+    Key("enter", "open", "Enter", "read the session, at that prompt"),
+    Key("f", "fork", "f", "fork the session from before that prompt"),
+    Key("right", "line(1)", "Left, Right", "the line before or after"),
+    Key("left", "line(-1)", "", ""),
+    Key("n", "candidate(1)", "n, N", "if it isn't certain: another candidate"),
+    Key("N", "candidate(-1)", "", ""),
+    Key("y", "copy", "y", "copy the answer, with its commands"),
+)
+
+READ_SESSION_KEYS = (
+    Key("r", "resume", "r", "resume the session at this prompt"),
+    Key("f", "fork", "f", "fork the session from before this prompt"),
+    Key("enter", "", "Enter", "fold or unfold"),
+    Key("ctrl+y,y", "", "Ctrl+Y, y", "copy the selection or the item"),
+    ASK_LINE,
 )
 
 VERBOSE_KEYS = (
@@ -378,6 +402,8 @@ _TABLES = (
     ("Tasks (Ctrl+T)", TASK_KEYS, "TasksScreen"),
     ("Sessions (F3)", SESSION_KEYS, "SessionsScreen"),
     ("Branches (/tree)", BRANCH_KEYS, "BranchesScreen"),
+    ("Whence a line comes (B)", WHY_KEYS, "WhyScreen"),
+    ("A session, to read", READ_SESSION_KEYS, "ReadSessionScreen"),
     ("Debug view (F12)", VERBOSE_KEYS, "DebugLogScreen"),
     ("Sub-agents (/agents)", AGENTS_KEYS, "AgentsScreen"),
     ("Hooks (/hooks)", HOOKS_KEYS, "HooksScreen"),

@@ -8,6 +8,8 @@ from rich.cells import cell_len, chop_cells
 from rich.style import Style
 from textual.selection import SELECT_ALL, Selection
 
+from tui.app.dialog_data import ShownLine
+from tui.ui.widgets.asked_line import numbered_line
 from tui.ui.widgets.conversation import style
 from tui.ui.widgets.diff import Diff
 from tui.ui.widgets.line_view import place
@@ -155,6 +157,15 @@ class OutputView(TextView):
         spans = coloured(output[index], looks["text"])
         spans = _clipped(spans, output.over(index), looks["note"])
         return wrap(spans, self._width) if self._prose else self._laid(spans)
+
+    # Asking about a line
+
+    def asked_line(self) -> ShownLine | None:
+        """Return the line of a file that a person asks about who sees what is in sight."""
+        shown = dict.fromkeys(index for index, _ in self._viewport.rows)
+        if self._diff is not None:
+            return self._diff.asked_line(shown)
+        return numbered_line(self._output[index] for index in shown if index < len(self._output))
 
     # Copying
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from textual.selection import Selection
@@ -44,12 +45,19 @@ from tui.ui.widgets.markdown.text import (
 )
 from tui.ui.widgets.text_view import plain
 
+if TYPE_CHECKING:
+    from tui.app.dialog_data import ShownLine
+
 LONG = 20
 """A person's text of more lines than this is folded, and `LONG_SHOWN` of them stay visible."""
 LONG_SHOWN = 8
 _BEGINNING = 400
 """Characters of the first line of reasoning, which is shown while it is folded."""
 _READ = "read_file"
+_NAMED = re.compile(r" *\S+(?: \S+)* {2,}(?=\S)")
+"""A name in the first of two columns."""
+_ROOM_MIN = 20
+"""Cells of a second column that is worth one."""
 _SMOOTH = frozenset({"writing", "written", "running", "ok"})
 _NOTICES = {"info": "·", "warning": "!", "error": "✗", "success": "✓"}
 
@@ -148,6 +156,27 @@ def draw(
             return draw_card(item, width, styles, frame)
         case NoticeItem() | AttemptItem():
             return _notice(item, width, styles)
+
+
+def asked_line(item: ToolItem, rows: Sequence[int], width: int, styles: Styles) -> ShownLine | None:
+    """Return the line of a file that a person asks about who sees these rows of a call's card,
+    counted below its first one; None where its call has no file."""
+    from tui.app.dialog_data import ShownLine  # noqa: PLC0415 - not for the first frame
+
+    if item.diff:
+        from tui.ui.widgets.diff import Diff  # noqa: PLC0415 - not for the first frame
+
+        diff = Diff(item.diff)
+        first, last = 0, len(diff) - 1
+        if not item.folded and rows:
+            first, last = (
+                diff.part_at(row, inner(width) - 2, styles) for row in (rows[0], rows[-1])
+            )
+        return diff.asked_line(range(first, last + 1)) or diff.asked_line(range(len(diff)))
+    path, offset = item.input.get("path"), item.input.get("offset")
+    if item.name != _READ or not isinstance(path, str):
+        return None
+    return ShownLine(path, offset if isinstance(offset, int) else 1)
 
 
 def add_reply(lines: LazyLines, rows: Sequence[Line], styles: Styles, start: int = 0) -> None:
@@ -302,11 +331,17 @@ def _notice(item: NoticeItem | AttemptItem, width: int, styles: Styles) -> list[
 
 
 def _hanging(text: str, width: int, styles: Styles) -> list[Line]:
-    """Return a line of details as rows, all indented like the first."""
-    words_shown, look = text.lstrip(" "), styles["c-detail"]
-    space = text[: len(text) - len(words_shown)]
-    rows = wrap([(words_shown, look)], max(2, width - len(space)))
-    return [prefixed(row, [(space, look)], "" if n else space) for n, row in enumerate(rows)]
+    """Return a line of details as rows, all indented like the first; like what follows its name, if
+    it has one and there is room."""
+    named = _NAMED.match(text)
+    head = named[0] if named and width - len(named[0]) >= _ROOM_MIN else ""
+    head = head or text[: len(text) - len(text.lstrip(" "))]
+    look, blank = styles["c-detail"], " " * len(head)
+    rows = wrap([(text[len(head) :], look)], max(2, width - len(head)))
+    return [
+        prefixed(row, [(blank if n else head, look)], "" if n else head)
+        for n, row in enumerate(rows)
+    ]
 
 
 def selected_source(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import takewhile
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual import events
@@ -35,6 +35,9 @@ from tui.ui.widgets.conversation.tool_card import WIDEST
 from tui.ui.widgets.line_view import RenderedItem, strips
 from tui.ui.widgets.line_view.strips import place
 from tui.ui.widgets.markdown.text import BLANK, Line
+
+if TYPE_CHECKING:
+    from tui.app.dialog_data import ShownLine
 
 SLICES_S = 1 / 30
 """Seconds between two slices of a search."""
@@ -80,6 +83,7 @@ class ConversationView(ItemsView):
         Binding("n", "letter('next(1)')", "Next prompt", show=False),
         Binding("N", "letter('next(-1)')", "Previous prompt", show=False),
         Binding("y", "letter('copy_item')", "Copy", show=False),
+        Binding("B", "letter('ask_line')", "Why", show=False),
         Binding("slash", "letter('screen.find')", "Find", show=False),
         Binding("space", "letter('screen.page(1)')", "Page down", show=False),
     ]
@@ -439,6 +443,30 @@ class ConversationView(ItemsView):
         if not text:
             raise SkipAction
         copy(self, text)
+
+    def action_ask_line(self) -> None:
+        """Ask whence a line of a file comes: the first changed one in sight of the card under the
+        cursor, else of the nearest card that has a file."""
+        from tui.ui.widgets.asked_line import LineAsked  # noqa: PLC0415 - not for the first frame
+
+        visible = dict.fromkeys(index for index, _ in self._viewport.rows)
+        if not visible:
+            raise SkipAction
+        if self._cursor not in visible:
+            self._mark_in_sight()
+        at = self._cursor or 0
+        lines = map(self._asked_line, sorted(visible, key=lambda index: (abs(index - at), index)))
+        if (line := next(filter(None, lines), None)) is not None:
+            self.post_message(LineAsked(line))
+        else:
+            self.say("No file here: choose an edit, or a file that was read.")
+
+    def _asked_line(self, index: int) -> ShownLine | None:
+        item, skipped = self._items[index], self._gap(index) + 1
+        if not isinstance(item, ToolItem):
+            return None
+        rows = [row - skipped for at, row in self._viewport.rows if at == index and row >= skipped]
+        return item_renderer.asked_line(item, rows, self._width, self._look)
 
     def _mark_in_sight(self) -> None:
         """Put the cursor on the item that takes most of the rows in sight. Nothing scrolls."""

@@ -10,6 +10,8 @@ from rich.style import Style
 from textual.selection import Selection
 from textual.worker import Worker
 
+from tui.app.dialog_data import ShownLine
+from tui.ui.widgets.asked_line import numbered_line
 from tui.ui.widgets.file_viewer.file_viewport import FileViewport
 from tui.ui.widgets.file_viewer.line_file import WINDOW, LineFile, LinePart, Needle, part_of
 from tui.ui.widgets.line_view import place, strips
@@ -160,6 +162,12 @@ class FileView(TextView):
                 current = [each for each in spots if cell_len(line.text[: each[0]]) == column]
                 line = strips.marked(line, current, self._look["here"])
         return line
+
+    def asked_line(self) -> ShownLine | None:
+        """Return the line of a file that a person asks about who sees what is in sight, where the
+        lines have their numbers."""
+        starts = dict.fromkeys(start for start, _ in self._port.rows)
+        return numbered_line(self._part(start).data.decode(errors="replace") for start in starts)
 
     # What it looks like
 
