@@ -32,7 +32,7 @@ from tui.ui.widgets.markdown.text import Line
 
 SELECTED_S = 0.5
 """Seconds after which keys that select are done."""
-FRAME_S = 1 / 12
+FRAME_S = 0.1
 """Seconds between frames for arriving items; drawing them never takes more than an eighth of the
 time."""
 
