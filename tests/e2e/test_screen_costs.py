@@ -1,5 +1,5 @@
 """What the whole screen costs in counts that do not vary: writes, bytes, waits and system calls of
-a token, of a command and of a minute of rest.
+a key, of a token, of a command and of a minute of rest.
 
 A ceiling may only fall. Seconds are measured by `tests/benchmarks`.
 """
@@ -32,6 +32,8 @@ pytestmark = needs_proc
 
 TOKENS, WARM = 20, 5
 COMMANDS = 2
+KEYS, PRESSED = "ΩΨΦΣΠΞΛΘΔΓЖЦЧШЩЭЮЯБДЂЃЄЅІ", 10
+"""Nothing else on the screen has them."""
 MINUTE_S = 1.0
 """Of a clock that runs sixty times as fast."""
 _FREE = {"futex", "getpid", "restart_syscall", "gettid", "sched_yield"}
@@ -128,12 +130,33 @@ def test_a_token_is_written_once_and_waited_for_once(opened: Open, tmp_path: Pat
     before, pid = Counts.of(screen.process.pid), screen.process.pid
     stream(TOKENS)
     writes, written, waits = Counts.of(pid).per(TOKENS, before)
-    assert writes <= 1.8, "a frame is one write; the spinner turns meanwhile"
-    assert written <= 200
-    assert waits <= 4
+    assert writes <= 1.5, "a frame is one write; the spinner turns meanwhile"
+    assert written <= 150
+    assert waits <= 3
     with traced(pid, tmp_path / "calls") as calls:
         stream(TOKENS)
     assert sum(calls[name] for name in calls.keys() - _FREE) / TOKENS <= 16
+
+
+def test_a_key_is_written_once_and_wakes_few(opened: Open, tmp_path: Path) -> None:
+    """Each one is on the screen before the next is pressed, and nothing else goes on."""
+    _, screen = opened()
+
+    def press(keys: str) -> None:
+        for key in keys:
+            screen.echo(key)
+            screen.listen(0.05)
+
+    press(KEYS[:WARM])
+    before, pid = Counts.of(screen.process.pid), screen.process.pid
+    press(KEYS[WARM : WARM + PRESSED])
+    writes, written, waits = Counts.of(pid).per(PRESSED, before)
+    assert writes <= 1.3, "a frame is one write"
+    assert written <= 130
+    assert waits <= 3.6
+    with traced(pid, tmp_path / "calls") as calls:
+        press(KEYS[WARM + PRESSED :])
+    assert sum(calls[name] for name in calls.keys() - _FREE) / PRESSED <= 14
 
 
 def test_a_command_writes_and_asks_for_little(opened: Open, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ ALIVE_EVERY_S: Final = 1.0
 ASK_AGAIN_S: Final = 300.0
 """Seconds until a model's limits are asked for again after a failure."""
 
-GATHER_S: Final = 0.08
+GATHER_S: Final = 0.1
 """Seconds at most between two reads of a slow stream; everything that arrived meanwhile is read at
 once. As long as a frame of the screen, which shows it then."""
 GATHER_SHARE: Final = 0.1

@@ -493,5 +493,5 @@ class ChatScreen(BaseScreen, Screen[None], CachedRender):  # pyright: ignore[rep
     def _tick(self) -> None:
         if self._question_top is None or self._question_top > self.prompt_rule.region.y:
             self.activity.draw()
-        if self.busy and self.query("#conversation"):
+        if self.busy and self.left.query_children("#conversation"):
             self.conversation.tick(self.clock.monotonic())

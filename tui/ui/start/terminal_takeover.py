@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
 
 from tui.core.terminal_input import InputPart, TerminalInput
 from tui.core.text_cleaning import as_typed
@@ -300,6 +301,10 @@ class _Driver(LinuxDriver):
         self._file.taken += 1
         self.over.pacing.drained(self._file.taken)
         return ""
+
+    def send_message(self, message: Message) -> None:
+        """Put a key into the app's queue; Textual starts a task in the loop that does."""
+        self._app.post_message(message)
 
     @contextmanager
     def whole_frame(self) -> Generator[None]:

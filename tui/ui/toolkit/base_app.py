@@ -27,6 +27,7 @@ from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.filter import LineFilter
 from textual.geometry import Size
+from textual.keys import key_to_character
 from textual.screen import UPDATE_PERIOD, ModalScreen, Screen
 from textual.selection import Selection
 from textual.theme import Theme
@@ -52,7 +53,7 @@ from tui.ui.toolkit.answer_guard import (
     place_of,
     writes,
 )
-from tui.ui.toolkit.compositor import RowCompositor
+from tui.ui.toolkit.compositor import RowCompositor, draw_now
 from tui.ui.toolkit.console_glyphs import ConsoleGlyphs
 from tui.ui.toolkit.familiar_keys import MEANT
 from tui.ui.toolkit.frame_pacing import FramePacing
@@ -164,13 +165,17 @@ class BaseScreen(Widget):
         self._compositor = RowCompositor()
 
     def on_idle(self) -> None:
-        """Show a key's effect at once: Textual's next frame may come 33 ms after the last one, and
-        while an answer streams there often was one."""
-        screen, now = cast("Any", self), monotonic()
-        focused_changed = screen.focused in screen._dirty_widgets  # noqa: SLF001
-        if focused_changed and now - self._echoed_at >= UPDATE_PERIOD:
+        focused, screen = cast("Any", self).focused, cast("Any", self)
+        if focused in screen._dirty_widgets:  # noqa: SLF001
+            self.echo(focused)
+
+    def echo(self, widget: Widget) -> None:
+        """Draw a key's effect on a widget at once: Textual's next frame may come 33 ms after the
+        last one, and while an answer streams there often was one."""
+        now = monotonic()
+        if now - self._echoed_at >= UPDATE_PERIOD:
             self._echoed_at = now
-            screen._on_timer_update()  # noqa: SLF001
+            draw_now(widget)
             sleep(YIELD_S)
 
     def takes(self, event: events.Key | events.Paste) -> bool:  # noqa: ARG002
@@ -401,8 +406,8 @@ class ThemedApp(KeySequencer):
         if isinstance(event, events.Paste):
             taken = self.guard.takes_paste(event, self.focused, self.screen)
         elif isinstance(event, events.Key):
-            place = place_of(self.focused or self.screen)
-            if place and not writes(self.focused) and (number := digit(event.character)):
+            answers = not writes(self.focused) and place_of(self.focused or self.screen)
+            if answers and (number := digit(event.character)):
                 event.key = number  # its character stays, in case it begins a text
             taken = self.guard.takes(event, self.arrived_at, self.focused, self.screen)
             taken = taken or self.claims(event)
@@ -419,6 +424,9 @@ class ThemedApp(KeySequencer):
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
         """Run a key's binding; for a letter of another script that nothing took, that of the key in
         its place, but not where a key answers: there it may begin a word."""
+        field = self.focused if priority else None
+        if field is not None and field.check_consume_key(key, key_to_character(key)):
+            return False  # as Textual finds, by asking that of every key of each binding
         if await super()._check_bindings(key, priority):
             return True
         letter = latin(key) if not priority and len(key) == 1 else ""

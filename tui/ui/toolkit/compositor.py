@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, cast
 
 from textual._compositor import ChopsUpdate, Compositor
@@ -40,10 +41,10 @@ class RowCompositor(Compositor):
         spans = list(self._regions_to_spans(regions))
         cuts, nothing = self.cuts, dict[int, Strip | None]()
         chops = [nothing] * len(cuts)
-        open_: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        open_: defaultdict[int, set[int]] = defaultdict(set)  # where nothing is drawn yet, by row
         for y, first, last in spans:
             chops[y] = dict.fromkeys(cuts[y][:-1])
-            open_[y].append((first, last))
+            open_[y].update(at for at, end in pairwise(cuts[y]) if first < end and at < last)
         for widget, (region, clip) in self.visible_widgets.items():  # from front to back
             if not open_:
                 break
@@ -51,9 +52,8 @@ class RowCompositor(Compositor):
             right = x + width
             rows = [
                 y
-                for y, changed in open_.items()
-                if top <= y < top + height
-                and any(first < right and x < last for first, last in changed)
+                for y, places in open_.items()
+                if top <= y < top + height and any(x <= at < right for at in places)
             ]
             if not rows:
                 continue
@@ -66,12 +66,13 @@ class RowCompositor(Compositor):
                     cut = cuts[y]
                     own = [at for at in cut if x <= at <= right]
                     ends = [at - x for at in own[1:]]
-                row, strip = chops[y], strips[y - begin]
+                strip, places = strips[y - begin], open_[y]
                 pieces = [strip] if ends == [strip.cell_length] else strip.divide(ends)
-                for at, piece in zip(own, pieces, strict=False):
-                    if row[at] is None:
-                        row[at] = piece
-                if None not in row.values():  # the rest is covered
+                chops[y].update(
+                    (at, piece) for at, piece in zip(own, pieces, strict=False) if at in places
+                )
+                places.difference_update(own[: len(pieces)])
+                if not places:  # the rest is covered, or has not changed
                     del open_[y]
         return ChopsUpdate(chops, spans, [cut[1:] for cut in cuts])
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from rich.cells import cell_len
 from rich.style import StyleType
 from rich.text import Text
+from textual import events
 from textual._wrap import chunks
 from textual.document._document import Location
 from textual.document._document_navigator import DocumentNavigator
@@ -24,6 +25,7 @@ from tui.core.characters import (
     whole_after,
 )
 from tui.core.terminal_input import is_text
+from tui.ui.toolkit.base_app import BaseScreen
 
 _WORD_AHEAD = re.compile(r"\s*\w+")
 
@@ -128,6 +130,13 @@ class CharacterArea(TextArea):
         self.wrapped_document = CharacterWrap(self.document, tab_width=self.indent_width)
         self.navigator = CharacterNavigator(self.wrapped_document)
         self._rewrap_and_refresh_virtual_size()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Draw what a key has changed before anybody hears of it, unless it needs more room."""
+        await super().on_event(event)
+        changed = self._repaint_required and not self._layout_required
+        if changed and isinstance(event, events.Key) and isinstance(self.screen, BaseScreen):
+            self.screen.echo(self)
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
         typed = character is not None and is_text(character) and not self.read_only

@@ -206,7 +206,7 @@ class Prompt(VimArea):
             self.post_message(self.Addressed(to))
         if self.text != self._set:
             self._set = self.text
-            self.post_message(self.Edited())
+            self.screen.post_message(self.Edited())  # not by way of what is around it
             self.suggest()
 
     def on_blur(self) -> None:

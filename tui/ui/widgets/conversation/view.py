@@ -317,7 +317,7 @@ class ConversationView(ItemsView):
         if pill:
             line = self._overlay(index, row, picture.lines[row])
             strip = self._over(line, index, row, selection)
-            return self._frame.around(strips.with_pill(strip, pill, self._width, self._look), self)
+            return self._frame.around(strips.with_pill(strip, pill, self._width, self._look))
         return super()._paint(y, picture, index, row, selection)
 
     # Selecting

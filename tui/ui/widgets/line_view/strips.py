@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import TRANSPARENT, Color
 from textual.filter import LineFilter
 from textual.geometry import Offset
-from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
@@ -38,19 +38,20 @@ LAST_ROW = (1 << _SHIFT) - 1
 
 @dataclass(frozen=True, slots=True)
 class StripFrame:
-    """The space around a line on the screen, and the filters over it."""
+    """The space around a line on the screen, and the filters over it, on the view's background."""
 
     left: int
     right: int
     base: Style
-    filters: tuple[LineFilter, ...]
+    filters: tuple[LineFilter, ...] = ()
+    background: Color = TRANSPARENT
 
-    def around(self, strip: Strip, view: ScrollView) -> Strip:
+    def around(self, strip: Strip) -> Strip:
         if self.left or self.right:
             before, after = (Strip.blank(n, self.base) for n in (self.left, self.right))
             strip = Strip.join([before, strip, after])
         for line_filter in self.filters:
-            strip = strip.apply_filter(line_filter, view.background_colors[1])
+            strip = strip.apply_filter(line_filter, self.background)
         return strip
 
 

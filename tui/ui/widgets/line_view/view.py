@@ -32,7 +32,7 @@ from tui.ui.widgets.markdown.text import Line
 
 SELECTED_S = 0.5
 """Seconds after which keys that select are done."""
-FRAME_S = 1 / 12
+FRAME_S = 0.1
 """Seconds between frames for arriving items; drawing them never takes more than an eighth of the
 time."""
 
@@ -75,7 +75,7 @@ class LineView(ScrollView, can_focus=True):
         self._viewport = Viewport(self._measure)
         self._look: dict[str, Style] = {}
         self._width = 0
-        self._frame = StripFrame(0, 0, Style.null(), ())
+        self._frame = StripFrame(0, 0, Style.null())
         self._blank = Strip([])
         self._stale = False
         self._shown: list[Line] = []
@@ -165,8 +165,9 @@ class LineView(ScrollView, can_focus=True):
         left = self.styles.padding.left
         right = max(0, self.region.width - left - self._width)
         base = self._look["text"]
-        self._frame = StripFrame(left, right, base, tuple(self.get_line_filters()))
-        self._blank = self._frame.around(Strip.blank(self._width, base), self)
+        filters, (_, background) = tuple(self.get_line_filters()), self.background_colors
+        self._frame = StripFrame(left, right, base, filters, background)
+        self._blank = self._frame.around(Strip.blank(self._width, base))
         self._redraw()
         self._viewport.forget()
 
@@ -275,10 +276,10 @@ class LineView(ScrollView, can_focus=True):
         if line is plain and (selection is None or selection.get_span(key(index, row)) is None):
             strip = picture.strips.get(row)
             if strip is None:
-                strip = self._frame.around(self._cut(line), self)
+                strip = self._frame.around(self._cut(line))
                 picture.strips[row] = strip
             return strip
-        return self._frame.around(self._over(line, index, row, selection), self)
+        return self._frame.around(self._over(line, index, row, selection))
 
     def _over(self, line: Line, index: int, row: int, selection: Selection | None) -> Strip:
         span = None if selection is None else selection.get_span(key(index, row))
