@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ from tui.core.errors import HoldfastError, StorageError, os_error_as
 from tui.core.git.door import GitError, git
 from tui.permissions.rules import GUARDED
 from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
-from tui.session.checkpoints.scratch import ScratchTree, folders_above
+from tui.session.checkpoints.scratch import ScratchTree, folders_above, remove_tree
 from tui.session.checkpoints.store import CheckpointStore
 
 _FOLDER: Final = PathEntry(Kind.FOLDER, 0o755, 0, NEVER, None, ignored=False)
@@ -47,10 +46,10 @@ def put_files(
         try:
             _fill(store, checkpoint, draft, linked)
             _begin_repository(draft, linked)
-            remove(folder)
+            remove_tree(folder)
             draft.rename(folder)
         except BaseException:
-            remove(draft)
+            remove_tree(draft)
             raise
 
 
@@ -119,16 +118,3 @@ def put_instructions(folder: Path, text: str) -> None:
     with suppress(GitError):  # where git ignores it
         git(folder, "add", "--", path.name, env=_ALONE)
         git(folder, "commit", "-q", "-m", "The instructions under trial", env=_ALONE)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder of ours with all that is in it, also what cannot be written. Of a link in its
-    place, only the link is removed."""
-    if folder.is_symlink():
-        folder.unlink()
-        return
-    for here, _, _ in os.walk(folder):  # follows no link below it
-        with suppress(OSError):
-            os.chmod(here, 0o700)  # noqa: PTH101 - as `os.walk` names it
-    with suppress(FileNotFoundError):
-        shutil.rmtree(folder)

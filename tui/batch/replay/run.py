@@ -26,7 +26,7 @@ from tui.batch.events import BatchEvent
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation
 from tui.batch.replay.checks import in_words, run_checks
-from tui.batch.replay.folders import lent, put_files, put_instructions, remove
+from tui.batch.replay.folders import lent, put_files, put_instructions
 from tui.batch.replay.history import begin_session
 from tui.batch.replay.recorded import (
     NotReplayableError,
@@ -51,6 +51,7 @@ from tui.core.errors import SessionError
 from tui.core.paths import Folders
 from tui.permissions.gate import RulesOnly
 from tui.session import catalog
+from tui.session.checkpoints.scratch import remove_tree
 from tui.session.checkpoints.store import CheckpointStore, store_of
 from tui.session.reader import read
 from tui.session.records import Record
@@ -246,7 +247,7 @@ class ReplayRun:
             await asyncio.to_thread(put_files, store, checkpoint, folder, case.linked)
             return await self._run_checks(case, folder)
         finally:
-            await asyncio.to_thread(remove, folder)
+            await asyncio.to_thread(remove_tree, folder)
 
     async def _run_checks(self, case: Case, folder: Path) -> Sequence[CheckResult]:
         launch = self._agents.launch_in(folder)
