@@ -142,8 +142,6 @@ def run(options: Options) -> int:
         raise UsageError(
             "Which command? It stands behind --.", hint="holdfast bisect ID -- COMMAND ARGS…"
         )
-    if options.limits.runs < 1:
-        raise UsageError("--runs needs a number from 1.")
     states, root = _states(options)
     launch = _launch(options, root)
     with closing(store_of(folders(), root)) as store:

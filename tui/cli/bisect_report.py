@@ -215,7 +215,7 @@ def _failure_lines(
     yield from _call(made[0], width)
     yield ""
     yield diff.rstrip("\n") or "(no file that git doesn't ignore is different)"
-    if said := _said(judgement):
+    if said := _output_lines(judgement):
         yield ""
         yield f"The command said ({_ending(judgement)}):"
         yield from said
@@ -229,7 +229,7 @@ def _between(result: FirstFailure) -> str:
     return f"Of those between, {skipped:,} were skipped and {result.untried:,} weren't tried"
 
 
-def _said(judgement: Judgement | None) -> list[str]:
+def _output_lines(judgement: Judgement | None) -> list[str]:
     """The end of what a command wrote, as lines."""
     output = judgement.output.strip("\n") if judgement else ""
     return [f"  {line}" for line in output.splitlines()[-_LINES:]]
@@ -338,7 +338,7 @@ def _no_failure_lines(report: BisectReport, result: NoFirstFailure, width: int |
             text = f"{len(tried)} of {count:,} states were tried, and none could be judged: {why}."
         else:
             text = f"No state could be judged: {why}."
-        return [*hanging("", text, width), *_said(judgement)]
+        return [*hanging("", text, width), *_output_lines(judgement)]
     if result.reason == "passes":
         at = "at the end, in" if n == count - 1 else "in the last state that could be judged,"
         text = (
@@ -350,7 +350,7 @@ def _no_failure_lines(report: BisectReport, result: NoFirstFailure, width: int |
         f"`{command}` fails already at the beginning, in {where}, and wherever else it was tried:"
         f" it has to pass somewhere before. {_perhaps(report.pruned)}"
     )
-    return [*hanging("", text, width), *_said(report.judged.get(n))]
+    return [*hanging("", text, width), *_output_lines(report.judged.get(n))]
 
 
 def _perhaps(pruned: int) -> str:
