@@ -18,6 +18,7 @@ import pytest
 from tests.agent.test_sub_agents import Family, task
 from tests.support.agents import Yes, events_of, make_agent
 from tests.support.provider import ScriptedProvider, call, say
+from tests.support.recorded import edit, run, session, write
 from tui.agent.agent import Agent
 from tui.batch.state import RunFolder, begin
 from tui.batch.taskfile import parse
@@ -33,51 +34,6 @@ from tui.session.checkpoints.store import store_of
 from tui.session.records import is_prompt
 from tui.session.session import Session
 from tui.settings import agent_definitions
-
-Calls = list[tuple[str, dict[str, Any]]]
-
-
-async def _session(root: Path, *turns: Calls, prompts: tuple[str, ...] = ()) -> str:
-    """A session in which each turn makes its calls one after another."""
-    answers: list[Any] = []
-    for number, calls in enumerate(turns):
-        answers += [[call(name, **arguments)] for name, arguments in calls]
-        answers.append(say(f"Turn {number + 1}."))
-    agent = make_agent(
-        root,
-        ScriptedProvider(*answers),
-        session=Session.create(root, folders=folders(), clock=SystemClock()),
-        approver=Yes(),
-        open_checkpoints=lambda: store_of(folders(), root),
-    )
-    for number, _ in enumerate(turns):
-        await events_of(agent, prompts[number] if prompts else f"prompt {number + 1}")
-    await agent.close()
-    return agent.session.id
-
-
-def session(root: Path, *turns: Calls, prompts: tuple[str, ...] = ()) -> str:
-    return asyncio.run(_session(root, *turns, prompts=prompts))
-
-
-def write(path: str, content: str) -> tuple[str, dict[str, Any]]:
-    return "write_file", {"path": path, "content": content}
-
-
-def run(command: str) -> tuple[str, dict[str, Any]]:
-    return "run_command", {"command": command}
-
-
-def edit(path: str, old: str, new: str) -> tuple[str, dict[str, Any]]:
-    return "edit_file", {"path": path, "old_string": old, "new_string": new}
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "a").write_text("one\n")
-    return folder
 
 
 @pytest.fixture

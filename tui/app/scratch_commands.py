@@ -41,10 +41,8 @@ class ScratchCommands:
         be started, OSError."""
         env = environment_of(self._confinement)
         env |= {"GIT_CEILING_DIRECTORIES": str(self.folder.parent), "PWD": str(self.folder)}
-        bounds = Bounds(timeout_s)
-        return self._runner.run(
-            run_to_end(self._confinement, argv, env, bounds, walls=self.confined)
-        )
+        bounds = Bounds(timeout_s, walls=self.confined)
+        return self._runner.run(run_to_end(self._confinement, argv, env, bounds))
 
     def lend(self, folders: Iterable[Path]) -> None:
         """Let commands read these parts of the workspace, by their own paths."""
