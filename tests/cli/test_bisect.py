@@ -530,3 +530,8 @@ def test_what_cannot_be_searched_is_said(root: Path, capsys: pytest.CaptureFixtu
     assert main(["bisect", id_, "--runs", "0", "--", "true"]) == 2
     capsys.readouterr()
     assert main(["bisect", "nothing", "--", "true"]) == 4
+    pack = root / "session.holdfast.zip"
+    pack.write_bytes(b"PK\3\4")
+    capsys.readouterr()
+    assert main(["bisect", str(pack), "--", "true"]) == 4
+    assert "Unpack it first" in capsys.readouterr().err

@@ -111,9 +111,7 @@ async def run_to_end(
     loop = asyncio.get_running_loop()
     try:
         try:
-            running = await _start(
-                confinement, [found, *words[1:]], env, writing, walls=bounds.walls
-            )
+            running = await _start(confinement, program, env, writing, walls=bounds.walls)
         finally:
             os.close(writing)
         loop.add_reader(reading, _keep_end, reading, kept)

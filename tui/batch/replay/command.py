@@ -33,7 +33,7 @@ from tui.batch.events import BatchEvent
 from tui.batch.plan import limits_of
 from tui.batch.replay import report
 from tui.batch.replay.checks import require_walls
-from tui.batch.replay.recorded import added, kept_since, why_lost
+from tui.batch.replay.recorded import added, oldest_needed, why_lost
 from tui.batch.replay.run import ReplayPlan, ReplayRun
 from tui.batch.replay.state import CaseState, ReplayState, Variation, folder_for, replays_in, save
 from tui.batch.replay.suite import Case, Suite, parse, rendered
@@ -93,7 +93,7 @@ def _add(path: Path, options: Options) -> int:
 
 def _say_life(cases: Sequence[Case], days: int) -> None:
     """Say how long the checkpoints are kept that cases need."""
-    begins = [when for case in cases if (when := kept_since(case, folders())) is not None]
+    begins = [when for case in cases if (when := oldest_needed(case, folders())) is not None]
     if not begins:
         return
     until = (min(begins) + timedelta(days=days)).astimezone().date()

@@ -247,7 +247,7 @@ def _why_gone(root: Path, before: str, after: str, folders: Folders) -> str:
     return ""
 
 
-def kept_since(case: Case, folders: Folders) -> datetime | None:
+def oldest_needed(case: Case, folders: Folders) -> datetime | None:
     """The time of the oldest checkpoint that a case needs, from which on it is kept."""
     found = [
         datetime.fromisoformat(one.time)
