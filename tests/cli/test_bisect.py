@@ -182,6 +182,9 @@ def test_runs_that_differ_are_called_flaky(
     flaky = [one for one in found["judged"] if one["flaky"]]
     assert flaky
     assert all(one["verdict"] == "passes" for one in flaky)
+    count.write_text("0")
+    assert main(["bisect", id_, "--no-sandbox", "--runs", "3", "--", command]) == 0
+    assert "A flaky command may have led to the wrong state" in capsys.readouterr().err
 
 
 def test_a_command_that_never_changes_its_mind_is_told_apart(

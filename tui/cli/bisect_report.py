@@ -381,6 +381,8 @@ def _remarks(report: BisectReport) -> Iterator[str]:
             f"Flaky: {failed} of {plural(len(codes), 'run')} failed in state {n + 1:,}; it counts"
             f" as {'failing' if report.judged[n].verdict == 'fails' else 'passing'}."
         )
+    if flaky and isinstance(result, FirstFailure):
+        yield "A flaky command may have led to the wrong state; more --runs make that less likely."
     if report.changed:
         yield (
             f"The command changed {plural(len(report.changed), 'file')} while it was judged"

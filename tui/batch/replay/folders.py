@@ -18,6 +18,7 @@ from tui.context.project_files import INSTRUCTIONS
 from tui.core.dataclass import dataclass
 from tui.core.errors import HoldfastError, StorageError, os_error_as
 from tui.core.git.door import GitError, git
+from tui.core.late_pattern import late_pattern
 from tui.permissions.rules import GUARDED
 from tui.session.checkpoints.entries import NEVER, CheckpointError, Kind, PathEntry
 from tui.session.checkpoints.scratch import ScratchTree, folders_above, remove_tree
@@ -25,6 +26,7 @@ from tui.session.checkpoints.store import CheckpointStore
 
 _FOLDER: Final = PathEntry(Kind.FOLDER, 0o755, 0, NEVER, None, ignored=False)
 _LINKED: Final = PathEntry(Kind.OMITTED, 0o755, 0, NEVER, None, ignored=True)
+_DRAFT: Final = late_pattern(r"check-\d+|\.(?:check-)?\d+\.[0-9a-f]{8}")
 _ALONE: Final = {
     **dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull),
     **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "Holdfast"),
@@ -51,6 +53,14 @@ def put_files(
         except BaseException:
             remove_tree(draft)
             raise
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what a killed replay left half made in its folder, and where it tried checks."""
+    for path in folder.iterdir():
+        if _DRAFT.fullmatch(path.name):
+            with suppress(OSError):
+                remove_tree(path)
 
 
 def _fill(store: CheckpointStore, checkpoint: str, folder: Path, linked: Sequence[str]) -> None:

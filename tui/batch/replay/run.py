@@ -27,7 +27,7 @@ from tui.batch.events import BatchEvent
 from tui.batch.group_session import GroupSession
 from tui.batch.isolation import Isolation
 from tui.batch.replay.checks import in_words, run_checks
-from tui.batch.replay.folders import lent, put_files, put_instructions
+from tui.batch.replay.folders import lent, put_files, put_instructions, remove_drafts
 from tui.batch.replay.history import begin_session
 from tui.batch.replay.recorded import (
     NotReplayableError,
@@ -124,6 +124,7 @@ class ReplayRun:
             store = RunStore(self._plan.suite, folder, state, self._run.say, marks=False)
             self._run.book = store
             await asyncio.to_thread(folder.save, state)
+            await asyncio.to_thread(remove_drafts, self._plan.folder)
             for index, case in enumerate(self.state.cases):
                 self._count_cut_off(index, case.cut_off)
             waiting = (n for n, case in enumerate(self.state.cases) if not case.verdict)
