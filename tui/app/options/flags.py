@@ -324,6 +324,8 @@ COMMANDS = (
             ),
             *_group(_FILES, _CWD, _TRUST, *_RULES),
             *_group("Limits", *_RUN_LIMITS),
+            _flag("--runs N", "run each case N times"),
+            _flag("--parallel N", "work on N cases at a time"),
             _flag(
                 "--add ID[:N]",
                 "put the prompts of a session, or prompt N of it, into SUITE (repeatable)",
