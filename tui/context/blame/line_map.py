@@ -6,7 +6,7 @@ moved; what a formatter may have made of others was rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from tui.context.blame.line_match import LineHunk, hunks, matching_blocks
@@ -23,9 +23,9 @@ _WRAPPED_PAIRS: Final = 40_000
 _SUBSTANCE_CHARS: Final = 6
 """Characters of a line, without what belongs to its form, that tell it from others."""
 
-Reformatted: TypeAlias = Literal["nothing", "parts", "lines", "all"]
-"""What is compared without regard to its form: every part that was replaced; the whole if nothing
-but its form has changed, else every part, and the lines in it; the whole."""
+Reformatted: TypeAlias = Literal["nothing", "lines", "all"]
+"""What is compared without regard to its form: the whole if nothing but its form has changed, else
+every part that was replaced, and the lines in it; the whole."""
 
 
 class LineRun(NamedTuple):
@@ -60,10 +60,25 @@ def line_map(old: Sequence[str], new: Sequence[str], reformatted: Reformatted) -
         for part in parts:
             if _is_rewritten(old, new, part):
                 rewritten += _rewritten(old, new, part)
-            elif reformatted == "lines":
+            else:
                 rewritten += _rewritten_lines(old, new, part)
     moved = _moved(old, new, parts, {n for run in rewritten for n in _range(run)})
     return LineMap(len(new), [*runs, *rewritten, *moved])
+
+
+def composed(first: LineMap, second: LineMap) -> LineMap:
+    """Find whence each line comes that went through two steps, each with its map."""
+    sources = {
+        run.new + k: (run.old + k, run.rewritten) for run in first.runs for k in range(run.size)
+    }
+    runs = [
+        LineRun(run.new + k, old, 1, run.rewritten or rewritten)
+        for run in second.runs
+        for k in range(run.size)
+        if (at := run.old + k) in sources
+        for old, rewritten in [sources[at]]
+    ]
+    return LineMap(second.length, runs)
 
 
 def letters(lines: Iterable[str]) -> int:
@@ -128,19 +143,25 @@ def _rewritten_lines(old: Sequence[str], new: Sequence[str], part: LineHunk) -> 
         )
         if _is_rewritten(old, new, inner):
             runs += _rewritten(old, new, inner)
-        else:
-            runs += _wrapped(old, new, inner)
+            continue
+        before, after = _sides(old, new, inner)
+        broken = [(j, i) for i, lines in _broken(before, after) for j in lines]
+        joined = [(j, lines[0]) for j, lines in _broken(after, before)]
+        runs += [
+            LineRun(inner.new + j, inner.old + i, 1, rewritten=True)
+            for j, i in sorted({**dict(joined), **dict(broken)}.items())
+        ]
     return runs
 
 
-def _wrapped(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[LineRun]:
-    """The lines into which a formatter has broken one, beside others that are new."""
-    before, after = (list(map(substance, side)) for side in _sides(old, new, part))
-    if len(before) * len(after) > _WRAPPED_PAIRS:
-        return []
-    runs: list[LineRun] = []
+def _broken(wholes: Sequence[str], pieces: Sequence[str]) -> Iterator[tuple[int, range]]:
+    """The lines that a formatter has broken into several, each with these, beside others that have
+    no such counterpart."""
+    if len(wholes) * len(pieces) > _WRAPPED_PAIRS:
+        return
+    after = list(map(substance, pieces))
     begin = 0
-    for i, whole in enumerate(before):
+    for i, whole in enumerate(map(substance, wholes)):
         if len(whole) < _SUBSTANCE_CHARS:
             continue
         for j in range(begin, len(after)):
@@ -148,14 +169,11 @@ def _wrapped(old: Sequence[str], new: Sequence[str], part: LineHunk) -> list[Lin
             while joined != whole and end < len(after) and whole.startswith(joined + after[end]):
                 joined, end = joined + after[end], end + 1
             if after[j] and joined == whole:
-                while end < len(after) and not after[end] and new[part.new + end].strip():
+                while end < len(after) and not after[end] and pieces[end].strip():
                     end += 1  # a bracket of its own
-                runs += [
-                    LineRun(part.new + n, part.old + i, 1, rewritten=True) for n in range(j, end)
-                ]
+                yield i, range(j, end)
                 begin = end
                 break
-    return runs
 
 
 def _moved(

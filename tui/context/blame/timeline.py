@@ -71,7 +71,10 @@ class StoreView:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
+    """A state of the file in a checkpoint; the one before that was taken at `since`."""
+
     time: float
+    since: float
     n: int
     digest: str
     view: StoreView
@@ -161,6 +164,7 @@ def timeline(
                 waiting.remove(linked)
                 _write(fold, *linked)
             if event.digest != fold.now:
+                fold.time = max(fold.time, event.since)
                 makers, why = _makers(event, intervals[event.view.root], taken, fold.now is None)
                 ran = [step for begun, end, step in unended if begun < time <= end]
                 if ran and fold.now is not None and not any(one in ran for one in makers):
@@ -172,13 +176,14 @@ def timeline(
     return fold.found
 
 
-def present(found: Sequence[StateChange], digest: str, at: float) -> list[StateChange]:
-    """The states of a file with the one that it has now, since `at`."""
+def present(found: Sequence[StateChange], digest: str, at: float, seen: float) -> list[StateChange]:
+    """The states of a file with the one that it has now, since `at`. `seen` is when the last
+    checkpoint was taken that would hold it; 0 for none."""
     last = found[-1] if found else None
     if last is not None and last.digest == digest:
         return list(found)
-    since = last.time if last else 0.0
-    maker = PERSON if last else BEFORE
+    since = max(last.time if last else 0.0, seen)
+    maker = PERSON if since else BEFORE
     return [*found, StateChange(digest, (maker,), max(at, since), since, first=last is None)]
 
 
@@ -244,7 +249,7 @@ def _stored(view: StoreView) -> Iterator[_Stored]:
     for n, entry in history.states.items():
         if n not in adopted:
             time = history.times.get(n) or history.times.get(history.first, 0.0)
-            yield _Stored(time, n, digest_of(entry), view)
+            yield _Stored(time, history.times.get(n - 1, 0.0), n, digest_of(entry), view)
 
 
 def digest_of(entry: PathEntry | None) -> str:
